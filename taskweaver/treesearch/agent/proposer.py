@@ -50,35 +50,48 @@ HINTS = {
 
 
 @dataclass(frozen=True, slots=True)
+class RunBackground:
+    """Facts about a run that prompts show.
+
+    Attributes:
+        idea: The idea.
+        environment: Facts about the machine.
+        compilers: Names of the compilers on it.
+        resources: The resources of the run, in words; empty for none.
+        history: Findings of earlier runs of the same idea, in words; empty for none.
+        earlier: The same findings as data.
+    """
+
+    idea: Idea
+    environment: Mapping[str, Any]
+    compilers: tuple[str, ...]
+    resources: str
+    history: str
+    earlier: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """All that is known when a node begins.
+    """Facts about a node that begins, and its run.
 
     Attributes:
         node: The node.
         parent: The node it is made from; None for a draft.
-        idea: The idea.
+        background: Facts about the run.
         state: The stage.
         journal: All nodes so far.
-        environment: Facts about the machine.
-        resources: What there is besides, in words; empty for nothing.
-        history: What earlier runs of the same idea found, in words; empty for nothing.
-        compilers: Names of the compilers that are there.
         run_seconds: Longest time of a run.
         has_memory: Whether the node has a memory.
         is_script: Whether the attempt is one script in a kernel, and not phases.
         is_forked: Whether that kernel has the parent's variables.
-        loss: What is not there of what the parent had, in words; empty for nothing.
+        loss: The part of its parent's files that is gone, in words; empty for none.
     """
 
     node: Node
     parent: Node | None
-    idea: Idea
+    background: RunBackground
     state: StageState
     journal: Journal
-    environment: Mapping[str, Any]
-    resources: str
-    history: str
-    compilers: tuple[str, ...]
     run_seconds: float
     has_memory: bool
     is_script: bool
@@ -122,7 +135,7 @@ class Proposer:
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
-            "Environment": environment_lines(question.environment),
+            "Environment": environment_lines(question.background.environment),
             **_resources(question),
             "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
         }
@@ -181,9 +194,9 @@ class Proposer:
         }
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
-            "Research idea": fenced(question.idea.text, "markdown"),
+            "Research idea": fenced(question.background.idea.text, "markdown"),
             "Phase plan": plan_lines(wanted),
-            "Environment": environment_lines(question.environment),
+            "Environment": environment_lines(question.background.environment),
             **_resources(question),
             "Progress": plan_lines(progress),
             "Reply": self._prompts.text("agent/parallel/response_format/phase1"),
@@ -204,7 +217,7 @@ class Proposer:
     def _task(self, question: Question) -> dict[str, Any]:
         node, parent = question.node, question.parent
         task: dict[str, Any] = {
-            "Research idea": fenced(question.idea.text, "markdown"),
+            "Research idea": fenced(question.background.idea.text, "markdown"),
             "Evaluation metric": metric_text(question.journal),
             "Kind of attempt": f"{node.kind}. Whoever writes it is told:"
             f" {self._prompts.text(_INTRODUCTIONS[node.kind])}",
@@ -248,7 +261,7 @@ def attempt_prompt(
     prompt: dict[str, Any] = {
         "Introduction": introduction,
         "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
-        "Research idea": fenced(question.idea.text, "markdown"),
+        "Research idea": fenced(question.background.idea.text, "markdown"),
         "Evaluation metric": metric_text(question.journal),
         **_stage(question),
     }
@@ -260,7 +273,7 @@ def attempt_prompt(
     if digest:
         prompt["Other attempts"] = digest
     prompt["Domain"] = prompts.text("core/domain_neutral")
-    prompt["Environment"] = environment_lines(question.environment)
+    prompt["Environment"] = environment_lines(question.background.environment)
     prompt |= _resources(question)
     planned = plan_lines(plan.to_dict()) if plan else []
     if planned:
@@ -289,7 +302,7 @@ def read_proposal(text: str, question: Question) -> Proposal:
     else:
         data = required_object(text, {})
         given = data.get("phase_artifacts", data)
-        artifacts = PhasePlan.from_dict(given, question.compilers)
+        artifacts = PhasePlan.from_dict(given, question.background.compilers)
     outline = data.get("plan")
     name = data.get("name")
     return Proposal(
@@ -307,11 +320,11 @@ def _stage(question: Question) -> dict[str, str]:
 
 
 def _resources(question: Question) -> dict[str, str]:
-    return {"Resources": question.resources} if question.resources else {}
+    return {"Resources": question.background.resources} if question.background.resources else {}
 
 
 def _history(question: Question) -> dict[str, str]:
-    return {"History": question.history} if question.history else {}
+    return {"History": question.background.history} if question.background.history else {}
 
 
 def _code(question: Question) -> dict[str, str]:

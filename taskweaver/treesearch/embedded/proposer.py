@@ -88,7 +88,7 @@ class RuleProposer:
         return gains
 
     def _hint(self, prompt: Mapping[str, str], memory: str) -> str:
-        """Return the parameter whose last change helped; it is gone on with."""
+        """Return the parameter whose last change helped, to change it further."""
         last = remembered(memory, _LAST)
         now = number(prompt.get("Result", ""))
         if not isinstance(last, dict) or now is None or last.get("before") is None:

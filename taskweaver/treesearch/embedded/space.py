@@ -30,7 +30,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All that can be tried.
+    """Space of the attempts at an idea.
 
     Attributes:
         name: Its name in ideas.

@@ -60,7 +60,6 @@ class AttemptWriter:
         claims: Changes that other nodes make.
         on_phase: Called with the node's id and the phase that begins.
         has_phase0: Whether the attempt is planned first.
-        earlier: Findings of earlier runs, as data.
     """
 
     question: Question
@@ -70,7 +69,6 @@ class AttemptWriter:
     claims: ChangeClaims
     on_phase: Callable[[str, str], None]
     has_phase0: bool
-    earlier: Mapping[str, Any]
     _plan: Phase0Plan | None = None
 
     def write(self, node: Node) -> Node:
@@ -108,7 +106,9 @@ class AttemptWriter:
             return None
         journal = self.question.journal
         others = attempt_lines(journal, journal.finished[-_MOST_ATTEMPTS_SHOWN:])
-        save_plan(self.places.plans, plan, raw, {**self.earlier, "attempts": others})
+        save_plan(
+            self.places.plans, plan, raw, {**self.question.background.earlier, "attempts": others}
+        )
         for file in self.places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self.places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self.places.prompts / f"phase0_prompt{file.suffix}")

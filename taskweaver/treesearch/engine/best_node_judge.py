@@ -105,7 +105,7 @@ class Judge:
         metric = node.metric.to_dict() if node.metric else {}
         again = run_statistics.seeds(self._journal, node.id)
         code = code_of(node.artifacts, self._journal.files(node.id))
-        said = {
+        sections = {
             "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",
             "With other seeds": again.text(objective) if again else "",
             "Plan": node.plan,
@@ -113,4 +113,4 @@ class Judge:
             "Findings": node.summary.get("findings", ""),
             "Code": shorten(code, _CODE_CHARS),
         }
-        return {title: text for title, text in said.items() if text}
+        return {title: text for title, text in sections.items() if text}

@@ -268,15 +268,15 @@ class Coordinator:
         Raises:
             SearchError: If it will be the same for others.
         """
-        said = f"{type(error).__name__}: {error}"
+        problem = f"{type(error).__name__}: {error}"
         self._broken_in_a_row += 1
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            raise SearchError(f"{said}.", "Make room, and go on with --resume.") from error
+            raise SearchError(f"{problem}.", "Make room, and go on with --resume.") from error
         if self._broken_in_a_row >= _MOST_BROKEN:
             raise SearchError(
-                f"{_MOST_BROKEN} attempts in a row could not be carried out; the last: {said}."
+                f"{_MOST_BROKEN} attempts in a row could not be carried out; the last: {problem}."
             ) from error
-        failure = NodeError("InternalError", said)
+        failure = NodeError("InternalError", problem)
         return replace(node, status=NodeStatus.BUGGY, error=failure, finished_at=time.time())
 
     def _drain(self) -> None:
@@ -285,7 +285,7 @@ class Coordinator:
             self._collect()
 
     def _advance(self, stage: StageState) -> None:
-        """Go on when a stage is over: seeds of its best node, then the next substage or stage."""
+        """Begin the seeds of a finished stage's best node, then the next substage or stage."""
         reason = self._why_over(stage)
         if not reason and (self._is_stopping or self.budget.why_spent(self.journal.attempts)):
             return  # it happened since the loop looked

@@ -110,7 +110,7 @@ class NodeExecutor:
         if self._future is not None:
             self._future.cancel()
         if self._setup.scripts is not None:
-            self._setup.scripts.give_up(self._node.id)
+            self._setup.scripts.cancel(self._node.id)
 
     def execute(self, node: Node, ask: Ask, needs: Mapping[str, Any]) -> JobResult:
         """Execute the proposal of the node; return the outcome.

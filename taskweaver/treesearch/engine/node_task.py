@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
@@ -29,18 +28,7 @@ from taskweaver.treesearch.model.node import Cost, Node, NodeError
 _OUTPUT_CHARS = 20_000
 
 
-class NodeSteps(NamedTuple):
-    """The parts of a task that ask a model, and the conversation they are written to.
-
-    Attributes:
-        transcript: The conversation of the node, begun.
-        writer: Writes the proposal.
-        assessor: Assesses the result.
-    """
-
-    transcript: NodeTranscript
-    writer: AttemptWriter
-    assessor: NodeAssessor
+Steps = tuple[NodeTranscript, AttemptWriter, NodeAssessor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,7 @@ class NodeTask:
         is_free: Whether calls of the model cost nothing.
         events: Events of the node.
         executor: Executes the proposal.
-        open_steps: Begins the conversation of the node.
+        open_steps: Begins the transcript of the node; returns it with the steps that ask a model.
     """
 
     question: Question
@@ -61,7 +49,7 @@ class NodeTask:
     is_free: bool
     events: NodeEvents
     executor: NodeExecutor
-    open_steps: Callable[[], NodeSteps]
+    open_steps: Callable[[], Steps]
 
     def cancel(self) -> None:
         """Cancel the task, from any thread."""
@@ -73,7 +61,7 @@ class NodeTask:
         self.executor.cut_off()
 
     def run(self) -> Node:
-        """Do it; return the node as it ended.
+        """Run the task; return the node as it ended.
 
         Raises:
             WorkCancelled: If it was cancelled.

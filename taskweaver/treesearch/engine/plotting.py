@@ -57,11 +57,11 @@ class Plotter:
             return node
         plots = [self.places.run_dir / plot for plot in node.plots]
         try:
-            said = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
+            feedback = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
         except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, plot_feedback=f"The plots were not looked at: {error}")
-        self.events.looked_at(node, said)
-        return replace(node, plot_feedback=said)
+        self.events.looked_at(node, feedback)
+        return replace(node, plot_feedback=feedback)
 
     def _drawn(self, node: Node, journal: Journal, result: JobResult) -> list[str]:
         """Return the names of the plots that the run drew, or else a program."""

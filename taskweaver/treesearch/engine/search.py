@@ -21,6 +21,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.treesearch.agent.events import RunEvents
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
+from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
@@ -31,7 +32,7 @@ from taskweaver.treesearch.engine.node_executor import ExecutionSetup
 from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.engine.substages import Substages
-from taskweaver.treesearch.engine.task_factory import NodeTaskFactory, RunBackground
+from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
@@ -124,7 +125,7 @@ class Search:
         return has_network and not self._config.is_script
 
     def _reopen_if_there_is_more(self) -> None:
-        """Go on with a run that had used its budget up, where it has more now."""
+        """Reopen a run that had used its budget up, where it has more now."""
         if self.state.is_spent and not self.budget.why_spent(self.state.journal.attempts):
             self._log.add("reopened")
             reopen(self.state)

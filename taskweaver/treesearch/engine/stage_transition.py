@@ -61,7 +61,7 @@ class StageTransition:
             self._events.goal_generated(stage)
 
     def go_on(self, stage: StageState, reason: str) -> None:
-        """Go on from a stage that is over: to a substage with goals of its own, or to the next.
+        """Enter the stage or substage after one that is over.
 
         Where a judgement chooses another node, the stage goes on until that one has had its seeds.
 
@@ -77,13 +77,13 @@ class StageTransition:
         is_decided = is_asked or self._is_closed(stage)
         verdict = Verdict() if is_decided else self._substages.verdict(stage)
         if verdict.goals:
-            self._events.substage_ended(stage, _told(reason, verdict), is_complete=False)
+            self._events.substage_ended(stage, _explained(reason, verdict), is_complete=False)
             first, number = len(self._journal), stage.substage + 1
             self.enter(replace(stage, substage=number, goals=verdict.goals, first=first))
             return
         if self._judged(stage) and self._journal.best() is not best:
             return
-        self._close(stage, reason, _told(reason, verdict))
+        self._close(stage, reason, _explained(reason, verdict))
         self._leave(stage, reason, best)
 
     def break_off(self, stage: StageState, spent: str) -> None:
@@ -97,7 +97,7 @@ class StageTransition:
         return bool(done) and done[-1].after == self._journal.attempts
 
     def _judged(self, stage: StageState, *, is_spent: bool = False) -> bool:
-        """Have the node to go on from judged, once; return whether it was judged now."""
+        """Ask the judge for the node to go on from, once; return whether it answered now."""
         if self._is_judged():
             return False
         judgement = self._judge.judgement(stage, self._journal.attempts)
@@ -119,7 +119,9 @@ class StageTransition:
         """Return whether the end of a stage was noted, by a process that went no further."""
         return bool(self._state.passed) and self._state.passed[-1].state == stage
 
-    def _close(self, stage: StageState, reason: str, told: str, *, is_spent: bool = False) -> None:
+    def _close(
+        self, stage: StageState, reason: str, explanation: str, *, is_spent: bool = False
+    ) -> None:
         """Note that a stage is over, and its summary."""
         passed, best = self._state.passed, self._journal.best()
         if not self._is_closed(stage):
@@ -127,10 +129,10 @@ class StageTransition:
             self._log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
         if self._is_judged() and self._journal.judgements[-1].passed_over:
-            told_of = run_statistics.overruled(self._journal)[-1]
-            self._events.judged(stage, self._journal.attempts, told_of)
+            overruled = run_statistics.overruled(self._journal)[-1]
+            self._events.judged(stage, self._journal.attempts, overruled)
         is_complete = best is not None and not is_spent
-        self._events.substage_ended(stage, told, is_complete=is_complete)
+        self._events.substage_ended(stage, explanation, is_complete=is_complete)
         self._events.stage_ended(stage, reason, self._tested(stage))
         if not passed[-1].summary:
             summary = self._substages.summary(stage)
@@ -164,5 +166,5 @@ class StageTransition:
         self._state.is_spent = is_spent
 
 
-def _told(reason: str, verdict: Verdict) -> str:
+def _explained(reason: str, verdict: Verdict) -> str:
     return f"{reason}. {verdict.reason}" if verdict.reason else reason

@@ -86,9 +86,9 @@ class Substages:
             return Verdict()
         reason = ""
         try:
-            said = self._ask("completion_eval", stage, _COMPLETE)
-            reason = str(said["reasoning"])
-            if said["is_complete"]:
+            answer = self._ask("completion_eval", stage, _COMPLETE)
+            reason = str(answer["reasoning"])
+            if answer["is_complete"]:
                 return Verdict(reason)
             return Verdict(reason, str(self._ask("goal_prompt", stage, _GOALS)["goals"]).strip())
         except (ReplyUnusable, BudgetSpent):
@@ -104,10 +104,10 @@ class Substages:
         if not self._asks or not self._config.has_summaries:
             return figures
         try:
-            said = self._ask("stage_summary", stage, _SUMMARY)["summary"]
+            answer = self._ask("stage_summary", stage, _SUMMARY)["summary"]
         except (ReplyUnusable, BudgetSpent):
             return figures
-        return f"{said}\n{figures}"
+        return f"{answer}\n{figures}"
 
     def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
         nodes = self._journal.of_stage(stage.stage.number)
@@ -134,7 +134,7 @@ class Substages:
         if base is not None:
             parts.append(f"It began with {base.id}: {journal.objective.text(base.value)}.")
         if best is not None:
-            told = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
+            line = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
             is_gain = base is None or journal.objective.is_better(best.metric, base.metric)
-            parts.append(f"{told}." if is_gain else f"{told}, no better than what it began with.")
+            parts.append(f"{line}." if is_gain else f"{line}, no better than what it began with.")
         return " ".join(parts)

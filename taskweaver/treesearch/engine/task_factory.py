@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
@@ -14,41 +12,19 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere
 from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
-from taskweaver.treesearch.agent.proposer import Proposer, Question
+from taskweaver.treesearch.agent.proposer import Proposer, Question, RunBackground
 from taskweaver.treesearch.agent.reviewer import Reviewer
 from taskweaver.treesearch.agent.transcript import NodeTranscript
 from taskweaver.treesearch.engine.assessment import NodeAssessor
 from taskweaver.treesearch.engine.attempt_writer import AttemptWriter, ChangeClaims
 from taskweaver.treesearch.engine.node_executor import ExecutionSetup, NodeExecutor, WorkCancelled
-from taskweaver.treesearch.engine.node_task import NodeSteps, NodeTask
+from taskweaver.treesearch.engine.node_task import NodeTask, Steps
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
-from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.stages import StageState
-
-
-@dataclass(frozen=True, slots=True)
-class RunBackground:
-    """Facts about a run that prompts show.
-
-    Attributes:
-        idea: The idea.
-        environment: Facts about the machine.
-        compilers: Names of the compilers on it.
-        resources: The resources of the run, in words; empty for none.
-        history: Findings of earlier runs of the same idea, in words; empty for none.
-        earlier: The same findings as data.
-    """
-
-    idea: Idea
-    environment: Mapping[str, Any]
-    compilers: tuple[str, ...]
-    resources: str
-    history: str
-    earlier: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +73,9 @@ class NodeTaskFactory:
         question = Question(
             node=node,
             parent=parent,
-            idea=self.background.idea,
+            background=self.background,
             state=stage,
             journal=self.journal,
-            environment=self.background.environment,
-            resources=self.background.resources,
-            history=self.background.history,
-            compilers=self.background.compilers,
             run_seconds=self.config.limits.run_s,
             has_memory=self.store is not None,
             is_script=scripts is not None,
@@ -115,8 +87,8 @@ class NodeTaskFactory:
 
     def _steps(
         self, question: Question, api: LLMApi, events: NodeEvents, executor: NodeExecutor
-    ) -> NodeSteps:
-        """Begin the conversation of a node; return it with the steps that ask the model."""
+    ) -> Steps:
+        """Begin the transcript of a node; return it with the steps that ask the model."""
         node, idea = question.node, self.background.idea
         places = self.setup.places.node(node.id)
         branch = self.store[node.branch] if self.store is not None else None
@@ -137,7 +109,6 @@ class NodeTaskFactory:
             claims=self.claims,
             on_phase=self.setup.on_phase,
             has_phase0=self.config.has_phase0,
-            earlier=self.background.earlier,
         )
         assessor = NodeAssessor(
             config=self.config,
@@ -148,4 +119,4 @@ class NodeTaskFactory:
             asks=not self.is_embedded and node.kind is not NodeKind.SEED,
             on_phase=self.setup.on_phase,
         )
-        return NodeSteps(transcript, writer, assessor)
+        return transcript, writer, assessor

@@ -71,8 +71,8 @@ def failure(command: Command, result: CommandResult, *, is_compiler: bool) -> st
     name = shown(command)
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}..."
-    said = first_errors(result.head) if is_compiler else ""
-    return f"`{name}`: {result.ending}\n{said or last_lines(result.tail)}".strip()
+    errors = first_errors(result.head) if is_compiler else ""
+    return f"`{name}`: {result.ending}\n{errors or last_lines(result.tail)}".strip()
 
 
 def first_errors(output: str) -> str:

@@ -44,7 +44,7 @@ FileStates = Mapping[str, tuple[int, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Some phases of one node.
+    """Job of a worker: some phases of one node.
 
     Attributes:
         run_dir: Folder of the run.

@@ -43,7 +43,7 @@ class Materials:
         return "\n".join(f"- {_line(item)}" for item in self.items)
 
     def prepared(self, job: Job, installs: Sequence[CommandText]) -> Job:
-        """Put them into a node's workspace; return the job that can read and fetch them.
+        """Place the resources in a node's workspace; return the job that can read and fetch them.
 
         Args:
             job: The job.
@@ -60,7 +60,7 @@ class Materials:
         return replace(job, sandbox=sandbox, plan=plan)
 
     def note_fetched(self, workspace: Path, branch: str) -> None:
-        """Keep the content of fetched resources in a node's memory."""
+        """Write the content of fetched resources to a node's memory."""
         if self.file is None or self.memory is None:
             return
         if any(item.source.kind != "local" for item in self.items):

@@ -209,9 +209,9 @@ class _Run:
             raise _Failed(kind, f"{phase}: {message}", last)
         count = len(results)
         compiler = plan.build.compiler_selected if phase == "compile" else ""
-        said = [f"Compiler: {compiler}"] if compiler else []
-        said.append(f"{count} command{'s' if count > 1 else ''}")
-        return _Done(", ".join(said), exit_code=last.exit_code)
+        parts = [f"Compiler: {compiler}"] if compiler else []
+        parts.append(f"{count} command{'s' if count > 1 else ''}")
+        return _Done(", ".join(parts), exit_code=last.exit_code)
 
     def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
         try:

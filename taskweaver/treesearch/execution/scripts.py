@@ -89,7 +89,7 @@ class ScriptRunner:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _anchor: Client | None = None
     _running: dict[str, Client] = field(default_factory=dict)
-    _given_up: set[str] = field(default_factory=set)
+    _cancelled: set[str] = field(default_factory=set)
     _unkept: set[str] = field(default_factory=set)
 
     def start(self) -> None:
@@ -127,7 +127,7 @@ class ScriptRunner:
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
         finally:
             self._running.pop(own.node_id, None)
-            self._given_up.discard(own.node_id)
+            self._cancelled.discard(own.node_id)
             if client is not None:
                 client.stop()
 
@@ -153,8 +153,8 @@ class ScriptRunner:
         """Run a program on behalf of a node; return its outcome, and whether it was late."""
         self._running[owner] = client
         client.execute_code("begin", _beginning(program, folder))
-        if owner in self._given_up:
-            raise KernelClosed("The script was given up.")
+        if owner in self._cancelled:
+            raise KernelClosed("The script was cancelled.")
         is_late = threading.Event()
 
         def end() -> None:
@@ -170,9 +170,9 @@ class ScriptRunner:
             timer.join()
         return done, is_late.is_set()
 
-    def give_up(self, node_id: str) -> None:
+    def cancel(self, node_id: str) -> None:
         """End the script of a node, from any thread."""
-        self._given_up.add(node_id)
+        self._cancelled.add(node_id)
         client = self._running.get(node_id)
         if client is not None:
             client.interrupt()

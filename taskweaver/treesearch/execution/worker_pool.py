@@ -309,7 +309,7 @@ class _Process:
         return self._process.wait()
 
     def end(self, grace_s: float) -> None:
-        """Let it end by itself within a time, then kill it and everything it started."""
+        """Wait some time for its end, then kill it and all processes it started."""
         self._connection.close()
         self._ends_within(grace_s)
         self._kill()

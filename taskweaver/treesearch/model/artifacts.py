@@ -34,7 +34,7 @@ class ScriptArtifact:
 
 @dataclass(frozen=True, slots=True)
 class UnreadArtifacts:
-    """Artifacts of an older run that are neither a script nor a plan that can be carried out.
+    """Artifacts of an older run that are neither a script nor a plan that can be executed.
 
     Attributes:
         data: The artifacts, as the journal holds them.

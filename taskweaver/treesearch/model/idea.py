@@ -71,10 +71,10 @@ class Idea:
         name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
         unit = _UNIT.search(text)
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
-        is_told = is_down != is_up
-        maximize = is_up if is_told else not _NAMES_DOWN.search(name)
+        is_stated = is_down != is_up
+        maximize = is_up if is_stated else not _NAMES_DOWN.search(name)
         objective = Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
-        if is_told:
+        if is_stated:
             return objective, ""
         note = f"The idea does not say whether a higher or a lower {name} is better."
         return objective, f"{note} {_WRITE}"

@@ -127,7 +127,7 @@ class Journal:
 
     @property
     def running(self) -> list[Node]:
-        """The nodes that are worked on."""
+        """The nodes whose tasks run."""
         return [node for node in self.nodes if node.status is NodeStatus.RUNNING]
 
     @property
@@ -220,7 +220,7 @@ class Journal:
         return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
 
     def judge(self, judgement: Judgement) -> None:
-        """Take a judgement: every question for the best node is answered by it from now on.
+        """Add a judgement, which answers every question for the best node from now on.
 
         Raises:
             KeyError: If one of its candidates is no node.

@@ -98,7 +98,7 @@ class NodeError:
             ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ValidityError`` (the run itself
             says its result does not count), ``ReplayError`` (the kernel it starts from could not be
             made again), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
-            ``InternalError`` (it could not be carried out).
+            ``InternalError`` (its task could not be run).
         message: The problem, in a few lines.
     """
 

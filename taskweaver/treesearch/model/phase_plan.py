@@ -125,7 +125,7 @@ class BuildPlan:
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """A plan that can be carried out.
+    """A plan that can be executed.
 
     Attributes:
         download: Commands that fetch and install.
@@ -180,7 +180,7 @@ class PhasePlan:
             compilers: Names of the compilers there are; None takes any.
 
         Raises:
-            PhasePlanError: If it cannot be carried out as it is written.
+            PhasePlanError: If it cannot be executed as it is written.
         """
         checks.refuse_mask("phase_artifacts", data)
         sections = _sections(data)

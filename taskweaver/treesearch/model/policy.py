@@ -69,7 +69,7 @@ class SelectionPolicy(Protocol):
     def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
         """Return at most `count` actions, as many as make sense; none only when `count` is 0.
 
-        Nodes that are still worked on are in the view too, so that the same is not tried twice.
+        Running nodes are in the view too, so that the same is not tried twice.
         """
         ...
 
@@ -114,8 +114,8 @@ class Uct:
 
     The reward of a node is its place among the good nodes, from 0 for the worst to 1 for the best,
     so that it needs no scale; a failed one has 0. A node is worth the mean reward of its subtree,
-    plus ``c * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Nodes that
-    are worked on count as visits without reward.
+    plus ``c * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Running
+    nodes count as visits without reward.
     """
 
     def __init__(self, rules: SearchRules, c: float = math.sqrt(2.0)) -> None:

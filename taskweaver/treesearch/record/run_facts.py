@@ -114,7 +114,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunningPhase:
-    """A node that is worked on.
+    """A running node.
 
     Attributes:
         node_id: The node.

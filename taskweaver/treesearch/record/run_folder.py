@@ -52,7 +52,7 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
 
 
 def place_memory(places: RunPlaces, file: Path) -> None:
-    """Have a new run keep its memory in a file elsewhere; a link in the run's folder leads to it.
+    """Place a new run's memory in a file elsewhere; a link in the run's folder leads to it.
 
     Raises:
         SearchError: If the file exists already, or cannot be made.

@@ -118,7 +118,7 @@ class RunLog:
             self._file = os.fdopen(handle, "a+b")
 
     def close(self) -> None:
-        """Let others have it; safe to call again."""
+        """Close the log and release its lock; safe to call again."""
         self._file.close()
 
     def __enter__(self) -> Self:

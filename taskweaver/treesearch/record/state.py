@@ -40,10 +40,10 @@ class RunState:
         stage: Its stage; None when it has ended.
         passed: Stages that are over.
         title: Title of its idea.
-        seconds: How long it was worked on before.
+        seconds: Duration of its earlier sittings.
         spent: Consumption of its model calls before, those of cancelled nodes too.
         started_at: When it began, in seconds since 1970.
-        is_over: Whether it has ended; it is then not gone on with.
+        is_over: Whether it has ended; it does not go on then.
         is_spent: Whether it ended because its budget was spent; with more it can go on.
         reason: Why it ended.
     """
@@ -122,14 +122,14 @@ def _take_node(journal: Journal, node: Node) -> None:
     if node.parent is not None and node.parent not in journal:
         raise KeyError(node.parent)
     # Nodes stand in the order they were begun in, as while the run went on; one that begins
-    # again, after it was given up, begins anew.
+    # again, after it was cancelled, begins anew.
     if node.finished_at is None and node.id in journal:
         journal.drop(node.id)
     journal.put(node)
 
 
 def reopen(state: RunState) -> None:
-    """Go on with a run whose budget was spent: its last stage is not over after all."""
+    """Reopen a run whose budget was spent: its last stage is not over after all."""
     state.is_over, state.is_spent, state.reason = False, False, ""
     state.stage = state.passed.pop().state if state.passed else None
 

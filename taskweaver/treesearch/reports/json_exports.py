@@ -243,7 +243,7 @@ def _write_proposed(files: Mapping[str, str], target: Path) -> None:
 
 
 def _replace(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another, which is removed afterwards."""
+    """Replace a folder by another; the old one is removed afterwards."""
     if not target.exists():
         draft.replace(target)
         return

@@ -53,7 +53,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _phases(node: Node) -> Iterator[str]:
-    """Give the lines that compile and run; each command in a shell of its own, as it was."""
+    """Yield the lines that compile and run; each command in a shell of its own, as it was."""
     values = run_variables(node.seed, f"$PWD/{PACKAGES}")
     yield f"cd {_WORKSPACE} || exit"
     yield "export " + " ".join(f'{name}="{value}"' for name, value in values.items())

@@ -160,7 +160,7 @@ class _Driver:
         raise BadReply(problem)
 
     def take(self, step: InstallerStep, check: Callable[[], str] | None) -> InstallerResult | None:
-        """Take a step, and keep it; return the end, or None when it goes on."""
+        """Run a step, and add it to the history; return the result at the end, None before."""
         result = self._run(step.command) if step.command else None
         if result is not None:
             step = _with_result(step, result)

@@ -77,9 +77,9 @@ def has_installed(parent: Node, node: Node) -> bool:
 
 def without_installing(result: JobResult) -> JobResult:
     """Return a result whose download phase explains why nothing was installed."""
-    said = "Its parent installed the same."
+    message = "Its parent installed the same."
     phases = (
-        replace(one, message=said) if one.name == "download" and not one.has_failed else one
+        replace(one, message=message) if one.name == "download" and not one.has_failed else one
         for one in result.phases
     )
     return replace(result, phases=tuple(phases))
