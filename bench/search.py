@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import resume_search, start_search
+from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.execution.job import Job, JobResult

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.ext_role.web_explorer.devtools import DevTools, Event
+from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
 
 WITHIN_S = 60.0
 
@@ -36,7 +36,7 @@ class Tab:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
-    def _heard(self, event: Event) -> None:
+    def _heard(self, event: DevToolsEvent) -> None:
         if event.method == "Network.requestWillBeSent":
             self.requests.append(event.params["request"]["url"])
         if event.method in {

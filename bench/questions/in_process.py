@@ -27,7 +27,7 @@ from taskweaver.analyst.files.profile import TableId, TableProfile
 from taskweaver.analyst.files.profile_report import read_profiles
 from taskweaver.analyst.files.world import FileInfo, PartInfo, World
 from taskweaver.analyst.readings.reading import (
-    Files,
+    FileListing,
     Help,
     NeedsLook,
     NotUnderstood,
@@ -117,7 +117,7 @@ class Conversation:
     def _answered(self, request: str, understood: Understood) -> Answer:
         if isinstance(understood.reading, Help):
             return Answer("I did not understand that.")
-        if isinstance(understood.reading, Files):
+        if isinstance(understood.reading, FileListing):
             return Answer(files_answer(request, self._files))
         before = set(Path().glob("*.png"))
         code = as_code(understood.reading, self._tables)

@@ -12,20 +12,20 @@ from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.files.world import World
 from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
-from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
-from taskweaver.analyst.language.read import MAX_WORDS, Result, best, choices_of, read
+from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, choices_of, read
 from taskweaver.analyst.language.special import special
 from taskweaver.analyst.nearest import nearest
 from taskweaver.analyst.readings.reading import (
-    Inspection,
     NeedsLook,
     NotUnderstood,
     Outcome,
     Reading,
     Rows,
-    Source,
     Summary,
+    TableSource,
+    TableView,
     Unclear,
     Understood,
 )
@@ -176,11 +176,11 @@ class Dialogue:
         if not results:
             return NotUnderstood((text,), "The files share no column that they could be joined on.")
         found = best(results, preferred)
-        is_understood = isinstance(found, Result) and isinstance(found.outcome, Understood)
+        is_understood = isinstance(found, ReadingResult) and isinstance(found.outcome, Understood)
         is_open = not is_understood and not isinstance(found, Unclear)
         if is_open and revised is not None and isinstance(revised.outcome, Understood):
             return _searched(text, revised, world)
-        return _searched(text, found, world) if isinstance(found, Result) else found
+        return _searched(text, found, world) if isinstance(found, ReadingResult) else found
 
     def _revised(
         self,
@@ -189,19 +189,19 @@ class Dialogue:
         wanted: Wanted,
         world: World,
         choices: Mapping[str, str],
-    ) -> Result | None:
+    ) -> ReadingResult | None:
         kept = _source_of(self.previous)
         if kept is None or not all(id in world.tables for id in kept.tables):
             return None
         if wanted.files and not {id.file for id in kept.tables} & set(wanted.files):
             return None
         tables = tuple(world.tables[id] for id in kept.tables)
-        scope = Scope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
+        scope = DataScope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
         return read(text, scope, mentions, self.previous)
 
 
-def _source_of(reading: Reading | None) -> Source | None:
-    return reading.source if isinstance(reading, Summary | Rows | Inspection) else None
+def _source_of(reading: Reading | None) -> TableSource | None:
+    return reading.source if isinstance(reading, Summary | Rows | TableView) else None
 
 
 def _wanted(mentions: Sequence[Mention], world: World, choice: str) -> Wanted:
@@ -227,7 +227,7 @@ def _restricted(world: World, files: Sequence[str]) -> World:
     return replace(world, tables=tables)
 
 
-def _searched(text: str, result: Result, world: World) -> Outcome:
+def _searched(text: str, result: ReadingResult, world: World) -> Outcome:
     """Return the outcome, or the need to look words up in columns of many values first."""
     outcome = result.outcome
     unsearched = [

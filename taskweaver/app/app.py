@@ -8,9 +8,9 @@ from typing import Any
 
 from injector import Injector
 
-from taskweaver.app.checking import Checking, ReceiptVerdict
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
-from taskweaver.app.replaying import Replaying
+from taskweaver.app.receipt_check import ReceiptCheck, ReceiptVerdict
+from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
@@ -23,7 +23,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry.registry import RoleRegistry
-from taskweaver.session.replay import Step
+from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
@@ -177,7 +177,7 @@ class TaskWeaverApp:
         settings: Mapping[str, str] | None = None,
         data: Mapping[str, Path] | None = None,
         repair: bool = False,
-    ) -> Iterator[Step]:
+    ) -> Iterator[ReplayedCell]:
         """Run a saved conversation again in a fresh kernel, without a model.
 
         Args:
@@ -195,8 +195,8 @@ class TaskWeaverApp:
             KernelError: If the kernel cannot be started.
             ModelError: If a cell is to be corrected and the model cannot be asked.
         """
-        replaying = Replaying(self.app_injector)
-        yield from replaying.run(Path(file), settings or {}, data or {}, repairs=repair)
+        runner = ReplayRunner(self.app_injector)
+        yield from runner.run(Path(file), settings or {}, data or {}, repairs=repair)
 
     def check_receipt(
         self,
@@ -220,7 +220,7 @@ class TaskWeaverApp:
                 there is no sandbox.
             KernelError: If the kernel cannot be started.
         """
-        return Checking(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
+        return ReceiptCheck(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""

@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context  # noqa: TID253
 from mcp.server.mcpserver.exceptions import ToolError  # noqa: TID253
 
 from taskweaver import __version__
-from taskweaver.app.serving import Report, Said, Serving
+from taskweaver.app.service import AppService, Report, RoundResult
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
@@ -25,7 +25,7 @@ _INSTRUCTIONS = (
 )
 
 
-def make_server(serving: Serving) -> MCPServer[Any]:
+def make_server(service: AppService) -> MCPServer[Any]:
     """Return a server with the tools ask, run_code, memory_search, fork and sessions."""
     server: MCPServer[Any] = MCPServer(
         "taskweaver", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
@@ -34,7 +34,7 @@ def make_server(serving: Serving) -> MCPServer[Any]:
     @server.tool()
     async def ask(  # noqa: D417 - ctx is not an argument of the caller
         question: str, ctx: Context, session: str = "", branch: str = ""
-    ) -> Said:
+    ) -> RoundResult:
         """Ask a question in plain words about data, files and earlier answers of the session.
 
         Args:
@@ -42,13 +42,13 @@ def make_server(serving: Serving) -> MCPServer[Any]:
             session: Id of a session to continue; empty starts a new one.
             branch: A branch of it, as `fork` returned; empty takes the current one.
         """
-        opened = await _blocking(lambda: serving.open(session, branch))
-        return await _round(ctx, opened, lambda report: serving.ask(opened, question, report))
+        opened = await _blocking(lambda: service.open(session, branch))
+        return await _round(ctx, opened, lambda report: service.ask(opened, question, report))
 
     @server.tool()
     async def run_code(  # noqa: D417 - ctx is not an argument of the caller
         code: str, ctx: Context, session: str = "", branch: str = ""
-    ) -> Said:
+    ) -> RoundResult:
         """Run Python code in the session's live kernel; variables stay for later calls.
 
         Args:
@@ -56,8 +56,8 @@ def make_server(serving: Serving) -> MCPServer[Any]:
             session: Id of a session to go on with; empty starts a new one.
             branch: A branch of it, as `fork` returned; empty takes the current one.
         """
-        opened = await _blocking(lambda: serving.open(session, branch))
-        return await _round(ctx, opened, lambda report: serving.run_code(opened, code, report))
+        opened = await _blocking(lambda: service.open(session, branch))
+        return await _round(ctx, opened, lambda report: service.run_code(opened, code, report))
 
     @server.tool()
     async def memory_search(query: str, session: str = "") -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def make_server(serving: Serving) -> MCPServer[Any]:
             query: Words to look for; one match suffices.
             session: Id of a session; empty searches all of them.
         """
-        return await _blocking(lambda: serving.memory_search(query, session))
+        return await _blocking(lambda: service.memory_search(query, session))
 
     @server.tool()
     async def fork(session: str, name: str = "") -> dict[str, str]:
@@ -77,17 +77,19 @@ def make_server(serving: Serving) -> MCPServer[Any]:
             session: Id of the session.
             name: Name of the branch; empty makes one up.
         """
-        return {"branch": await _blocking(lambda: serving.fork(session, name))}
+        return {"branch": await _blocking(lambda: service.fork(session, name))}
 
     @server.tool()
     async def sessions() -> list[dict[str, Any]]:
         """List the sessions there are, the newest first."""
-        return await _blocking(serving.sessions)
+        return await _blocking(service.sessions)
 
     return server
 
 
-async def _round(ctx: Context, session: Session, play: Callable[[Report], Said]) -> Said:
+async def _round(
+    ctx: Context, session: Session, play: Callable[[Report], RoundResult]
+) -> RoundResult:
     """Play a round in a thread; report its progress, and interrupt it when the caller cancels."""
     steps = 0
 

@@ -17,7 +17,6 @@ from taskweaver.ces.common import (
     Snapshot,
 )
 from taskweaver.ces.errors import KernelStartFailed
-from taskweaver.ces.kernel.client import KernelClient
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.place import KernelPlace
 from taskweaver.ces.limits import KernelLimits
@@ -31,8 +30,6 @@ from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
-
-__all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 
 LOG_FILE = "kernel.log"
 _LAUNCHERS = 4
@@ -73,7 +70,7 @@ class KernelManager:
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()  # for the two below
-        self._clients: dict[str, KernelClient] = {}
+        self._clients: dict[str, Kernel] = {}
         self._uses: dict[Path, _FolderUse] = {}
 
     def initialize(self) -> None:
@@ -129,7 +126,7 @@ class KernelManager:
         cwd: Path | str | None = None,
         *,
         devices: tuple[Path, ...] = (),
-    ) -> KernelClient:
+    ) -> Kernel:
         """Return the client of a session, made on first call.
 
         Args:
@@ -155,11 +152,11 @@ class KernelManager:
         env_id: str | None = None,
         session_dir: Path | str | None = None,
         cwd: Path | str | None = None,
-    ) -> KernelClient:
+    ) -> Kernel:
         """Return a client whose kernel has the variables of a snapshot.
 
         Args:
-            snapshot: What `KernelClient.snapshot` gave.
+            snapshot: What `Client.snapshot` gave.
             session_id: Its id; it must be new.
             env_id: As for `get_session_client`.
             session_dir: As for `get_session_client`.
@@ -169,7 +166,8 @@ class KernelManager:
             ForkRefused: If the snapshot is gone, or there is no room for another process.
             KernelStartFailed: If the forked kernel does not answer.
         """
-        assert isinstance(snapshot, KernelSnapshot)
+        if not isinstance(snapshot, KernelSnapshot):
+            raise TypeError(f"{type(snapshot).__name__} is not a snapshot of a kernel")
         return self._add(session_id, env_id, session_dir, cwd, snapshot)
 
     def _add(
@@ -180,7 +178,7 @@ class KernelManager:
         cwd: Path | str | None,
         origin: KernelSnapshot | None,
         devices: tuple[Path, ...] = (),
-    ) -> KernelClient:
+    ) -> Kernel:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
         try:
             folder, where = _made(folder, Path(cwd) if cwd else None)
@@ -191,14 +189,13 @@ class KernelManager:
         own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
         try:
             place = KernelPlace(env_id or "local", session_id, *own)
-            kernel = Kernel(place, self._limits, self._launch, origin)
+            kernel = Kernel(place, self._limits, self._launch, self._release, origin)
         except BaseException:
             self._end_use(folder)
             raise
-        client = KernelClient(kernel, where, self._release)
         with self._lock:
-            self._clients[session_id] = client
-        return client
+            self._clients[session_id] = kernel
+        return kernel
 
     def _begin_use(self, folder: Path) -> _FolderUse:
         """Count a client of a session; return what its clients share."""
@@ -223,12 +220,13 @@ class KernelManager:
         """The bounds on each session, and what holds them here."""
         return bounds_of(self._limits, self.get_kernel_mode())
 
-    def _release(self, client: KernelClient) -> None:
-        """Forget a client that was stopped."""
+    def _release(self, kernel: Kernel) -> None:
+        """Forget a kernel that was stopped."""
+        place = kernel.place
         with self._lock:
-            if self._clients.get(client.id) is client:
-                del self._clients[client.id]
-        self._end_use(client.folder)
+            if self._clients.get(place.session_id) is kernel:
+                del self._clients[place.session_id]
+        self._end_use(place.folder)
 
     def _end_use(self, folder: Path) -> None:
         """End the sandbox of a session whose last kernel was stopped."""

@@ -16,7 +16,7 @@ from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
 from taskweaver.cli.opening.trust import trust
 from taskweaver.cli.projects.plugin import plugin
 from taskweaver.cli.projects.role import role
-from taskweaver.cli.search.command import search
+from taskweaver.cli.search.search_command import search
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -156,7 +156,7 @@ def chat(
     """Ask questions; the default command."""
     require_folder(project)
     if node is not None:
-        from taskweaver.cli.search.runs import session_of
+        from taskweaver.cli.search.run_search import session_of
 
         resume = session_of(project, node)
     piped = _piped_text() if message is None else None

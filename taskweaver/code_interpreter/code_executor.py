@@ -42,7 +42,7 @@ class CodeExecutor:
             plugin_registry: Plugins to load; None for none.
             logger: Where broken plugins are noted.
             code_prefix: Code that runs at the start of every cell.
-            tools: What cells may call outside the kernel; None for nothing.
+            tools: Functions outside the kernel that cells may call; None for none.
             tracing: Records cells and the plugins they call; None for no traces.
         """
         self._tracing = tracing or Tracing()
@@ -68,7 +68,7 @@ class CodeExecutor:
 
     @property
     def tools(self) -> list[PluginEntry]:
-        """What can be called outside the kernel; waits for servers that are still starting."""
+        """Functions outside the kernel; waits for servers that are still starting."""
         found = [] if self._tools is None else self._tools.entries(self._entries)
         return [entry for entry in found if entry.name not in self.broken]
 
@@ -77,7 +77,7 @@ class CodeExecutor:
         return self._registry.plugins if self._registry else {}
 
     def new_problems(self) -> list[str]:
-        """Return, once each, a sentence for what tools cannot be used."""
+        """Return, once each, a sentence for each tool that cannot be used."""
         return [] if self._tools is None else self._tools.new_problems(self._entries)
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class CodeExecutor:
             self._tools.entries(self._entries)
 
     def load_plugins(self) -> list[str]:
-        """Bring the plugins in the kernel to what their files say now, and the tools beside them.
+        """Load the current plugin files into the kernel, and the tools beside them.
 
         New ones are loaded, changed ones again, and those whose file is gone are removed; broken
         ones are noted and left out until their file changes.
@@ -132,18 +132,18 @@ class CodeExecutor:
             del self._tried[name]
         for name, problem in problems.items():
             is_tool = name not in self._entries
-            what = f"Tool {name!r}" if is_tool else f"Plugin {name!r} ({entries[name].path})"
-            self.broken[name] = f"{what}: {problem}"
-        told = [f"{self.broken[name]} (left out)" for name in problems]
-        told += self._unreadable_now()
+            subject = f"Tool {name!r}" if is_tool else f"Plugin {name!r} ({entries[name].path})"
+            self.broken[name] = f"{subject}: {problem}"
+        notes = [f"{self.broken[name]} (left out)" for name in problems]
+        notes += self._unreadable_now()
         loaded = [code.name for code in codes if code.name not in problems]
-        told += [] if is_first else _changes(loaded, gone, before)
-        for line in told:
+        notes += [] if is_first else _changes(loaded, gone, before)
+        for line in notes:
             self._logger.warning(line)
-        return told
+        return notes
 
     def _changed(self, entries: Mapping[str, PluginEntry]) -> tuple[_Tried, dict[str, str]]:
-        """Return what changed of plugins and tools, and why some of it cannot be read."""
+        """Return the changes of plugins and tools, and the problems of unreadable ones."""
         changed: _Tried = {}
         problems = {}
         for name, entry in sorted(entries.items()):
@@ -156,7 +156,7 @@ class CodeExecutor:
             except (OSError, ValueError) as error:
                 problems[name] = str(error)
             else:
-                # The file of a tool is ours: what lies beside it is not for cells to import.
+                # The file of a tool is generated: what lies beside it is not for cells to import.
                 file = str(entry.path) if name in self._entries else ""
                 code = PluginCode(name, source, entry.config, file, entry.helpers)
             if code is None or code != code_before:
@@ -164,7 +164,7 @@ class CodeExecutor:
         return changed, problems
 
     def _unreadable_now(self) -> list[str]:
-        """Return what the registry cannot read since the last time; not what it never could."""
+        """Return the files that became unreadable to the registry since the last time."""
         broken = self._registry.broken.values() if self._registry is not None else ()
         now = {str(error) for error in broken}
         before, self._unreadable = self._unreadable, now
@@ -178,14 +178,14 @@ class CodeExecutor:
         *,
         is_repeated: bool = False,
     ) -> ExecutionResult:
-        """Run a cell; an error of one that calls plugins says where they are.
+        """Run a cell; an error of one that calls plugins names their files.
 
         A cell that holds a mask is a copy for readers: it is refused, whoever brings it.
 
         Args:
             exec_id: Id of the post the code is from.
             code: The cell.
-            on_output: Told what is printed meanwhile.
+            on_output: Called with the output while it is printed.
             is_repeated: Whether it ran before; tools ask before they change something again.
 
         Raises:
@@ -230,11 +230,11 @@ class CodeExecutor:
 
 
 def _changes(loaded: list[str], gone: list[str], before: set[str]) -> list[str]:
-    """Return one sentence on what is not as it was, or none."""
+    """Return one sentence on the changes, or none."""
     groups = {
         "loaded again": [name for name in loaded if name in before],
         "new": [name for name in loaded if name not in before],
         "gone": [name for name in gone if name in before],
     }
-    parts = [f"{what}: {', '.join(names)}" for what, names in groups.items() if names]
+    parts = [f"{title}: {', '.join(names)}" for title, names in groups.items() if names]
     return [f"Plugins have changed; {'; '.join(parts)}."] if parts else []

@@ -1,4 +1,4 @@
-"""Asks the code model for the next cell."""
+"""The code model of a CodeInterpreter: its configuration, prompts and replies."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from injector import inject
 
 from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn
 from taskweaver.code_interpreter.scope import AnyCode, Scope
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.parsing.json_stream import ParsedReply
+from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
+from taskweaver.role.asking import RefusedReply, RoleModel, View
+from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
-from taskweaver.role.experiences import RoleExperiences
-from taskweaver.role.translator import PostTranslator
 
 _FENCE = re.compile(r"\A\s*(`{3,})[a-zA-Z0-9]*\n(.*?)\n?\1\s*\Z", re.DOTALL)
 
@@ -40,45 +39,20 @@ class CodeGeneratorConfig(CompactingRoleConfig):
         self.prompt_file_path = Path(prompt_file) if prompt_file else None
         self.role_name = self._get_str("role_name")
         self.load_plugin = self._get_bool("load_plugin")
-        self.compaction = self._read_compaction()
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The model wants this code to run."""
+    """Code of the model that is to run."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The model answers in words.
-
-    Attributes:
-        text: The words.
-        raw: The whole reply.
-    """
+    """An answer of the model in words."""
 
     text: str
-    raw: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The model's reply cannot be used."""
-
-    problem: str
-    raw: str
-
-
-Reading = Cell | Answer | Unreadable
-
-
-class View(NamedTuple):
-    """The rounds a code prompt shows, and the summary of those before them."""
-
-    rounds: list[Round]
-    summary: CompactedMessage | None
 
 
 class CodeGenerator:
@@ -95,10 +69,7 @@ class CodeGenerator:
     ) -> None:
         self.config = config
         self.llm_api = llm_api
-        self.logger = logger
-        self.translator = PostTranslator(logger, tracing, event_emitter)
-        self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
-        self.experiences = RoleExperiences(config, llm_api, logger)
+        self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
         self._example_folder = ExampleFolder(
             config.example_base_path, is_dynamic=config.dynamic_example_sub_path
         )
@@ -109,14 +80,14 @@ class CodeGenerator:
 
         Args:
             alias: The role.
-            scope: What it may run, and so what its model is told.
+            scope: Kinds of code it may run, which its prompt describes.
         """
         self.alias = alias
         self.language = scope.language
         own = scope.prompt_files
         file = None if own else self.config.prompt_file_path
         self.prompt = CodePrompt(
-            alias, self.config.role_name, self.translator, file, own, scope.language
+            alias, self.config.role_name, self.model.translator, file, own, scope.language
         )
         if scope.rules:
             self.prompt.policy = self.prompt.text("policy", POLICY=scope.rules)
@@ -128,43 +99,40 @@ class CodeGenerator:
         use = self.config.use_example
         self.examples = self._example_folder.examples(roles, memory) if use else []
 
-    def view(self, memory: Memory) -> View:
-        """Return what the next prompt shows; the last round is being answered."""
-        self.compaction.attend(memory, self.alias)
-        return View(*memory.get_role_rounds_with_compaction(self.alias))
-
-    def read(
-        self,
-        memory: Memory,
-        view: View,
-        plugins: Sequence[PluginEntry],
-        proxy: PostEventProxy,
-        files: str = "",
-    ) -> Reading:
-        """Ask the model for the next cell, streaming its reply into the post.
+    def compose(
+        self, memory: Memory, view: View, plugins: Sequence[PluginEntry], files: str
+    ) -> list[ChatMessage]:
+        """Return the prompt for the next cell.
 
         Args:
             memory: The conversation.
             view: The rounds that the prompt shows.
             plugins: Functions that it lists.
-            proxy: The post.
             files: Section that lists the user's files; empty for none.
-
-        Raises:
-            ModelError: If the model cannot be reached.
         """
         self.load_examples(memory)
         newest = self._newest(memory, view.rounds, files)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
-        messages = self.experiences.added_to(messages, memory)
-        chunks = self.llm_api.chat_completion_stream(
-            messages,
-            llm_alias=self.config.llm_alias,
-            json_schema=self.prompt.schema,
-            on_status=proxy.update_status,
+        return self.model.with_experiences(messages, memory)
+
+    def read(self, post: Post, reply: ParsedReply) -> Cell | Answer:
+        """Return the cell or the answer in a reply.
+
+        Raises:
+            RefusedReply: If it has neither.
+        """
+        reply_type, content = (
+            "\n".join(str(item.content) for item in post.get_attachment(kind))
+            for kind in (AttachmentType.reply_type, AttachmentType.reply_content)
         )
-        reply = self.translator.raw_text_to_post(chunks, proxy)
-        return _reading(proxy.post, reply.problem, reply.raw, self.language)
+        problem, kind = reply.problem, reply_type.strip().lower()
+        if problem is None and not content.strip():
+            problem = "reply_content is missing or empty."
+        elif problem is None and kind not in {"text", self.language}:
+            problem = f'reply_type is {reply_type!r}, and must be "{self.language}" or "text".'
+        if problem is not None:
+            raise RefusedReply(problem, self.prompt.text("revise_reply", PROBLEM=problem))
+        return Answer(content) if kind == "text" else Cell(_without_fence(content))
 
     def _newest(self, memory: Memory, rounds: Sequence[Round], files: str) -> NewestTurn:
         task = task_of(rounds, self.alias)
@@ -174,25 +142,8 @@ class CodeGenerator:
         return NewestTurn(request, plans, files)
 
     def close(self) -> None:
-        """Stop the compactor."""
-        self.compaction.stop()
-
-
-def _reading(post: Post, problem: str | None, raw: str, language: str) -> Reading:
-    kinds = (AttachmentType.reply_type, AttachmentType.reply_content)
-    reply_type, content = (
-        "\n".join(str(item.content) for item in post.get_attachment(kind)) for kind in kinds
-    )
-    if problem is not None:
-        return Unreadable(problem, raw)
-    if not content.strip():
-        return Unreadable("reply_content is missing or empty.", raw)
-    if reply_type.strip().lower() == "text":
-        return Answer(content, raw)
-    if reply_type.strip().lower() != language:
-        wrong = f'reply_type is {reply_type!r}, and must be "{language}" or "text".'
-        return Unreadable(wrong, raw)
-    return Cell(_without_fence(content))
+        """Stop the summaries."""
+        self.model.close()
 
 
 def _without_fence(content: str) -> str:

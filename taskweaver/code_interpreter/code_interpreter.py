@@ -1,4 +1,4 @@
-"""The CodeInterpreter: generate a cell, run it, report; mend it when it fails."""
+"""The CodeInterpreter role: generates a cell, runs it, reports, and corrects it on failure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from injector import inject
 
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
-from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
+from taskweaver.code_interpreter.code_generator import Cell, CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import AnyCode, Scope
+from taskweaver.llm.parsing.json_stream import ParsedReply
 from taskweaver.llm.selection.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -29,8 +30,8 @@ from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.answering import as_list
-from taskweaver.role.correction import send_back, task_of, tries_so_far, with_beginning
+from taskweaver.role.asking import PostAsking
+from taskweaver.role.correction import task_of, tries_so_far
 from taskweaver.role.errors import RoleError
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
 from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
@@ -67,13 +68,13 @@ class CodeInterpreterConfig(RoleConfig):
 class CodeInterpreter(Role, Interpreter):
     """Turns a task into a cell, runs it in the session's kernel, and reports.
 
-    What it may run is its configuration's `Scope`; several in a session share the kernel.
+    The code it may run is its configuration's `Scope`; several in a session share the kernel.
     """
 
     answers_from_outcomes = True
 
     @inject
-    def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
+    def __init__(  # noqa: PLR0913 - a role receives its parts by type
         self,
         config: CodeInterpreterConfig,
         logger: TelemetryLogger,
@@ -121,14 +122,14 @@ class CodeInterpreter(Role, Interpreter):
 
     @property
     def _entries(self) -> list[PluginEntry]:
-        """All plugins there are: a broken one, too, has a say in what a scope allows."""
+        """All plugins there are: a scope decides by the broken ones, too."""
         entries = self._registry.plugins if self._registry else {}
         return [entries[name] for name in sorted(entries)]
 
     def get_intro(self) -> str:
-        """Return what the Planner is told about it, its plugins where the text wants them.
+        """Return its description for the Planner, with its plugins in the place of the text.
 
-        The tools come last. What cannot be used of them is told to the user, once.
+        The tools come last. Unusable ones are reported to the user, once.
         """
         for problem in self.executor.new_problems():
             self.logger.warning(problem)
@@ -168,42 +169,49 @@ class CodeInterpreter(Role, Interpreter):
         Raises:
             ModelError: If the model cannot be reached.
             KernelError: If the kernel cannot be started.
-            RoleError: If nobody gave this role a task.
+            RoleError: If no role gave this one a task.
         """
-        view = self.generator.view(memory)
+        view = self.generator.model.view(memory, self.alias)
         task, tries = task_of(view.rounds, self.alias), tries_so_far(view.rounds, self.alias)
         if task is None:
-            raise RoleError(self.alias, "nobody gave it a task in this round.")
-        may_retry = tries < self.interpreter_config.max_retry_count
+            raise RoleError(self.alias, "no role gave it a task in this round.")
+        most = self.interpreter_config.max_retry_count
+        may_retry = tries < most
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_status("writing code")
             rounds = memory.conversation.rounds
             functions = [*self.plugins, *self.tools]
             shown = self.selection.pool(functions, rounds, task.message)
-            match self.generator.read(memory, view, shown, proxy, self.files.text()):
-                case Unreadable(problem, raw):
-                    self.logger.warning(f"the code model's reply cannot be used: {problem}")
-                    if may_retry:
-                        revise = self.generator.prompt.text("revise_reply", PROBLEM=problem)
-                        return send_back(proxy, raw, revise)
-                    wrong = with_beginning(problem, raw)
-                    return self._give_up(proxy, task, f"No usable code came back: {wrong}")
-                case Answer(text, raw):
-                    proxy.update_message(text)
-                    proxy.update_send_to(task.send_from)
-                    return self._answer(proxy, raw, may_retry=may_retry)
-                case Cell(written):
-                    return self._check(proxy, task, written, rounds, may_retry=may_retry)
+            messages = self.generator.compose(memory, view, shown, self.files.text())
 
-    def _answer(self, proxy: PostEventProxy, raw: str, *, may_retry: bool) -> Post:
-        """Send an answer in words, or have the model correct numbers that stand in no outcome."""
-        can_correct = self.generator.llm_api.takes_corrections(self.generator.config.llm_alias)
-        if self.answer_review is not None and may_retry and can_correct:
-            doubts = self.answer_review.doubts(proxy.post)
-            if doubts:
-                revise = self.generator.prompt.text("revise_answer", NUMBERS=as_list(doubts))
-                return send_back(proxy, raw, revise, doubts)
+            outcome = PostAsking(
+                self.generator.model,
+                messages,
+                self.generator.prompt.schema,
+                proxy,
+                "the code model",
+                lambda reply: self._read(proxy, task, reply, may_retry=may_retry),
+                lambda problem: self._give_up(proxy, task, f"No usable code came back: {problem}"),
+                failed=tries,
+                attempts=most + 1,
+            ).ask()
+            if isinstance(outcome, Post):
+                return outcome
+            return self._check(proxy, task, outcome.code, rounds, may_retry=may_retry)
+
+    def _read(
+        self, proxy: PostEventProxy, task: Post, reply: ParsedReply, *, may_retry: bool
+    ) -> Cell | Post:
+        """Return the cell in a reply, or the finished post of an answer in words."""
+        found = self.generator.read(proxy.post, reply)
+        if isinstance(found, Cell):
+            return found
+        proxy.update_message(found.text)
+        proxy.update_send_to(task.send_from)
+        if may_retry:
+            revise = self.generator.prompt.revise_answer
+            self.generator.model.review(self.answer_review, proxy.post, revise)
         return proxy.end()
 
     def run(self, memory: Memory, task: Post) -> Post:
@@ -236,7 +244,7 @@ class CodeInterpreter(Role, Interpreter):
         *,
         may_retry: bool,
     ) -> Post:
-        """Run a cell if what the role may run, and a person, allow it."""
+        """Run a cell if the role's scope, and a person, allow it."""
         code = self._kept(proxy, written)
         if has_mask(code):
             number = len(successful_cells(rounds)) + 1
@@ -252,14 +260,14 @@ class CodeInterpreter(Role, Interpreter):
         return self._run(proxy, task, code, may_retry=may_retry)
 
     def _kept(self, proxy: PostEventProxy, written: str) -> str:
-        """Return the cell that runs what the model wrote, and keep it so that it can run again."""
+        """Return the cell that runs code of the model, and keep it so that it can run again."""
         cell = self.scope.cell(written)
         if cell != written:
             proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
         return cell
 
     def _verify(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> list[str]:
-        """Return what is not allowed in a cell."""
+        """Return the violations in a cell."""
         if not self.scope.is_checked:
             return []
         earlier = [cell.code for cell in successful_cells(rounds)]

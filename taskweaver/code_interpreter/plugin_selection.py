@@ -33,7 +33,7 @@ class PluginSelection:
             most: Plugins chosen for a request; None shows all.
             llm_api: Embeds texts.
             embedding_model: Name of the embedding model; empty compares words.
-            logger: Told when the embedding model cannot be asked; words are compared from then on.
+            logger: Log for a failing embedding model; words are compared from then on.
         """
         self._most = most
         self._llm_api = llm_api
@@ -51,7 +51,7 @@ class PluginSelection:
         Args:
             plugins: The plugins there are.
             rounds: The conversation so far; the last round has the request.
-            task: What the role was asked to do.
+            task: The task of the role.
         """
         if self._most is None or self._most >= len(plugins):
             return list(plugins)

@@ -48,10 +48,10 @@ _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 
 @dataclass(frozen=True, slots=True)
 class NewestTurn:
-    """What only the newest turn of a code prompt says.
+    """The sections of only the newest turn of a code prompt.
 
     Attributes:
-        request: What the user asked; empty when the task is the user's own words.
+        request: The user's request; empty when the task is the user's own words.
         plans: Plans other roles share.
         files: Section that lists the user's files; empty for none.
     """
@@ -66,7 +66,7 @@ class CodePrompt:
 
     Attributes:
         schema: JSON schema of its replies.
-        policy: What code may not do, as the model is told; empty for no policy.
+        policy: Limits of code, in words; empty for no policy.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class CodePrompt:
             translator: Writes the role's own replies as the model wrote them.
             path: Prompt file instead of the packaged one.
             variants: Files whose texts go before those, the last before all; each has instructions.
-            language: What the model writes.
+            language: Language of its cells.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
@@ -129,6 +129,10 @@ class CodePrompt:
     def text(self, name: str, **values: str) -> str:
         """Return one of the prompt file's texts, filled."""
         return fill(self._texts[name], **values)
+
+    def revise_answer(self, numbers: str) -> str:
+        """Return the request to correct numbers of an answer that stand in no result."""
+        return self.text("revise_answer", NUMBERS=numbers)
 
     def _with_plugins(
         self, messages: list[ChatMessage], plugins: Sequence[PluginEntry]
@@ -187,7 +191,7 @@ class CodePrompt:
         )
 
     def _feedback(self, post: Post) -> str:
-        """Word what became of a reply: the run and the variables after it."""
+        """Return the outcome of a reply: the run and the variables after it."""
         result = _content(post, AttachmentType.execution_result)
         parts = [result] if result else []
         stored = _content(post, AttachmentType.session_variables)

@@ -1,4 +1,4 @@
-"""What a run is told as: to the Planner as a message, to the code model as feedback."""
+"""Reports of cells: a message for the Planner, feedback for the code model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a code interpreter may run: any Python, nothing but plugins, or nothing but the shell.
+"""Scopes of code interpreters: any Python, only plugins, or only the shell.
 
-A `Scope` is all in which the three roles differ: which plugins they see, what their model is told
-and writes, what is checked before it runs, what a person is asked to allow.
+A `Scope` is the whole difference between the three roles: the plugins they see, the language and
+prompt of their model, the checks of a cell, and the kinds of code that a person confirms.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SCRIPT = "%%bash\n"
 
 
 class Scope(Protocol):
-    """What a code interpreter may run."""
+    """The code that a code interpreter may run."""
 
     @property
     def language(self) -> Literal["python", "bash"]:
-        """What its model writes."""
+        """Language of its model's cells."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class Scope(Protocol):
 
     @property
     def rules(self) -> str:
-        """What code may not do, as its model is told with every task; empty for nothing."""
+        """Limits of code in the prompt of every task; empty for none."""
         ...
 
     @property
@@ -54,21 +54,21 @@ class Scope(Protocol):
         ...
 
     def cell(self, code: str) -> str:
-        """Return the cell that runs what its model wrote."""
+        """Return the cell that runs code of its model."""
         ...
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
-        """Return what is not allowed in it, a sentence each.
+        """Return the violations in a cell, a sentence each.
 
         Args:
-            code: What the model wrote.
+            code: The code of the model.
             plugins: Names of the plugins it may call.
             earlier: Cells of the conversation that ran before, of all its roles.
         """
         ...
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
-        """Return what it is, for whoever is asked to allow it; see `ConfirmationRequest`."""
+        """Return the kinds of a cell, for the person who confirms it; see `ConfirmationRequest`."""
         ...
 
 
@@ -92,7 +92,7 @@ class AnyCode:
         return code
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:  # noqa: ARG002 - plugins are functions like others
-        """Return what the policy does not allow."""
+        """Return the violations of the policy."""
         return verify(code, self._policy, earlier) if self._policy else []
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
@@ -120,7 +120,7 @@ class PluginCalls:
         return code
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
-        """Return what it does beside calling plugins."""
+        """Return the statements that are no calls of plugins."""
         return plugin_call_problems(code, plugins, earlier)
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
@@ -148,7 +148,7 @@ class ShellScripts:
         return SCRIPT + _BANG.sub("", _MAGIC.sub("", code))
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:  # noqa: ARG002 - nothing is read
-        """Return nothing: what a command does cannot be read from it."""
+        """Return nothing: the effects of a command cannot be read from it."""
         return []
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:  # noqa: ARG002 - it is what it is

@@ -7,8 +7,8 @@ from pathlib import Path
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
-from taskweaver.console.terminal.asking import TerminalConfirmation
-from taskweaver.console.terminal.blocks import Answer, Broken, Note
+from taskweaver.console.terminal.blocks import AnswerBlock, FailureBlock, NoteBlock
+from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import Surface
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
@@ -69,27 +69,27 @@ class Chat:
         """Show the earlier messages, without the steps between."""
         rounds = self.session.memory.conversation.rounds
         self.surface.show(
-            Note(f"session {self.session.session_id}, {counted(len(rounds), 'round')}")
+            NoteBlock(f"session {self.session.session_id}, {counted(len(rounds), 'round')}")
         )
         if len(rounds) > _MOST_SHOWN:
-            self.surface.show(Note(f"... the last {_MOST_SHOWN} of them:"))
+            self.surface.show(NoteBlock(f"... the last {_MOST_SHOWN} of them:"))
         for round_ in rounds[-_MOST_SHOWN:]:
-            self.surface.show(Note(f"> {safe(round_.question)}"))
+            self.surface.show(NoteBlock(f"> {safe(round_.question)}"))
             if round_.state == "finished" and round_.post_list:
-                self.surface.show(Answer(safe(round_.post_list[-1].message)))
+                self.surface.show(AnswerBlock(safe(round_.post_list[-1].message)))
                 unsupported = round_.answer.unsupported_numbers
                 if unsupported:
                     note = safe(unsupported_note(unsupported))
-                    self.surface.show(Note(note, is_warning=True))
+                    self.surface.show(NoteBlock(note, is_warning=True))
             else:
-                self.surface.show(Note("this round was not finished", is_warning=True))
+                self.surface.show(NoteBlock("this round was not finished", is_warning=True))
 
     def show_notice(self) -> None:
         """Show which variables of the current branch are not restored, once."""
         for line in self.session.restore_notice():
-            self.surface.show(Note(safe(line), is_warning=True))
+            self.surface.show(NoteBlock(safe(line), is_warning=True))
         if self.session.why_restored:
-            self.surface.show(Note(safe(f"variables from disk: {self.session.why_restored}")))
+            self.surface.show(NoteBlock(safe(f"variables from disk: {self.session.why_restored}")))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.
@@ -107,7 +107,7 @@ class Chat:
         named = mentioned_files(message, Path.cwd(), session.execution_cwd, root)
         paths = list(dict.fromkeys([*self.waiting, *named]))
         if named:
-            self.surface.show(Note(f"adding {', '.join(map(display_path, named))}"))
+            self.surface.show(NoteBlock(f"adding {', '.join(map(display_path, named))}"))
         view = RoundView(self.surface, session.execution_cwd, lambda: session.usage)
         try:
             with self.surface.working(view.status):
@@ -115,7 +115,7 @@ class Chat:
                     message, view, [{"name": path.name, "path": path} for path in paths]
                 )
         except TaskWeaverError as error:
-            self.surface.show(Broken(safe(str(error))))
+            self.surface.show(FailureBlock(safe(str(error))))
             return None
         self.waiting.clear()
         return answered
@@ -153,7 +153,7 @@ class Chat:
                 self.app.stop()
         except KeyboardInterrupt:
             note = "The variables of the last round may not be stored; --resume says so."
-            self.surface.show(Note(note, is_warning=True))
+            self.surface.show(NoteBlock(note, is_warning=True))
             raise
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import Surface
 
 LEAVING = "Ctrl-C again leaves; so do /exit and Ctrl-D."
@@ -103,7 +103,7 @@ def talk(reader: Reader, opening: Opening, surface: Surface) -> None:
         except KeyboardInterrupt:
             if is_warned:
                 return
-            surface.show(Note(LEAVING))
+            surface.show(NoteBlock(LEAVING))
             is_warned = True
             continue
         is_warned = False
@@ -119,5 +119,5 @@ def _answer(line: str, opening: Opening, surface: Surface) -> bool:
                 listener = opening.result()
         return listener.handle(line)
     except KeyboardInterrupt:
-        surface.show(Note(INTERRUPTED, is_warning=True))
+        surface.show(NoteBlock(INTERRUPTED, is_warning=True))
         return True

@@ -14,20 +14,20 @@ from time import monotonic
 from typing import Any
 
 from taskweaver.console.terminal.blocks import (
-    Answer,
+    AnswerBlock,
     Block,
-    Broken,
-    Code,
-    Done,
-    Files,
-    Note,
-    Order,
-    Plan,
-    Printed,
-    Ran,
-    Thought,
-    Traceback,
-    Value,
+    CodeBlock,
+    FailureBlock,
+    FilesBlock,
+    NoteBlock,
+    OrderBlock,
+    OutputBlock,
+    PlanBlock,
+    RunBlock,
+    SummaryBlock,
+    ThoughtBlock,
+    TracebackBlock,
+    ValueBlock,
 )
 from taskweaver.console.terminal.surface import PREVIEW_CHARS, Surface
 from taskweaver.console.terminal.text import openable_path, overwritten, safe, section, without_code
@@ -45,10 +45,10 @@ LINE_CHARS = 2_000
 TRACEBACK_LINES = 12
 
 _PREVIEWS: dict[AttachmentType, Callable[[str], Block]] = {
-    AttachmentType.plan_reasoning: Thought,
-    AttachmentType.plan: Plan,
-    AttachmentType.thought: Thought,
-    AttachmentType.reply_content: Code,
+    AttachmentType.plan_reasoning: ThoughtBlock,
+    AttachmentType.plan: PlanBlock,
+    AttachmentType.thought: ThoughtBlock,
+    AttachmentType.reply_content: CodeBlock,
 }
 _REMARKS = {
     AttachmentType.text,
@@ -128,13 +128,13 @@ class RoundView:
             self._has_failed = True
             self._pending_error = ""
             self._flush_lines()
-            self._surface.show(Broken(safe(text)))
+            self._surface.show(FailureBlock(safe(text)))
         elif kind is RoundEventType.round_warning:
-            self._surface.show(Note(safe(text), is_warning=True))
+            self._surface.show(NoteBlock(safe(text), is_warning=True))
         elif kind is RoundEventType.round_end:
             self._release_error()
             spent, seconds = self.spent(), monotonic() - self._since
-            done = Done(
+            done = SummaryBlock(
                 not (self._has_failed or self._has_given_up),
                 seconds,
                 spent.total_tokens,
@@ -177,8 +177,8 @@ class RoundView:
     def _message_block(self, text: str) -> Block:
         draft = self._draft
         if draft.receiver == USER:
-            return Answer(safe(text).strip(), draft.gave_up)
-        return Order(draft.sender, draft.receiver, without_code(safe(text).strip()))
+            return AnswerBlock(safe(text).strip(), draft.gave_up)
+        return OrderBlock(draft.sender, draft.receiver, without_code(safe(text).strip()))
 
     def _finish_post(self) -> None:
         draft = self._draft
@@ -190,7 +190,7 @@ class RoundView:
             if draft.unsupported:
                 reason = f"not found in any result: {draft.unsupported}"
             what = "repairs the code" if draft.is_report else f"answers again: {reason}"
-            self._surface.show(Note(f"{draft.sender} {what}"))
+            self._surface.show(NoteBlock(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:
             self._has_given_up = draft.gave_up and draft.receiver == USER
             self._surface.show(self._message_block(draft.message))
@@ -198,7 +198,7 @@ class RoundView:
     def _release_error(self) -> None:
         """Show a post's error that did not make the round fail."""
         if self._pending_error:
-            self._surface.show(Note(self._pending_error, is_warning=True))
+            self._surface.show(NoteBlock(self._pending_error, is_warning=True))
         self._pending_error = ""
 
     def _grow_attachment(self, text: str, facts: dict[str, Any]) -> None:
@@ -216,9 +216,9 @@ class RoundView:
         match kind:
             case AttachmentType.plan if text.strip() and text != self._plan:
                 self._plan = text
-                self._surface.show(Plan(text.strip()))
+                self._surface.show(PlanBlock(text.strip()))
             case AttachmentType.thought if text.strip():
-                self._surface.show(Thought(text.strip()))
+                self._surface.show(ThoughtBlock(text.strip()))
             case AttachmentType.stop:
                 draft.gave_up = text.strip() == "TaskFailure"
             case AttachmentType.answer_check:
@@ -226,12 +226,12 @@ class RoundView:
             case AttachmentType.reply_type:
                 draft.is_in_words = text.strip().lower() == "text"
             case AttachmentType.reply_content if text.strip() and not draft.is_in_words:
-                self._surface.show(Code(text.strip("\n")))
+                self._surface.show(CodeBlock(text.strip("\n")))
                 self._run = _Run()
             case AttachmentType.verification if text.strip() == "INCORRECT":
-                self._surface.show(Note("the code was refused by its check", is_warning=True))
+                self._surface.show(NoteBlock("the code was refused by its check", is_warning=True))
             case _ if kind in _REMARKS and text.strip():
-                self._surface.show(Note(text.strip()))
+                self._surface.show(NoteBlock(text.strip()))
             case _:
                 self._finish_run(kind, text)
 
@@ -240,18 +240,18 @@ class RoundView:
             case AttachmentType.execution_status if text in {"SUCCESS", "FAILURE"}:
                 self._draft.is_report = True
                 self._flush_lines()
-                self._surface.show(Ran(text == "SUCCESS", monotonic() - self._run.since))
+                self._surface.show(RunBlock(text == "SUCCESS", monotonic() - self._run.since))
             case AttachmentType.execution_result:
                 value = section(text, "Result")
                 if value.strip():
-                    self._surface.show(Value(value))
+                    self._surface.show(ValueBlock(value))
             case AttachmentType.code_error:
                 lines = text.strip().splitlines()
                 cut = ["..."] if len(lines) > TRACEBACK_LINES else []
-                self._surface.show(Traceback("\n".join([*cut, *lines[-TRACEBACK_LINES:]])))
+                self._surface.show(TracebackBlock("\n".join([*cut, *lines[-TRACEBACK_LINES:]])))
             case AttachmentType.artifact_paths:
                 paths = [self._files_in / line for line in text.splitlines() if line.strip()]
-                self._surface.show(Files(tuple(openable_path(path) for path in paths)))
+                self._surface.show(FilesBlock(tuple(openable_path(path) for path in paths)))
 
     def _print(self, stream: str, text: str) -> None:
         whole, _, rest = (self._run.pending.get(stream, "") + text).rpartition("\n")
@@ -259,7 +259,7 @@ class RoundView:
         if whole:
             self._show_lines(stream, whole.split("\n"))
         if rest:
-            self._surface.preview(Printed((safe(overwritten(rest))[:LINE_CHARS],)))
+            self._surface.preview(OutputBlock((safe(overwritten(rest))[:LINE_CHARS],)))
 
     def _show_lines(self, stream: str, lines: list[str]) -> None:
         run = self._run
@@ -268,7 +268,7 @@ class RoundView:
         run.left_out += len(lines) - len(kept)
         if kept:
             shown = tuple(safe(overwritten(line))[:LINE_CHARS] for line in kept)
-            self._surface.show(Printed(shown, is_error=stream == "stderr"))
+            self._surface.show(OutputBlock(shown, is_error=stream == "stderr"))
         elif run.left_out:
             self._surface.ask_status(f"{run.left_out:,} more lines of output")
 
@@ -279,6 +279,6 @@ class RoundView:
                 self._show_lines(stream, [rest])
         run.pending.clear()
         if run.left_out:
-            self._surface.show(Note(f"{run.left_out:,} more lines of output are not shown"))
+            self._surface.show(NoteBlock(f"{run.left_out:,} more lines of output are not shown"))
         run.left_out = 0
         self._surface.preview(None)

@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import ObservedCall
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.prompts import PromptLog
+from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.types import (
@@ -20,7 +20,7 @@ from taskweaver.llm.types import (
     Usage,
     format_chat_message,
 )
-from taskweaver.llm.usage import Ledger
+from taskweaver.llm.usage import UsageLedger
 from taskweaver.logging.spans import model_call
 from taskweaver.utils.system.cancel import CancelToken
 
@@ -35,9 +35,9 @@ class LLMApi:
     """
 
     def __init__(self, services: ModelServices) -> None:
-        self.prompts = PromptLog()
+        self.prompts = CallLog()
         self._services = services
-        self._ledger = Ledger()
+        self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._in_flight: set[CancelToken] = set()
         self._is_interrupted = False

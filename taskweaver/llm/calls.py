@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taskweaver.llm.prompts import PromptLog, now
+from taskweaver.llm.prompts import CallLog, now
 from taskweaver.llm.services import Model
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
 from taskweaver.logging.spans import (
@@ -35,7 +35,7 @@ class ObservedCall:
     """
 
     def __init__(
-        self, tracing: Tracing, prompts: PromptLog, model: Model, request: ModelRequest
+        self, tracing: Tracing, prompts: CallLog, model: Model, request: ModelRequest
     ) -> None:
         """Begin the call's span.
 

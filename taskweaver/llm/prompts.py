@@ -72,7 +72,7 @@ class PromptRecord:
 
 
 @dataclass(slots=True)
-class PromptLog:
+class CallLog:
     """The model calls of a session; thread-safe.
 
     Attributes:

@@ -22,7 +22,7 @@ from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.selection.key_hosts import is_first_call
-from taskweaver.llm.selection.origin import Origin, origin_at, origin_of
+from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
@@ -49,7 +49,7 @@ class Model:
     retry: RetryPolicy
     prices: Prices
     reason: str
-    origin: Origin
+    origin: ModelOrigin
 
 
 class ModelServices:
@@ -149,12 +149,12 @@ class ModelServices:
             return self._embedding
 
     @property
-    def embedding_origin(self) -> Origin:
+    def embedding_origin(self) -> ModelOrigin:
         """Provider and address of the embedding model that was asked for last."""
         embedding = self._embedding
         if isinstance(embedding, OpenAIEmbedding):
             return origin_at(embedding.endpoint)
-        return Origin("openai" if embedding is None else "mock")
+        return ModelOrigin("openai" if embedding is None else "mock")
 
     def close(self) -> None:
         """Close all models; they may be asked for again."""

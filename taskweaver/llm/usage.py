@@ -119,7 +119,7 @@ class TokenEstimator:
         return count
 
 
-class Ledger:
+class UsageLedger:
     """Adds up usage; thread-safe."""
 
     def __init__(self) -> None:

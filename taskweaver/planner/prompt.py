@@ -58,8 +58,8 @@ class PlannerPrompt:
         """Read the texts.
 
         Args:
-            alias: What the Planner is called.
-            workers: Whom it may send to, and what says what each is for, asked for each prompt.
+            alias: Alias of the Planner.
+            workers: Functions that return the description of each worker, by alias.
             translator: Writes earlier posts.
             path: The prompt file; None takes the packaged one.
         """
@@ -109,7 +109,7 @@ class PlannerPrompt:
         return fill(self._texts["shared_plan"], PLAN=plan, STEP=step)
 
     def revise(self, problem: str) -> str:
-        """Return what a Planner whose reply cannot be used is told."""
+        """Return the request to correct an unusable reply."""
         return fill(self._texts["revise"], PROBLEM=problem)
 
     def revise_answer(self, numbers: str) -> str:

@@ -1,4 +1,4 @@
-"""What a role is, how roles are found, and how replies become posts."""
+"""Roles: their base class, registry, prompts and questions to a model."""
 
 from taskweaver.role.role import Role
 from taskweaver.role.translator import PostTranslator

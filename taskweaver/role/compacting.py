@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from taskweaver.logging.log import TelemetryLogger
@@ -13,7 +14,7 @@ from taskweaver.role.role import RoleConfig
 
 @dataclass(frozen=True, slots=True)
 class CompactionSettings:
-    """When a role's old rounds are summarised, and by which model (empty: the role's own)."""
+    """Limits of a role's summaries, and their model (empty: the role's own)."""
 
     config: CompactorConfig
     llm_alias: str
@@ -22,7 +23,9 @@ class CompactionSettings:
 class CompactingRoleConfig(RoleConfig):
     """Configuration of a role whose old rounds are summarised."""
 
-    def _read_compaction(self) -> CompactionSettings:
+    @cached_property
+    def compaction(self) -> CompactionSettings:
+        """Limits and model of the summaries."""
         path = self._get_path("compaction_prompt_path")
         compactor = CompactorConfig(
             threshold=self._get_int("compaction_threshold"),
@@ -35,7 +38,7 @@ class CompactingRoleConfig(RoleConfig):
 
 
 class RoleCompaction:
-    """Owner of a role's compactor: made at the first reply, stopped with the role."""
+    """Summaries of a role's old rounds: begun at the first reply, stopped with the role."""
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class RoleCompaction:
         self._llm_alias = settings.llm_alias or llm_alias
         self._compactor: ContextCompactor | None = None
 
-    def attend(self, memory: Memory, alias: str) -> None:
+    def attach(self, memory: Memory, alias: str) -> None:
         """Watch the rounds `alias` sees in `memory`, from now on."""
         if self._compactor is not None or not self._settings.config.enabled:
             return

@@ -1,4 +1,4 @@
-"""Bounded self-correction: a role sends itself what to mend; the posts themselves are the count."""
+"""Bounded self-correction: a role sends itself corrections, and their posts are the count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with roles."""
+"""Errors of roles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RoleError(TaskWeaverError):
 
     Attributes:
         role: Name of the role, or of the file that describes it.
-        problem: What is wrong.
+        problem: The problem.
     """
 
     def __init__(self, role: str, problem: str) -> None:
@@ -22,7 +22,7 @@ class RoleError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """What happened, and where."""
+        """Return the problem with the name of the role."""
         return f"Role {self.role!r}: {self.problem}"
 
 

@@ -1,4 +1,4 @@
-"""Examples: short conversations that show a role's model what good replies look like."""
+"""Examples: short conversations with good replies, for a role's prompt."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MOST = 3
 
 
 class RoleExperiences:
-    """What a role learnt before; nothing when its configuration says so."""
+    """Experiences of a role; none if its configuration turns them off."""
 
     def __init__(self, config: RoleConfig, llm_api: LLMApi, logger: TelemetryLogger) -> None:
         src = config.src

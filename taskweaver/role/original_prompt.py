@@ -1,7 +1,7 @@
-"""Prompt files of the original: their texts in the places ours have.
+"""Prompt files of the original: their texts under the names of packaged prompts.
 
-They are templates for `str.format`, where ``{{`` stands for a brace. Ours are filled by plain
-replacement.
+They are templates for `str.format`, where ``{{`` stands for a brace. Packaged ones are filled by
+plain replacement.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ _MARK = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class OriginalPrompt:
-    """How the original's prompt of a role becomes ours.
+    """The conversion of a role's prompt file of the original.
 
     Attributes:
         packaged: Our prompt file; its texts stay where the original has none.
         names: Our names of texts, with the original's.
-        places: The original's places, with what stands there.
+        places: The original's places, with their texts.
     """
 
     packaged: Path
     names: Mapping[str, str]
     places: Mapping[str, str]
 
-    def is_meant(self, texts: Mapping[Any, Any]) -> bool:
+    def matches(self, texts: Mapping[Any, Any]) -> bool:
         """Return whether a prompt file is one of the original's."""
         return isinstance(texts.get(_SCHEMA), str)
 
     def translated(self, texts: Mapping[Any, Any]) -> dict[str, Any]:
-        """Return the texts of a prompt of ours."""
+        """Return its texts under the names of the packaged prompt."""
         schema = texts[_SCHEMA].strip()
         places = {**self.places, _SCHEMA: schema, _SCHEMA.upper(): schema}
         found = {
-            ours: _filled(texts[theirs], places)
-            for ours, theirs in self.names.items()
+            own: _filled(texts[theirs], places)
+            for own, theirs in self.names.items()
             if isinstance(texts.get(theirs), str)
         }
         return {**read_yaml(self.packaged), **found}

@@ -1,4 +1,4 @@
-"""What the prompts of all roles have in common: their files, and rounds composed only once.
+"""The common parts of roles' prompts: their files, and rounds composed only once.
 
 A prompt file is a YAML mapping of names to texts. Named places ``{LIKE_THIS}`` are filled by
 plain replacement in one pass, so text from outside is never a template.
@@ -35,7 +35,7 @@ def load_prompt(
     Args:
         path: The YAML file.
         names: Texts it must hold.
-        packaged: Further texts it may hold, and what they are where it does not.
+        packaged: Further texts it may hold, with their defaults.
         original: How a file of the original is read; None reads none.
 
     Raises:
@@ -47,7 +47,7 @@ def load_prompt(
     except (OSError, ValueError) as error:
         raise ConfigError("prompt_file_path", f"{path} cannot be read: {error}", remedy) from error
     texts = data if isinstance(data, Mapping) else {}
-    if original is not None and original.is_meant(texts):
+    if original is not None and original.matches(texts):
         texts = original.translated(texts)
     missing = [name for name in names if not isinstance(texts.get(name), str)]
     if missing:
@@ -75,7 +75,7 @@ def reply_schema(fields: Mapping[str, Mapping[str, object]]) -> dict[str, object
 
 
 class ComposedRounds:
-    """Messages of past rounds, kept so that a prompt costs what is new in it."""
+    """Messages of past rounds, kept so that only new rounds are composed."""
 
     def __init__(self, compose_past: ComposeRound) -> None:
         self._compose_past = compose_past

@@ -1,4 +1,4 @@
-"""What a role is: it has a name, reads the conversation, and answers with a post."""
+"""The base class of roles: a role reads the conversation and answers with a post."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Role:
     Attributes:
         alias: Name in posts and prompts.
         name: Name in the configuration.
-        intro: What the Planner is told about it.
+        intro: Description of the role for the Planner.
         examples: Example conversations for its prompt.
-        only_acknowledges: Whether its answers tell nothing, so that the same answer again is no
-            sign of being stuck; the same question again is.
+        only_acknowledges: Whether its answers hold no information, so that a repeated answer is no
+            sign of being stuck; a repeated question is.
         answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
             of the session, so that their numbers are checked.
         answer_review: Checks its answers to the user; None for no check.
@@ -88,7 +88,7 @@ class Role:
         )
 
     def get_intro(self) -> str:
-        """Return what the Planner is told about this role."""
+        """Return the description of this role for the Planner."""
         return self.intro
 
     def get_alias(self) -> str:
@@ -127,7 +127,7 @@ class Role:
             self.examples = self._example_folder.examples(role_set, memory)
 
     def interrupt(self) -> None:
-        """Give up what `reply` is doing; called from any thread. Model calls end by themselves."""
+        """Cancel a running `reply`; called from any thread. Model calls end by themselves."""
 
     def close(self) -> None:
-        """Release what the role holds; called once, at the end of the session."""
+        """Release the resources of the role; called once, at the end of the session."""

@@ -58,7 +58,7 @@ class PostTranslator:
                 effect.
 
         Returns:
-            The fields of the reply, and what is wrong with its form if anything is. After an early
+            The fields of the reply, and the problem of its form if there is one. After an early
             stop the fields that were written, without a problem.
         """
         stream = ReplyStream()

@@ -10,13 +10,13 @@ from taskweaver.ces.common import Client
 from taskweaver.memory.cells import Ran, RecordedCell, ran_code, successful_cells
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionError
-from taskweaver.session.replay import Step, replay
+from taskweaver.session.replay import ReplayedCell, replay
 from taskweaver.session.states.round_states import RoundEnd
 from taskweaver.session.storage.compare import Pair, changed_variables, variables_of
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuildResult:
     """Outcome of running cells again on a scratch copy. Accept it or discard it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Rebuilt:
     """
 
     name: str
-    steps: Sequence[Step]
+    steps: Sequence[ReplayedCell]
     files: Mapping[str, Pair]
     variables: Mapping[str, Pair]
     accept: Callable[[], None]
@@ -105,7 +105,7 @@ def rebuild(
     branches: SessionBranches,
     guard: Callable[[], AbstractContextManager[None]],
     on_step: Callable[[int], None],
-) -> Rebuilt:
+) -> RebuildResult:
     """Run the cells of the current branch's lost variables again; see `Session.rebuild`.
 
     Args:
@@ -131,7 +131,7 @@ def rebuild(
         raise
     changed = files.differing_files(current.name, scratch.name)
     variables = changed_variables(variables_of(rounds), run.variables)
-    return Rebuilt(scratch.name, steps, changed, variables, scratch.accept, scratch.discard)
+    return RebuildResult(scratch.name, steps, changed, variables, scratch.accept, scratch.discard)
 
 
 class _Repeating:

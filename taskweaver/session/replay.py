@@ -29,7 +29,7 @@ _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayedCell:
     """Result of a cell that was run again.
 
     Attributes:
@@ -51,7 +51,7 @@ def replay(
     settings: Mapping[str, str],
     repair: Repair | None = None,
     only: Container[str] | None = None,
-) -> Iterator[Step]:
+) -> Iterator[ReplayedCell]:
     """Run the successful cells of a conversation again, and yield the result of each.
 
     A cell that fails, or holds a mask, is skipped; the cells after it run all the same.
@@ -79,7 +79,7 @@ def replay(
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
         if has_mask(code):  # not given to a model either, which could only guess the value
             refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
-            yield Step(number, code, "failed", (refused,))
+            yield ReplayedCell(number, code, "failed", (refused,))
             continue
         ran = run(RecordedCell(cell.post_id, code, cell.role))
         first_error = ran.error
@@ -88,13 +88,15 @@ def replay(
             if better is not None:
                 code, ran = better, run(RecordedCell(cell.post_id, better))
         if ran.error:
-            yield Step(number, code, "failed", (ran.error,))
+            yield ReplayedCell(number, code, "failed", (ran.error,))
             continue
         found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
         if first_error:
-            yield Step(number, code, "repaired", (f"it failed first: {first_error}", *found))
+            yield ReplayedCell(
+                number, code, "repaired", (f"it failed first: {first_error}", *found)
+            )
         else:
-            yield Step(number, code, "differs" if found else "same", found)
+            yield ReplayedCell(number, code, "differs" if found else "same", found)
 
 
 def _recorded_results(rounds: Sequence[Round]) -> dict[str, str]:

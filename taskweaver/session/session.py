@@ -23,7 +23,7 @@ from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import RoundInterrupted, SessionBusy, SessionClosed, SessionError
 from taskweaver.session.limits import Spending
-from taskweaver.session.rebuild import Rebuilt, rebuild
+from taskweaver.session.rebuild import RebuildResult, rebuild
 from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.compare import BranchDifference
 from taskweaver.session.storage.store import BranchInfo
@@ -197,7 +197,7 @@ class Session:
         with self._one_at_a_time():
             self._branches.trust_state()
 
-    def rebuild(self, on_step: Callable[[int], None] | None = None) -> Rebuilt:
+    def rebuild(self, on_step: Callable[[int], None] | None = None) -> RebuildResult:
         """Run the cells of lost variables again, on a scratch copy of the working directory.
 
         Args:

@@ -11,7 +11,7 @@ from pathlib import Path
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.totals import total_label
-from taskweaver.tables.plans.plan import Plan, Tidy
+from taskweaver.tables.plans.plan import ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, read_source, tidied
 from taskweaver.tables.readers.csv_files import Raw, read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
@@ -36,7 +36,7 @@ class Table:
     """
 
     frame: Frame
-    plan: Plan
+    plan: ReadPlan
     report: tuple[str, ...]
 
 
@@ -191,7 +191,7 @@ def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:
 
 
 def _read_parquet(path: Path, name: str) -> Raw:
-    plan = Plan("parquet", name)
+    plan = ReadPlan("parquet", name)
     try:
         return Raw(plan, read_source(plan), ["Parquet"])
     except ImportError as error:

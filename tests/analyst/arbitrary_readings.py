@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.reading import (
     And,
-    Change,
+    Arithmetic,
     Column,
     Comparison,
     Condition,
@@ -17,23 +17,23 @@ from taskweaver.analyst.readings.reading import (
     Cumulative,
     During,
     Expression,
-    Inspection,
-    Key,
+    GroupKey,
     Latest,
     Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
-    Operation,
     Or,
+    PeriodChange,
     Rank,
     Reading,
     Rows,
     Share,
-    Source,
     Sql,
     Summary,
+    TableSource,
+    TableView,
 )  # fmt: skip
 
 HOSTILE = [
@@ -48,7 +48,7 @@ scalars = st.one_of(
 )
 expressions: st.SearchStrategy[Expression] = st.recursive(
     st.one_of(st.builds(Column, names), st.builds(Constant, st.floats())),
-    lambda inner: st.builds(Operation, st.sampled_from(["+", "-", "*", "/"]), inner, inner),
+    lambda inner: st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/"]), inner, inner),
     max_leaves=4,
 )
 dates = st.sampled_from(["", "2024-01-01", "2025-01-01", "2024-03-05T10:00:00", "x'", "9999-12-31"])
@@ -85,16 +85,16 @@ measures = st.builds(
     n=st.integers(-5, 5),
     other=st.none() | expressions,
 ).filter(lambda measure: measure.of is not None or measure.function in {"count", "missing"})
-keys = st.builds(Key, names, st.none() | units, st.none()) | st.builds(
-    Key, names, st.none(), st.none() | parts
+keys = st.builds(GroupKey, names, st.none() | units, st.none()) | st.builds(
+    GroupKey, names, st.none(), st.none() | parts
 )
 ids = st.builds(TableId, names, st.sampled_from(["", "it's", "Plan"]))
 sources = st.one_of(
-    st.builds(lambda id: Source((id,)), ids),
-    st.builds(lambda a, b, on: Source((a, b), ((on,),)), ids, ids, names),
+    st.builds(lambda id: TableSource((id,)), ids),
+    st.builds(lambda a, b, on: TableSource((a, b), ((on,),)), ids, ids, names),
 )
 thens = st.one_of(
-    st.none(), st.builds(Share, st.none() | conditions), st.builds(Change, st.booleans()),
+    st.none(), st.builds(Share, st.none() | conditions), st.builds(PeriodChange, st.booleans()),
     st.builds(Contrast, conditions, conditions, st.booleans()), st.builds(Cumulative),
 )  # fmt: skip
 ranks = st.none() | st.builds(
@@ -115,6 +115,6 @@ readings: st.SearchStrategy[Reading] = st.one_of(
         Rows, sources, columns, st.none() | conditions, st.none() | expressions, ranks,
         st.booleans(), charts, names,
     ),
-    st.builds(Inspection, sources, views, columns, st.none() | conditions, st.integers(1, 9)),
+    st.builds(TableView, sources, views, columns, st.none() | conditions, st.integers(1, 9)),
     st.builds(Sql, names, names),
 )  # fmt: skip

@@ -13,9 +13,8 @@ from taskweaver.analyst.readings.reading import (
     Comparison,
     Contrast,
     During,
-    Files,
-    Inspection,
-    Key,
+    FileListing,
+    GroupKey,
     Measure,
     Missing,
     Not,
@@ -24,14 +23,15 @@ from taskweaver.analyst.readings.reading import (
     Reading,
     Rows,
     Share,
-    Source,
     Summary,
+    TableSource,
+    TableView,
     Understood,
 )
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.analyst.wording.printed import number, table_text
 
-SOURCE = Source((TableId("sales.csv"),))
+SOURCE = TableSource((TableId("sales.csv"),))
 AMOUNT = Column("amount")
 NORTH = Comparison(Column("region"), "==", "North")
 SOUTH = Comparison(Column("region"), "==", "South")
@@ -63,7 +63,7 @@ MEAN, ROWS = Measure("mean", AMOUNT), Measure("count")
         ),
         (Summary(SOURCE, (MEAN,), where=WEST), ["There are no rows where `region` is West."]),
         (
-            Summary(SOURCE, (MEAN,), (Key("product"),), where=WEST, chart="bar"),
+            Summary(SOURCE, (MEAN,), (GroupKey("product"),), where=WEST, chart="bar"),
             ["There are no rows where `region` is West."],
         ),
         (
@@ -91,12 +91,12 @@ MEAN, ROWS = Measure("mean", AMOUNT), Measure("count")
             ],
         ),
         (
-            Summary(SOURCE, (ROWS,), (Key("region"),), names_winner=True),
+            Summary(SOURCE, (ROWS,), (GroupKey("region"),), names_winner=True),
             ["`region` with the largest number of rows (8 rows, 1 without `region`)",
              "**North**, with 3"],
         ),
         (
-            Summary(SOURCE, (ROWS,), (Key("region"),), rank=Rank(True, 1), names_winner=True),
+            Summary(SOURCE, (ROWS,), (GroupKey("region"),), rank=Rank(True, 1), names_winner=True),
             ["`region` with the smallest number of rows (8 rows, 1 without `region`)",
              "**East** and **South**, each with 2"],
         ),
@@ -105,11 +105,11 @@ MEAN, ROWS = Measure("mean", AMOUNT), Measure("count")
             ["Maximum of `day` (8 rows)", "**2024-09-09**"],
         ),
         (
-            Inspection(SOURCE, "shape"),
+            TableView(SOURCE, "shape"),
             ["Number of rows and columns of `sales.csv`", "**8 rows, 7 columns**"],
         ),
         (
-            Inspection(SOURCE, "outliers", ("count",)),
+            TableView(SOURCE, "outliers", ("count",)),
             ["There are no outliers of `count`."],
         ),
     ],
@@ -119,7 +119,7 @@ def test_an_answer_in_lines(reading: Reading, lines: list[str]) -> None:
 
 
 def test_a_table_is_shown_once_without_the_numbers_of_rows() -> None:
-    reading = Summary(SOURCE, (ROWS,), (Key("region"), Key("product")), where=NORTH)
+    reading = Summary(SOURCE, (ROWS,), (GroupKey("region"), GroupKey("product")), where=NORTH)
     assert run(reading).answer.splitlines() == [
         "Number of rows per `region` and `product` where `region` is North (3 rows)",
         "",
@@ -219,14 +219,14 @@ def test_other_tables_stay_as_they_are(text: str) -> None:
 
 def test_names_in_answers_are_inert() -> None:
     frame = SALES.rename(columns={"region": "<b>`x`"}).assign(**{"<b>`x`": "![](http://x/a.png)"})
-    reading = Summary(SOURCE, (ROWS,), (Key("<b>`x`"),), names_winner=True)
+    reading = Summary(SOURCE, (ROWS,), (GroupKey("<b>`x`"),), names_winner=True)
     text = run(reading, {"sales.csv": frame}).answer
     assert text.endswith("`![](http://x/a.png)`, with 8")  # a span of code
     assert text.startswith("`<b>'x'` with the largest number of rows")
 
 
 def test_a_list_of_files_is_counted() -> None:
-    assert answer(Understood(Files()), "", "['a.csv', 'b.csv']").endswith(
+    assert answer(Understood(FileListing()), "", "['a.csv', 'b.csv']").endswith(
         "**2 files**: `a.csv`, `b.csv`"
     )
 

@@ -16,15 +16,15 @@ from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.reading import (
     Column,
     Comparison,
-    Key,
+    GroupKey,
     Measure,
     Rank,
     Rows,
-    Source,
     Summary,
+    TableSource,
 )
 
-SOURCE = Source((TableId("sales.csv"),))
+SOURCE = TableSource((TableId("sales.csv"),))
 AMOUNT, COUNT = Column("amount"), Column("count")
 SUM = (Measure("sum", COUNT),)
 NORTH = Comparison(Column("region"), "==", "North")
@@ -49,7 +49,7 @@ def drawn(reading: Summary | Rows, frame: pd.DataFrame = SALES) -> tuple[Any, st
 
 
 def test_bars_have_the_values_of_the_table() -> None:
-    axes, file = drawn(Summary(SOURCE, SUM, (Key("region"),), chart="bar"))
+    axes, file = drawn(Summary(SOURCE, SUM, (GroupKey("region"),), chart="bar"))
     assert [bar.get_height() for bar in axes.patches] == [11, 12, 7]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["East", "North", "South"]
     assert axes.get_title() == "Bar chart of sum of count per region"
@@ -59,14 +59,14 @@ def test_bars_have_the_values_of_the_table() -> None:
 
 def test_bars_with_long_labels_lie_with_the_first_on_top() -> None:
     frame = SALES.assign(region=["A region with a long name", *"BCDEFGH"])
-    axes, _ = drawn(Summary(SOURCE, SUM, (Key("region"),), rank=Rank(), chart="bar"), frame)
+    axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("region"),), rank=Rank(), chart="bar"), frame)
     assert [bar.get_width() for bar in axes.patches] == list(range(1, 9))
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("sum of count", "region")
 
 
 def test_a_picture_has_at_most_thirty_bars_and_the_answer_says_so() -> None:
     frame = pd.DataFrame({"name": [f"n{at}" for at in range(100)], "count": range(100)})
-    reading = Summary(SOURCE, SUM, (Key("name"),), chart="bar")
+    reading = Summary(SOURCE, SUM, (GroupKey("name"),), chart="bar")
     axes, _ = drawn(reading, frame)
     assert sorted(bar.get_width() for bar in axes.patches) == list(range(100 - MOST_BARS, 100))
     assert f"largest {MOST_BARS} of 100 bars" in run(reading, {"sales.csv": frame}).answer
@@ -84,7 +84,7 @@ def test_each_group_has_a_line() -> None:
     axes, _ = drawn(reading)
     assert [line.get_label() for line in axes.lines] == ["cocoa", "coffee", "tea"]
     assert [len(line.get_ydata()) for line in axes.lines] == [2, 2, 4]
-    reading = Summary(SOURCE, SUM, (Key("product"), Key("year")), chart="line")
+    reading = Summary(SOURCE, SUM, (GroupKey("product"), GroupKey("year")), chart="line")
     for file in Path().glob("*.png"):
         file.unlink()
     axes, _ = drawn(reading)
@@ -94,7 +94,7 @@ def test_each_group_has_a_line() -> None:
 
 @pytest.mark.parametrize("unit", ["year", "quarter", "month", "week", "day"])
 def test_a_line_over_periods(unit: Any) -> None:
-    axes, _ = drawn(Summary(SOURCE, SUM, (Key("day", unit=unit),), chart="line"))
+    axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("day", unit=unit),), chart="line"))
     wanted = SALES.groupby(SALES["day"].dt.to_period({"week": "W"}.get(unit, unit[0].upper())))
     assert list(axes.lines[0].get_ydata()) == wanted["count"].sum().tolist()
 
@@ -118,13 +118,13 @@ def test_a_scatter_plot_has_the_first_column_across(split: str) -> None:
 
 
 def test_a_pie_has_a_wedge_for_each_group() -> None:
-    axes, _ = drawn(Summary(SOURCE, (Measure("count"),), (Key("product"),), chart="pie"))
+    axes, _ = drawn(Summary(SOURCE, (Measure("count"),), (GroupKey("product"),), chart="pie"))
     texts = [text.get_text() for text in axes.texts]
     assert sorted(texts) == ["25%", "25%", "50%", "cocoa", "coffee", "tea"]
 
 
 def test_pictures_do_not_share_a_figure() -> None:
-    drawn(Summary(SOURCE, (Measure("count"),), (Key("product"),), chart="pie"))
+    drawn(Summary(SOURCE, (Measure("count"),), (GroupKey("product"),), chart="pie"))
     for file in Path().glob("*.png"):
         file.unlink()
     axes, _ = drawn(Rows(SOURCE, ("count",), by=Column("year"), chart="line", split="product"))
@@ -134,7 +134,7 @@ def test_pictures_do_not_share_a_figure() -> None:
 def test_no_picture_of_no_rows() -> None:
     none = Comparison(Column("region"), "==", "West")
     for reading in (
-        Summary(SOURCE, SUM, (Key("product"),), none, chart="bar"),
+        Summary(SOURCE, SUM, (GroupKey("product"),), none, chart="bar"),
         Rows(SOURCE, ("count",), none, chart="histogram"),
     ):
         assert "There are no rows where `region` is West." in run(reading).answer
@@ -144,7 +144,7 @@ def test_no_picture_of_no_rows() -> None:
 def test_dollars_are_no_formula() -> None:
     frame = SALES.rename(columns={"count": r"$\x$ ($)"}).assign(region="$a_$ $")
     measure = (Measure("sum", Column(r"$\x$ ($)")),)
-    axes, _ = drawn(Summary(SOURCE, measure, (Key("region"),), chart="bar"), frame)
+    axes, _ = drawn(Summary(SOURCE, measure, (GroupKey("region"),), chart="bar"), frame)
     assert axes.get_ylabel() == r"sum of $\x$ ($)"
 
 
@@ -164,5 +164,5 @@ def test_names_of_pictures_are_short_and_plain() -> None:
 
 
 def test_a_condition_is_part_of_the_title() -> None:
-    axes, _ = drawn(Summary(SOURCE, SUM, (Key("product"),), NORTH, chart="bar"))
+    axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("product"),), NORTH, chart="bar"))
     assert axes.get_title() == "Bar chart of sum of count per product where region is North"

@@ -15,8 +15,8 @@ from taskweaver.analyst.code.frames import variable_names
 from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.analyst.readings.reading import (
     And,
+    Arithmetic,
     Calculation,
-    Change,
     Column,
     Comparison,
     Condition,
@@ -26,37 +26,37 @@ from taskweaver.analyst.readings.reading import (
     Cumulative,
     During,
     Expression,
-    Files,
+    FileListing,
+    GroupKey,
     Help,
-    Inspection,
-    Key,
     Latest,
     Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
-    Operation,
     Or,
+    PeriodChange,
     Python,
     Rank,
     Rows,
     Share,
-    Source,
     Sql,
     Summary,
+    TableSource,
+    TableView,
 )
 
 ID = TableId("sales.csv")
-SOURCE = Source((ID,))
-JOIN = Source((ID, TableId("shops.csv")), (("shop",),))
+SOURCE = TableSource((ID,))
+JOIN = TableSource((ID, TableId("shops.csv")), (("shop",),))
 AMOUNT, COUNT = Column("amount"), Column("count")
-REVENUE = Operation("*", AMOUNT, COUNT)
+REVENUE = Arithmetic("*", AMOUNT, COUNT)
 NORTH = Comparison(Column("region"), "==", "North")
 SOUTH = Comparison(Column("region"), "==", "South")
 IS_NORTH, IS_SOUTH = SALES["region"] == "North", SALES["region"] == "South"
-BY_REGION = (Key("region"),)
-PER_MONTH = (Key("day", unit="month"),)
+BY_REGION = (GroupKey("region"),)
+PER_MONTH = (GroupKey("day", unit="month"),)
 
 
 def summary(function: Any = "count", of: Expression | None = None, **options: Any) -> Summary:
@@ -81,7 +81,7 @@ def summary(function: Any = "count", of: Expression | None = None, **options: An
         (Not(Or((NORTH, SOUTH))), ~(IS_NORTH | IS_SOUTH)),
         (Not(Comparison(AMOUNT, ">", 20)), SALES["amount"] <= 20),
         (
-            Comparison(AMOUNT, ">", Operation("*", COUNT, Constant(9))),
+            Comparison(AMOUNT, ">", Arithmetic("*", COUNT, Constant(9))),
             SALES["amount"] > SALES["count"] * 9,
         ),
         (Contains("product", "COFF"), SALES["product"] == "coffee"),
@@ -139,7 +139,7 @@ def test_a_condition_chooses_the_rows_that_pandas_chooses(
         (summary("correlation", AMOUNT, other=COUNT), SALES["amount"].corr(SALES["count"])),
         (summary("sum", REVENUE), (SALES["amount"] * SALES["count"]).sum()),
         (
-            summary("mean", Operation("-", AMOUNT, Operation("-", COUNT, Constant(1)))),
+            summary("mean", Arithmetic("-", AMOUNT, Arithmetic("-", COUNT, Constant(1)))),
             (SALES["amount"] - (SALES["count"] - 1)).mean(),
         ),
         (summary(then=Share(NORTH)), 37.5),
@@ -185,11 +185,11 @@ MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
         ),
         (summary("sum", COUNT, keys=PER_MONTH), MONTHS["count"].sum()),
         (
-            summary("sum", COUNT, keys=(Key("day", part="month"),)),
+            summary("sum", COUNT, keys=(GroupKey("day", part="month"),)),
             SALES.groupby(SALES["day"].dt.month)["count"].sum(),
         ),
         (
-            summary("sum", COUNT, keys=(Key("day", part="weekday"),)),
+            summary("sum", COUNT, keys=(GroupKey("day", part="weekday"),)),
             SALES.groupby(SALES["day"].dt.day_name())["count"].sum()[
                 ["Monday", "Friday", "Saturday", "Sunday"]
             ],
@@ -208,11 +208,11 @@ MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
             / REGIONS["count"].sum(),
         ),
         (
-            summary("sum", COUNT, keys=PER_MONTH, then=Change()),
+            summary("sum", COUNT, keys=PER_MONTH, then=PeriodChange()),
             MONTHS["count"].sum().diff().dropna(),
         ),
         (
-            summary("sum", COUNT, keys=PER_MONTH, then=Change(is_relative=True)),
+            summary("sum", COUNT, keys=PER_MONTH, then=PeriodChange(is_relative=True)),
             100 * MONTHS["count"].sum().pct_change().dropna(),
         ),
         (summary("sum", COUNT, keys=PER_MONTH, then=Cumulative()), MONTHS["count"].sum().cumsum()),
@@ -230,25 +230,25 @@ MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
         ),
         (summary("mean", AMOUNT, keys=BY_REGION, where=NORTH), pd.Series({"North": 70 / 3})),
         (
-            Summary(SOURCE, (Measure("max", AMOUNT),), (Key("product"),), names_winner=True),
+            Summary(SOURCE, (Measure("max", AMOUNT),), (GroupKey("product"),), names_winner=True),
             pd.Series({"tea": 60.0}),
         ),
         (
             Summary(
                 SOURCE,
                 (Measure("sum", COUNT),),
-                (Key("day", unit="month"),),
-                then=Change(),
+                (GroupKey("day", unit="month"),),
+                then=PeriodChange(),
                 rank=Rank(ascending=True, count=1),
             ),
             MONTHS["count"].sum().diff().nsmallest(1),
         ),
         (
-            Summary(JOIN, (Measure("sum", COUNT),), (Key("city"),)),
+            Summary(JOIN, (Measure("sum", COUNT),), (GroupKey("city"),)),
             SALES.merge(SHOPS, on="shop").groupby("city")["count"].sum(),
         ),
         (
-            Summary(JOIN, (Measure("sum", Column("year")),), (Key("city"),)),
+            Summary(JOIN, (Measure("sum", Column("year")),), (GroupKey("city"),)),
             SALES.merge(SHOPS[["shop", "city"]], on="shop").groupby("city")["year"].sum(),
         ),
     ],
@@ -264,12 +264,12 @@ def test_groups_have_the_values_of_pandas(reading: Summary, values: pd.Series[An
 
 def test_all_of_the_groups_with_the_largest_value_are_named() -> None:
     reading = summary(
-        "count", keys=(Key("region"),), where=Not(Missing("amount")), names_winner=True
+        "count", keys=(GroupKey("region"),), where=Not(Missing("amount")), names_winner=True
     )
     tied = replace_rank(reading, Rank(ascending=True, count=1))
     assert set(run(reading).value.index) == {"North"}
     assert set(run(tied).value.index) == {"South"}
-    double = summary("max", AMOUNT, keys=(Key("count"),), where=Comparison(AMOUNT, "==", 30))
+    double = summary("max", AMOUNT, keys=(GroupKey("count"),), where=Comparison(AMOUNT, "==", 30))
     assert set(run(replace_rank(double, Rank(count=1))).value.index) == {3, 8}
 
 
@@ -279,7 +279,7 @@ def replace_rank(reading: Summary, rank: Rank) -> Summary:
 
 def test_two_keys_and_several_measures_have_a_column_each() -> None:
     measures = (Measure("min", AMOUNT), Measure("max", AMOUNT))
-    found = run(Summary(SOURCE, measures, (Key("region"), Key("product")))).value
+    found = run(Summary(SOURCE, measures, (GroupKey("region"), GroupKey("product")))).value
     wanted = SALES.groupby(["region", "product"])["amount"].agg(["min", "max"]).reset_index()
     assert found.columns.tolist() == ["region", "product", "minimum of amount", "maximum of amount"]
     assert found.to_numpy().tolist()[0][:2] == wanted.to_numpy().tolist()[0][:2]
@@ -287,8 +287,8 @@ def test_two_keys_and_several_measures_have_a_column_each() -> None:
 
 
 def test_changes_are_within_the_other_groups() -> None:
-    keys = (Key("year"), Key("product"))
-    found = run(summary("sum", COUNT, keys=keys, then=Change())).value
+    keys = (GroupKey("year"), GroupKey("product"))
+    found = run(summary("sum", COUNT, keys=keys, then=PeriodChange())).value
     sums = SALES.groupby(["year", "product"])["count"].sum()
     wanted = sums.groupby("product").diff().dropna()
     assert found.iloc[:, -1].tolist() == wanted.tolist()
@@ -314,7 +314,7 @@ def test_rows_are_those_of_pandas(reading: Rows, counts: list[int]) -> None:
 
 def test_views_of_a_table() -> None:
     def view(kind: Any, *columns: str) -> Any:
-        return run(Inspection(SOURCE, kind, columns)).value
+        return run(TableView(SOURCE, kind, columns)).value
 
     assert view("shape") == (8, 7)
     assert view("missing")["missing"].tolist() == [1, 0, 1, 0, 0, 0, 0]
@@ -326,7 +326,7 @@ def test_views_of_a_table() -> None:
     assert len(view("sample")) == 5
     assert view("correlations").loc["amount", "count"] == SALES["amount"].corr(SALES["count"])
     outlying = pd.DataFrame({"amount": [1.0, 2, 3, 2, 1, 2, 99]})
-    found = run(Inspection(SOURCE, "outliers", ("amount",)), {"sales.csv": outlying})
+    found = run(TableView(SOURCE, "outliers", ("amount",)), {"sales.csv": outlying})
     assert found.value["amount"].tolist() == [99]
 
 
@@ -365,7 +365,7 @@ def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
     assert names[TableId("budget.xlsx", "Plan")] == "budget_plan"
     assert names[TableId("x.tsv")] == "x_tsv"
     assert not set(names.values()) & {"list", "result", "pd", "class"}
-    sheet = Summary(Source((TableId("budget.xlsx", "Plan"),)), (Measure("count"),))
+    sheet = Summary(TableSource((TableId("budget.xlsx", "Plan"),)), (Measure("count"),))
     assert as_code(sheet, {}).startswith("budget_plan = read_table('budget.xlsx', sheet='Plan')")
 
 
@@ -373,7 +373,7 @@ def test_other_requests() -> None:
     assert as_code(Python("x = 1"), {}) == "x = 1"
     assert as_code(Calculation("17 * (2 + 3)"), {}) == "17 * (2 + 3)"
     assert as_code(Help(), {}) == ""
-    assert "listdir" in as_code(Files(), {})
+    assert "listdir" in as_code(FileListing(), {})
     for text in ("__import__('os')", "x", "1 if 2 else 3", "'a' * 9", "(1).real", "1;2"):
         with pytest.raises(ValueError, match="no arithmetic"):
             as_code(Calculation(text), {})

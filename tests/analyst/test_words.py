@@ -7,7 +7,7 @@ import pytest
 from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.reading import (
     And,
-    Change,
+    Arithmetic,
     Column,
     Comparison,
     Condition,
@@ -16,28 +16,28 @@ from taskweaver.analyst.readings.reading import (
     Contrast,
     Cumulative,
     During,
-    Inspection,
-    Key,
+    GroupKey,
     Latest,
     Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
-    Operation,
     Or,
+    PeriodChange,
     Rank,
     Reading,
     Rows,
     Share,
-    Source,
     Sql,
     Summary,
+    TableSource,
+    TableView,
 )
 from taskweaver.analyst.wording.requests import in_words
 
-SALES = Source((TableId("sales.csv"),))
-JOIN = Source((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))
+SALES = TableSource((TableId("sales.csv"),))
+JOIN = TableSource((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))
 MEAN, ROWS = Measure("mean", Column("amount")), Measure("count")
 NORTH = Comparison(Column("region"), "==", "North")
 SOUTH = Comparison(Column("region"), "==", "South")
@@ -48,10 +48,10 @@ SOUTH = Comparison(Column("region"), "==", "South")
     [
         (Summary(SALES, (MEAN,), where=NORTH), "mean of `amount` where `region` is North"),
         (Summary(SALES, (ROWS,)), "number of rows"),
-        (Summary(SALES, (ROWS,), (Key("region"),)), "number of rows per `region`"),
+        (Summary(SALES, (ROWS,), (GroupKey("region"),)), "number of rows per `region`"),
         (Summary(JOIN, (MEAN,)), "mean of `amount` in `sales.csv` and `shops.csv`"),
         (
-            Summary(SALES, (MEAN,), (Key("day", unit="month"), Key("region"))),
+            Summary(SALES, (MEAN,), (GroupKey("day", unit="month"), GroupKey("region"))),
             "mean of `amount` per month of `day` and `region`",
         ),
         (
@@ -72,19 +72,19 @@ SOUTH = Comparison(Column("region"), "==", "South")
             "correlation of `a` and `b`",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("region"),), rank=Rank(count=5)),
+            Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(count=5)),
             "top 5 `region` by mean of `amount`",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("region"),), rank=Rank(ascending=True)),
+            Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(ascending=True)),
             "mean of `amount` per `region`, smallest first",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("region"),), rank=Rank(nth=2)),
+            Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(nth=2)),
             "`region` with the second largest mean of `amount`",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("region"),), names_winner=True, where=NORTH),
+            Summary(SALES, (MEAN,), (GroupKey("region"),), names_winner=True, where=NORTH),
             "`region` with the largest mean of `amount` where `region` is North",
         ),
         (
@@ -100,15 +100,17 @@ SOUTH = Comparison(Column("region"), "==", "South")
             "difference of the mean of `amount` between `region` is North and `region` is South",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("day", unit="year"),), then=Change(is_relative=True)),
+            Summary(
+                SALES, (MEAN,), (GroupKey("day", unit="year"),), then=PeriodChange(is_relative=True)
+            ),
             "relative change in percent of the mean of `amount` per year of `day`",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("day", unit="year"),), then=Cumulative()),
+            Summary(SALES, (MEAN,), (GroupKey("day", unit="year"),), then=Cumulative()),
             "cumulative mean of `amount` per year of `day`",
         ),
         (
-            Summary(SALES, (MEAN,), (Key("region"),), chart="bar"),
+            Summary(SALES, (MEAN,), (GroupKey("region"),), chart="bar"),
             "bar chart of mean of `amount` per `region`",
         ),
         (
@@ -127,8 +129,8 @@ SOUTH = Comparison(Column("region"), "==", "South")
         ),
         (Rows(SALES, rank=Rank(ascending=True, count=3)), "first 3 rows"),
         (Rows(SALES, rank=Rank(count=3), from_end=True), "last 3 rows"),
-        (Inspection(SALES, "values", ("region",)), "distinct values of `region`"),
-        (Inspection(SALES, "shape"), "number of rows and columns of `sales.csv`"),
+        (TableView(SALES, "values", ("region",)), "distinct values of `region`"),
+        (TableView(SALES, "shape"), "number of rows and columns of `sales.csv`"),
         (Sql("shop.db", "select 1"), "result of the SQL query on `shop.db`"),
     ],
 )
@@ -157,7 +159,7 @@ def test_a_reading_in_words(reading: Reading, words: str) -> None:
         (Not(And((NORTH, SOUTH))), "not (`region` is North and `region` is South)"),
         (Comparison(Column("close"), ">", Column("open")), "`close` is more than `open`"),
         (
-            Comparison(Operation("*", Column("a"), Constant(2.0)), "<=", 0.5),
+            Comparison(Arithmetic("*", Column("a"), Constant(2.0)), "<=", 0.5),
             "`a` * 2 is at most 0.5",
         ),
         (Not(Comparison(Column("a"), ">", 5)), "`a` is at most 5"),

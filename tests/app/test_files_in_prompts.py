@@ -10,7 +10,7 @@ from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.analyst.files.file_list import listed_files
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.kernel.client import KernelClient
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.receipts.inputs import inputs_of
 
@@ -83,13 +83,13 @@ def test_every_format_new_changed_and_unreadable_files_are_listed(project: Path)
 def test_unchanged_files_are_read_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "data" / "huge.csv").write_text("a,b\n" + "1,2\n" * 500_000)
     asked: list[list[str]] = []
-    overview = KernelClient.overview
+    overview = Kernel.overview
 
-    def counted(client: KernelClient, files: list[dict[str, object]]) -> object:
+    def counted(client: Kernel, files: list[dict[str, object]]) -> object:
         asked.append([str(file["name"]) for file in files])
         return overview(client, files)
 
-    monkeypatch.setattr(KernelClient, "overview", counted)
+    monkeypatch.setattr(Kernel, "overview", counted)
     script = Script(planner_reply("User", "ok") for _ in range(3))
     with TaskWeaverApp(project, model=script, config=COLD) as app, app.get_session() as session:
         for _ in range(3):

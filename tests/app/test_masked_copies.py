@@ -13,7 +13,7 @@ import pytest
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.serving import Serving
+from taskweaver.app.service import AppService
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
@@ -126,14 +126,14 @@ def test_an_import_with_a_masked_cell_is_refused(session: Session, tmp_path: Pat
 
 
 def test_another_program_gets_masked_answers(app: TaskWeaverApp) -> None:
-    serving = Serving(app)
+    service = AppService(app)
     with app.get_session() as session:
-        said = serving.run_code(session, f"note = {SECRET!r}\nnote", lambda _: None)
+        said = service.run_code(session, f"note = {SECRET!r}\nnote", lambda _: None)
     assert said.is_answered
     assert MASK in said.answer
-    found = serving.memory_search("note", session.session_id)
+    found = service.memory_search("note", session.session_id)
     assert found
-    assert all(SECRET not in str(item) for item in (said, found, serving.sessions()))
+    assert all(SECRET not in str(item) for item in (said, found, service.sessions()))
 
 
 def test_code_of_the_users_own_that_holds_a_mask_does_not_run(app: TaskWeaverApp) -> None:

@@ -14,7 +14,7 @@ from support import Listener, Script, code_reply, has_bwrap, make_project, plann
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
-from taskweaver.console.terminal.asking import TerminalConfirmation
+from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.mcp import servers as mcp_servers
 from taskweaver.memory.attachment import AttachmentType

@@ -21,7 +21,7 @@ from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts import inputs
-from taskweaver.session.receipts.build import Origin, build_receipt
+from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
 from taskweaver.session.receipts.receipt import ReceiptError, read_receipt, write_receipt
 from taskweaver.utils.redact import MASK
 
@@ -310,7 +310,7 @@ def test_a_receipt_runs_in_the_sandbox(project: Path, facts: Facts, tmp_path: Pa
 def test_a_change_of_an_input_is_said(app: TaskWeaverApp, original: Path) -> None:
     session = app.session_manager.get_session(original.parents[1].name)
     rounds = session.memory.conversation.rounds
-    origin = Origin("s", "main", session.execution_cwd, app.app_dir / "data")
+    origin = ConversationOrigin("s", "main", session.execution_cwd, app.app_dir / "data")
     source, copy = app.app_dir / "data" / "tiny.csv", session.execution_cwd / "tiny.csv"
     before = source.read_bytes()
     try:
@@ -341,7 +341,7 @@ def test_a_file_that_code_names_and_did_not_make_is_an_input(tmp_path: Path) -> 
         inputs.os.utime(notes, (1, 1))
         (session.execution_cwd / "unused.txt").write_text("x")
         session.send_message("how long is it?")
-        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
         (item,) = build_receipt(session.memory.conversation.rounds, origin).inputs
     assert (item.name, item.bytes, item.change) == ("notes.txt", 12, "")
 
@@ -351,7 +351,7 @@ def test_an_input_over_the_limit_is_not_embedded(
 ) -> None:
     monkeypatch.setattr(inputs, "EMBEDDED_BYTES", 10)
     session = app.session_manager.get_session(original.parents[1].name)
-    origin = Origin("s", "main", session.execution_cwd, app.app_dir / "data")
+    origin = ConversationOrigin("s", "main", session.execution_cwd, app.app_dir / "data")
     (item,) = build_receipt(session.memory.conversation.rounds, origin).inputs
     assert item.content is None
     assert item.bytes == 29
@@ -372,7 +372,7 @@ def test_what_cannot_be_proven_is_not_written(tmp_path: Path, code: str, reason:
     with TaskWeaverApp(project, model=Script(replies), config=config) as app:
         session = app.get_session()
         session.send_message("go")
-        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
         with pytest.raises(ReceiptError, match=reason):
             build_receipt(session.memory.conversation.rounds, origin)
 
@@ -383,7 +383,7 @@ def test_a_masked_copy_of_a_cell_is_not_written(tmp_path: Path) -> None:
     with TaskWeaverApp(project, model=Script([code_reply("key = 'x'\n1")]), config=config) as app:
         session = app.get_session()
         session.send_message("go")
-        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
         rounds = [round_.to_dict() for round_ in session.memory.conversation.rounds]
         masked = json.loads(json.dumps(rounds).replace("'x'", f"'{MASK}'"))
         with pytest.raises(ReceiptError, match="Cell 1 holds the mask"):
@@ -398,7 +398,7 @@ def test_a_text_called_token_is_code_and_a_change_of_it_is_found(tmp_path: Path)
     with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
         session = app.get_session()
         session.send_message("how long is it?")
-        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
         write_receipt(file, build_receipt(session.memory.conversation.rounds, origin))
         facts = json.loads(file.read_text())
         assert facts["cells"][0]["code"] == code

@@ -126,7 +126,7 @@ def test_calls_work_in_every_sandbox_after_a_restart_and_in_a_fork(anywhere: Ker
     assert run(client, "x = 20; add(x, 1)").output == 21
     snapshot = client.snapshot()
     other = Functions()
-    fork = anywhere.fork_session_client(snapshot, "s-other", session_dir=client.folder)
+    fork = anywhere.fork_session_client(snapshot, "s-other", session_dir=client.place.folder)
     snapshot.close()
     offer(fork, other)
     assert run(fork, "add(x, 2)").output == 22
@@ -207,7 +207,7 @@ def test_an_interrupt_at_the_question_ends_the_cell(manager: KernelManager) -> N
 def test_calls_are_answered_only_while_a_cell_runs(manager: KernelManager) -> None:
     client, functions = manager.get_session_client("s"), Functions()
     offer(client, functions)
-    go = client.folder / "cwd" / "go"  # type: ignore[attr-defined]
+    go = client.place.folder / "cwd" / "go"  # type: ignore[attr-defined]
     code = """
 import os, threading, time
 def later():
@@ -281,7 +281,7 @@ def test_many_silent_connections_do_not_keep_others_out_for_ever(tmp_path: Path)
 def test_sockets_go_with_the_session(manager: KernelManager) -> None:
     client = manager.get_session_client("s")
     offer(client, Functions())
-    folder = client._kernel.place.calls
+    folder = client.place.calls
     assert folder.stat().st_mode & 0o777 == 0o700
     client.stop()
     assert not folder.exists()

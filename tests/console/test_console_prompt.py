@@ -14,7 +14,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from taskweaver.console.loop import INTERRUPTED, LEAVING, Opening, talk
-from taskweaver.console.terminal.blocks import Broken, Note
+from taskweaver.console.terminal.blocks import FailureBlock, NoteBlock
 from taskweaver.console.terminal.prompt import LineCompleter, PlainReader, PromptReader, can_prompt
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.errors import TaskWeaverError
@@ -148,7 +148,7 @@ class Pages:
         self.surface = PlainSurface()
         self.notes: list[str] = []
         self.surface.show = lambda block: self.notes.append(  # type: ignore[method-assign]
-            block.text if isinstance(block, Note | Broken) else ""
+            block.text if isinstance(block, NoteBlock | FailureBlock) else ""
         )
 
 

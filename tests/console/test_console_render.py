@@ -24,20 +24,20 @@ from console_story import (
 
 from taskweaver.console.render import MOST_LINES, RoundView
 from taskweaver.console.terminal.blocks import (
-    Answer,
+    AnswerBlock,
     Block,
-    Broken,
-    Code,
-    Done,
-    Files,
-    Note,
-    Order,
-    Plan,
-    Printed,
-    Ran,
-    Thought,
-    Traceback,
-    Value,
+    CodeBlock,
+    FailureBlock,
+    FilesBlock,
+    NoteBlock,
+    OrderBlock,
+    OutputBlock,
+    PlanBlock,
+    RunBlock,
+    SummaryBlock,
+    ThoughtBlock,
+    TracebackBlock,
+    ValueBlock,
 )
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import Usage
@@ -94,28 +94,39 @@ def album_of(events: Iterable[TaskWeaverEvent], files_in: Path = Path("/w/cwd"))
 def test_a_round_reads_plan_order_thought_code_output_value_files_answer() -> None:
     album = album_of(answered_round())
     assert album.kinds() == [
-        *(Plan, Order, Thought, Code, Printed, Ran, Value, Files, Answer, Done),
+        *(
+            PlanBlock,
+            OrderBlock,
+            ThoughtBlock,
+            CodeBlock,
+            OutputBlock,
+            RunBlock,
+            ValueBlock,
+            FilesBlock,
+            AnswerBlock,
+            SummaryBlock,
+        ),
     ]
-    assert album.blocks[0] == Plan(PLAN)
-    assert album.blocks[3] == Code(CODE)
-    assert album.blocks[4] == Printed(("loading 2400 rows",))
-    assert album.blocks[7] == Files(("/w/cwd/mean_per_month.png",))
-    assert album.blocks[8] == Answer(ANSWER)
+    assert album.blocks[0] == PlanBlock(PLAN)
+    assert album.blocks[3] == CodeBlock(CODE)
+    assert album.blocks[4] == OutputBlock(("loading 2400 rows",))
+    assert album.blocks[7] == FilesBlock(("/w/cwd/mean_per_month.png",))
+    assert album.blocks[8] == AnswerBlock(ANSWER)
 
 
 def test_what_is_being_written_is_previewed_as_it_grows() -> None:
     previews = album_of(answered_round()).previews
-    for kind in (Plan, Thought, Code, Order, Answer):
+    for kind in (PlanBlock, ThoughtBlock, CodeBlock, OrderBlock, AnswerBlock):
         texts = [block.text for block in previews if isinstance(block, kind)]
         assert len(texts) > 1, kind
-        assert all(len(text) <= len(texts[-1]) for text in texts) or kind is Plan
+        assert all(len(text) <= len(texts[-1]) for text in texts) or kind is PlanBlock
 
 
 def test_a_plan_is_shown_again_only_when_it_changed() -> None:
     events = [*order("CodeInterpreter", "a"), *order("CodeInterpreter", "b")]
-    assert len(album_of(events).of(Plan)) == 1
+    assert len(album_of(events).of(PlanBlock)) == 1
     events += order("User", "c", plan="1. something else")
-    assert len(album_of(events).of(Plan)) == 2
+    assert len(album_of(events).of(PlanBlock)) == 2
 
 
 def test_files_are_named_as_seen_from_the_current_folder(
@@ -123,7 +134,7 @@ def test_files_are_named_as_seen_from_the_current_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     album = album_of(run(), files_in=tmp_path / "work")
-    assert album.of(Files) == [Files((str(Path("work/mean_per_month.png")),))]
+    assert album.of(FilesBlock) == [FilesBlock((str(Path("work/mean_per_month.png")),))]
 
 
 def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> None:
@@ -142,12 +153,12 @@ def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> 
             post(PostEventType.post_end),
         ]
     )
-    assert album.kinds() == [Code, Ran, Traceback, Note]
-    shown = album.of(Traceback)[0]
-    assert isinstance(shown, Traceback)
+    assert album.kinds() == [CodeBlock, RunBlock, TracebackBlock, NoteBlock]
+    shown = album.of(TracebackBlock)[0]
+    assert isinstance(shown, TracebackBlock)
     assert shown.text.startswith("...")
     assert shown.text.endswith("KeyError: 'Cuont'")
-    assert album.of(Note) == [Note("CodeInterpreter repairs the code")]
+    assert album.of(NoteBlock) == [NoteBlock("CodeInterpreter repairs the code")]
 
 
 def test_a_reply_in_words_is_shown_once_as_a_message() -> None:
@@ -161,7 +172,7 @@ def test_a_reply_in_words_is_shown_once_as_a_message() -> None:
             post(PostEventType.post_end),
         ]
     )
-    assert album.blocks == [Order("CodeInterpreter", "Planner", "There is no such file.")]
+    assert album.blocks == [OrderBlock("CodeInterpreter", "Planner", "There is no such file.")]
 
 
 def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -> None:
@@ -179,7 +190,7 @@ def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -
             END,
         ]
     )
-    assert album.kinds() == [Note, Plan, Answer, Done]
+    assert album.kinds() == [NoteBlock, PlanBlock, AnswerBlock, SummaryBlock]
     assert "JSON" not in str(album.blocks[0])
 
 
@@ -194,10 +205,10 @@ def test_an_error_that_ends_the_round_is_told_once() -> None:
             END,
         ]
     )
-    assert album.kinds() == [Broken, Done]
-    assert album.blocks[0] == Broken(reason)
+    assert album.kinds() == [FailureBlock, SummaryBlock]
+    assert album.blocks[0] == FailureBlock(reason)
     done = album.blocks[1]
-    assert isinstance(done, Done)
+    assert isinstance(done, SummaryBlock)
     assert not done.is_ok
 
 
@@ -209,15 +220,15 @@ def test_an_error_the_round_survives_is_told_as_a_warning() -> None:
         post(PostEventType.post_end),
     ]
     album = album_of([START, *gave_up, *order("User", "It cannot be done."), END])
-    assert album.blocks[0] == Note("No usable code came back.", is_warning=True)
+    assert album.blocks[0] == NoteBlock("No usable code came back.", is_warning=True)
 
 
 def test_an_answer_that_gives_up_says_so() -> None:
     album = album_of(order("User", "It cannot be done.", stop="TaskFailure"))
-    assert album.of(Answer) == [Answer("It cannot be done.", gave_up=True)]
+    assert album.of(AnswerBlock) == [AnswerBlock("It cannot be done.", gave_up=True)]
     for stop, is_ok in (("TaskFailure", False), ("Completed", True), ("Clarification", True)):
         album = album_of([START, *order("User", "Well.", stop=stop), END])
-        assert [done.is_ok for done in album.of(Done)] == [is_ok]
+        assert [done.is_ok for done in album.of(SummaryBlock)] == [is_ok]
 
 
 def test_output_is_shown_in_whole_lines_whatever_the_pieces() -> None:
@@ -230,16 +241,16 @@ def test_output_is_shown_in_whole_lines_whatever_the_pieces() -> None:
             *attachment("execution_status", "SUCCESS"),
         ]
     )
-    assert album.of(Printed) == [
-        Printed(("ab", "c")),
-        Printed(("oh",), is_error=True),
-        Printed(("de",)),
+    assert album.of(OutputBlock) == [
+        OutputBlock(("ab", "c")),
+        OutputBlock(("oh",), is_error=True),
+        OutputBlock(("de",)),
     ]
 
 
 def test_a_progress_bar_leaves_its_last_state() -> None:
     events = [*attachment("reply_content", "work()"), *printed("10%\r50%\r", "100%\n")]
-    assert album_of(events).of(Printed) == [Printed(("100%",))]
+    assert album_of(events).of(OutputBlock) == [OutputBlock(("100%",))]
 
 
 def test_a_flood_of_output_is_cut_and_counted() -> None:
@@ -251,9 +262,9 @@ def test_a_flood_of_output_is_cut_and_counted() -> None:
             *attachment("execution_status", "SUCCESS"),
         ]
     )
-    shown = [line for block in album.of(Printed) for line in getattr(block, "lines", ())]
+    shown = [line for block in album.of(OutputBlock) for line in getattr(block, "lines", ())]
     assert len(shown) == MOST_LINES
-    assert Note(f"{MOST_LINES + 100:,} more lines of output are not shown") in album.blocks
+    assert NoteBlock(f"{MOST_LINES + 100:,} more lines of output are not shown") in album.blocks
     assert any("more lines" in status for status in album.statuses)
 
 
@@ -263,7 +274,7 @@ def test_text_that_would_steer_the_terminal_is_made_harmless() -> None:
     album.blocks += album_of(order("User", evil)).blocks
     album.blocks += album_of([round_(RoundEventType.round_error, evil)]).blocks
     assert "\x1b" not in repr(album.blocks).encode().decode("unicode_escape")
-    assert album.of(Answer) == [Answer("red alertgnp.exe")]
+    assert album.of(AnswerBlock) == [AnswerBlock("red alertgnp.exe")]
 
 
 def test_tokens_and_cost_of_the_round_stand_in_its_last_line() -> None:
@@ -276,7 +287,7 @@ def test_tokens_and_cost_of_the_round_stand_in_its_last_line() -> None:
     for event in (START, END):
         view.handle(event)
     done = album.blocks[-1]
-    assert isinstance(done, Done)
+    assert isinstance(done, SummaryBlock)
     assert (done.tokens, done.cost, done.is_estimated, done.is_ok) == (1100, 0.25, True, True)
 
 
@@ -292,8 +303,8 @@ def test_other_things_roles_tell_are_shown_as_remarks() -> None:
         ]
     )
     assert album.blocks == [
-        Note("searching"),
-        Note("the code was refused by its check", is_warning=True),
+        NoteBlock("searching"),
+        NoteBlock("the code was refused by its check", is_warning=True),
     ]
 
 

@@ -15,7 +15,7 @@ from console_story import answered_round
 from rich.console import Console
 
 from taskweaver.console.render import RoundView
-from taskweaver.console.terminal.blocks import Code, Note, Printed
+from taskweaver.console.terminal.blocks import CodeBlock, NoteBlock, OutputBlock
 from taskweaver.console.terminal.draw import ASCII, Glyphs
 from taskweaver.console.terminal.surface import (
     LiveSurface,
@@ -101,12 +101,12 @@ def test_the_live_region_shows_what_is_written_beside_the_status() -> None:
 
     with surface.working(status):
         surface.ask_status("Planner: thinking")
-        surface.preview(Code("\n".join(f"row_{n} = {n}" for n in range(50))))
+        surface.preview(CodeBlock("\n".join(f"row_{n} = {n}" for n in range(50))))
         was_asked.clear()
         assert was_asked.wait(60)
         was_asked.clear()
         assert was_asked.wait(60)
-        surface.show(Note("done with it"))
+        surface.show(NoteBlock("done with it"))
     drawn = out.getvalue()
     assert "thinking" in drawn
     assert "42 tokens" in drawn
@@ -142,7 +142,7 @@ def test_plain_lines_follow_standard_output_wherever_it_goes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     surface = PlainSurface()
-    surface.preview(Note("half"))
+    surface.preview(NoteBlock("half"))
     surface.ask_status("busy")
-    surface.show(Printed(("a line",)))
+    surface.show(OutputBlock(("a line",)))
     assert capsys.readouterr().out == "  | a line\n"

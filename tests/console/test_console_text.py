@@ -12,21 +12,21 @@ from rich.console import Console
 
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.terminal.blocks import (
-    Answer,
+    AnswerBlock,
     Block,
-    Broken,
-    Code,
-    Done,
-    Facts,
-    Files,
-    Note,
-    Order,
-    Plan,
-    Printed,
-    Ran,
-    Thought,
-    Traceback,
-    Value,
+    CodeBlock,
+    FactsBlock,
+    FailureBlock,
+    FilesBlock,
+    NoteBlock,
+    OrderBlock,
+    OutputBlock,
+    PlanBlock,
+    RunBlock,
+    SummaryBlock,
+    ThoughtBlock,
+    TracebackBlock,
+    ValueBlock,
     format_seconds,
 )
 from taskweaver.console.terminal.draw import ASCII, Glyphs, draw, glyphs_for
@@ -45,27 +45,27 @@ from taskweaver.console.terminal.text import (
 )
 
 ALL: tuple[Block, ...] = (
-    Plan("1. look"),
-    Thought("hmm"),
-    Order("Planner", "CodeInterpreter", "do it"),
-    Order("Planner", "", "do"),
-    Code("x = 1"),
-    Printed(("a", "b")),
-    Printed(("c",), is_error=True),
-    Ran(True, 0.5),
-    Ran(False, 61),
-    Value("[{'a': 1, 'b': 2.5}]"),
-    Traceback("ValueError: no"),
-    Files(("a.png", "b.csv")),
-    Note("by the way"),
-    Note("odd", is_warning=True),
-    Answer("# Title\n\n- one"),
-    Answer("no", gave_up=True),
-    Facts((("/help", "list"), ("/load", "add"))),
-    Facts(()),
-    Broken("it broke"),
-    Done(True, 4.25, 1200, True, 0.5),
-    Done(False, 0.1),
+    PlanBlock("1. look"),
+    ThoughtBlock("hmm"),
+    OrderBlock("Planner", "CodeInterpreter", "do it"),
+    OrderBlock("Planner", "", "do"),
+    CodeBlock("x = 1"),
+    OutputBlock(("a", "b")),
+    OutputBlock(("c",), is_error=True),
+    RunBlock(True, 0.5),
+    RunBlock(False, 61),
+    ValueBlock("[{'a': 1, 'b': 2.5}]"),
+    TracebackBlock("ValueError: no"),
+    FilesBlock(("a.png", "b.csv")),
+    NoteBlock("by the way"),
+    NoteBlock("odd", is_warning=True),
+    AnswerBlock("# Title\n\n- one"),
+    AnswerBlock("no", gave_up=True),
+    FactsBlock((("/help", "list"), ("/load", "add"))),
+    FactsBlock(()),
+    FailureBlock("it broke"),
+    SummaryBlock(True, 4.25, 1200, True, 0.5),
+    SummaryBlock(False, 0.1),
 )
 
 
@@ -90,23 +90,27 @@ def test_every_block_can_be_drawn_and_holds_the_words_it_is_spelled_with(block: 
 
 
 def test_a_list_of_records_is_drawn_as_a_table() -> None:
-    text = drawn(Value("[{'city': 'Ulm', 'n': 1200.5}, {'city': 'Bonn', 'n': 3.0}]"), Glyphs())
+    text = drawn(ValueBlock("[{'city': 'Ulm', 'n': 1200.5}, {'city': 'Bonn', 'n': 3.0}]"), Glyphs())
     assert "city" in text.splitlines()[1]
     assert "1,200.5" in text
 
 
 def test_a_long_table_says_how_much_is_left_out() -> None:
-    text = drawn(Value(repr([{"n": n} for n in range(100)])))
+    text = drawn(ValueBlock(repr([{"n": n} for n in range(100)])))
     assert "70 more rows" in text
 
 
 def test_a_wide_data_frame_keeps_its_columns() -> None:
     wide = "  ".join(f"column{n}" for n in range(30))
-    assert len(drawn(Value(f"{wide}\n{wide}")).splitlines()) == 2
+    assert len(drawn(ValueBlock(f"{wide}\n{wide}")).splitlines()) == 2
 
 
 def test_markup_in_foreign_text_is_text() -> None:
-    for block in (Note("[bold]x[/bold]"), Order("A", "B", "[red]y"), Files(("[a].png",))):
+    for block in (
+        NoteBlock("[bold]x[/bold]"),
+        OrderBlock("A", "B", "[red]y"),
+        FilesBlock(("[a].png",)),
+    ):
         assert "[" in drawn(block)
 
 
@@ -198,13 +202,22 @@ OBEYED = re.compile(
 
 def blocks_of(text: str) -> list[Block]:
     rows = ((text, text),)
-    made = (Plan, Thought, Code, Value, Traceback, Answer, Note, Broken)
+    made = (
+        PlanBlock,
+        ThoughtBlock,
+        CodeBlock,
+        ValueBlock,
+        TracebackBlock,
+        AnswerBlock,
+        NoteBlock,
+        FailureBlock,
+    )
     return [
         *(kind(text) for kind in made),
-        Order(text, text, text),
-        Printed((text,)),
-        Files((text,)),
-        Facts(rows),
+        OrderBlock(text, text, text),
+        OutputBlock((text,)),
+        FilesBlock((text,)),
+        FactsBlock(rows),
     ]
 
 
@@ -226,7 +239,7 @@ def test_no_block_carries_what_a_terminal_obeys(text: str) -> None:
 
 
 def test_an_answer_shows_where_its_links_lead() -> None:
-    shown = drawn(Answer("[bank](http://evil.test/x)"))
+    shown = drawn(AnswerBlock("[bank](http://evil.test/x)"))
     assert "bank (http://evil.test/x)" in shown
 
 

@@ -17,8 +17,8 @@ import pytest
 from support import Listener, Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ext_role.document_retriever.chunks import document_chunks
 from taskweaver.ext_role.document_retriever.index import DocumentIndex
-from taskweaver.ext_role.document_retriever.pieces import pieces
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.session import Session
 
@@ -255,7 +255,7 @@ def test_another_length_of_passages_makes_the_index_anew(tmp_path: Path) -> None
 
 def test_a_long_paragraph_is_cut_between_sentences_and_code_has_no_headings() -> None:
     long = " ".join(f"Sentence number {n} ends here." for n in range(60))
-    parts = list(pieces(f"# A #\n\n```\n# not a heading\n```\n\n{long}", 200))
+    parts = list(document_chunks(f"# A #\n\n```\n# not a heading\n```\n\n{long}", 200))
     assert {part.heading for part in parts} == {"A"}
     assert "# not a heading" in parts[0].text
     assert all(len(part.text) <= 200 for part in parts)

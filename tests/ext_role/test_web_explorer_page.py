@@ -25,23 +25,23 @@ from taskweaver.ext_role.web_explorer.errors import (
     PageError,
 )
 from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 
 
 @pytest.fixture
-def own(chromium: Path) -> Iterator[Page]:
+def own(chromium: Path) -> Iterator[BrowserPage]:
     """A browser that may be ended."""
-    made = Page(chromium, timeout_s=60)
+    made = BrowserPage(chromium, timeout_s=60)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
+def browser() -> Iterator[BrowserPage]:
     """A browser of which all processes run that outlive a page."""
     before = set(traces())
-    made = Page(find_chromium(), timeout_s=60)
+    made = BrowserPage(find_chromium(), timeout_s=60)
     try:
         with site() as first:
             made.open(first.url)
@@ -53,7 +53,7 @@ def browser() -> Iterator[Page]:
     assert not left, f"left behind by the browser: {left}"
 
 
-def forget_all(page: Page) -> None:
+def forget_all(page: BrowserPage) -> None:
     """Close all tabs; what a test sees next is as in a browser that just started."""
     while page._tabs.current is not None:
         page._tabs.forget(page._tabs.current)
@@ -61,40 +61,40 @@ def forget_all(page: Page) -> None:
 
 
 @pytest.fixture
-def page(browser: Page) -> Iterator[Page]:
+def page(browser: BrowserPage) -> Iterator[BrowserPage]:
     """The browser the tests here share, with no page open."""
     yield browser
     forget_all(browser)
 
 
 @pytest.fixture
-def guarded(chromium: Path) -> Iterator[Page]:
+def guarded(chromium: Path) -> Iterator[BrowserPage]:
     """A browser for one host only."""
-    made = Page(chromium, timeout_s=60, allowed_hosts=["127.0.0.1"])
+    made = BrowserPage(chromium, timeout_s=60, allowed_hosts=["127.0.0.1"])
     yield made
     made.close()
 
 
 @pytest.fixture
-def hasty(chromium: Path) -> Iterator[Page]:
+def hasty(chromium: Path) -> Iterator[BrowserPage]:
     """A browser with little patience, for one host only."""
-    made = Page(chromium, timeout_s=4, allowed_hosts=["127.0.0.1"])
+    made = BrowserPage(chromium, timeout_s=4, allowed_hosts=["127.0.0.1"])
     yield made
     made.close()
 
 
-def seen(page: Page) -> Observation:
+def seen(page: BrowserPage) -> Observation:
     found = page.observe()
     assert found is not None
     return found
 
 
-def number(page: Page, label: str) -> int:
+def number(page: BrowserPage, label: str) -> int:
     labels = [element.label for element in seen(page).elements]
     return labels.index(label) + 1
 
 
-def test_a_page_is_told_as_a_reader_sees_it(page: Page, shop: Site) -> None:
+def test_a_page_is_told_as_a_reader_sees_it(page: BrowserPage, shop: Site) -> None:
     assert page.observe() is None
     page.open(shop.url)
     found = seen(page)
@@ -114,7 +114,7 @@ def test_a_page_is_told_as_a_reader_sees_it(page: Page, shop: Site) -> None:
 
 
 def test_names_and_styles_that_mislead_scripts_do_not_mislead_the_reader(
-    page: Page, shop: Site
+    page: BrowserPage, shop: Site
 ) -> None:
     page.open(f"{shop.url}/booking")
     found = seen(page)
@@ -130,7 +130,7 @@ def test_names_and_styles_that_mislead_scripts_do_not_mislead_the_reader(
     page.click(number(page, "Book"))
 
 
-def test_a_form_is_filled_in_and_sent_by_key_or_by_button(page: Page, shop: Site) -> None:
+def test_a_form_is_filled_in_and_sent_by_key_or_by_button(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     page.type(number(page, "Find"), "green tea", submit=True)
     assert "Found for green tea" in seen(page).text
@@ -140,7 +140,7 @@ def test_a_form_is_filled_in_and_sent_by_key_or_by_button(page: Page, shop: Site
     assert "Found for träd ü 茶" in seen(page).text
 
 
-def test_fields_of_all_kinds_are_set(page: Page, shop: Site) -> None:
+def test_fields_of_all_kinds_are_set(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     page.select(number(page, "Size"), "large")
     page.type(number(page, "Day"), "2024-02-29")
@@ -167,7 +167,7 @@ def test_fields_of_all_kinds_are_set(page: Page, shop: Site) -> None:
     ],
 )
 def test_what_cannot_be_done_is_told_with_its_reason(
-    page: Page, shop: Site, work: Callable[[Page], None], reason: str
+    page: BrowserPage, shop: Site, work: Callable[[BrowserPage], None], reason: str
 ) -> None:
     page.open(shop.url)
     seen(page)
@@ -176,7 +176,7 @@ def test_what_cannot_be_done_is_told_with_its_reason(
     assert seen(page).title == "The shop"
 
 
-def test_numbers_of_a_page_that_is_gone_are_refused(page: Page, shop: Site) -> None:
+def test_numbers_of_a_page_that_is_gone_are_refused(page: BrowserPage, shop: Site) -> None:
     with pytest.raises(PageError, match="no page is open"):
         page.click(1)
     page.open(shop.url)
@@ -188,20 +188,22 @@ def test_numbers_of_a_page_that_is_gone_are_refused(page: Page, shop: Site) -> N
         page.click(1)
 
 
-def test_a_covered_element_is_not_clicked_and_its_cover_is_named(page: Page, shop: Site) -> None:
+def test_a_covered_element_is_not_clicked_and_its_cover_is_named(
+    page: BrowserPage, shop: Site
+) -> None:
     page.open(f"{shop.url}/covered")
     with pytest.raises(PageError, match=r"covered by something else .We use cookies"):
         page.click(number(page, "Below"))
 
 
-def test_elements_inside_web_components_are_seen_and_work(page: Page, shop: Site) -> None:
+def test_elements_inside_web_components_are_seen_and_work(page: BrowserPage, shop: Site) -> None:
     page.open(f"{shop.url}/shadow")
     assert "inside" in seen(page).text
     page.click(number(page, "Press"))
     assert seen(page).title == "pressed"
 
 
-def test_dialogs_are_dismissed_and_told(page: Page, shop: Site) -> None:
+def test_dialogs_are_dismissed_and_told(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     page.click(number(page, "Ring"))
     assert "'mind the gap'" in seen(page).notes[0]
@@ -212,7 +214,7 @@ def test_dialogs_are_dismissed_and_told(page: Page, shop: Site) -> None:
     assert not seen(page).notes
 
 
-def test_downloads_are_denied_and_told(page: Page, shop: Site) -> None:
+def test_downloads_are_denied_and_told(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     page.click(number(page, "Download"))
     found = seen(page)
@@ -221,7 +223,7 @@ def test_downloads_are_denied_and_told(page: Page, shop: Site) -> None:
     assert not [path for path in page.devtools.profile.rglob("*") if "tea" in path.name]
 
 
-def test_a_new_tab_is_followed_and_going_back_closes_it(page: Page, shop: Site) -> None:
+def test_a_new_tab_is_followed_and_going_back_closes_it(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     page.click(number(page, "In a new tab"))
     found = seen(page)
@@ -231,13 +233,13 @@ def test_a_new_tab_is_followed_and_going_back_closes_it(page: Page, shop: Site) 
     assert seen(page).title == "The shop"
 
 
-def test_a_tab_that_closes_itself_leaves_the_one_before(page: Page, shop: Site) -> None:
+def test_a_tab_that_closes_itself_leaves_the_one_before(page: BrowserPage, shop: Site) -> None:
     page.open(f"{shop.url}/self-closing")
     page.click(number(page, "Go"))
     assert seen(page).title == "Opener"
 
 
-def test_scrolling_shows_what_is_further_down(page: Page, shop: Site) -> None:
+def test_scrolling_shows_what_is_further_down(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     assert seen(page).screens_above == 0
     page.scroll("down")
@@ -250,7 +252,7 @@ def test_scrolling_shows_what_is_further_down(page: Page, shop: Site) -> None:
     assert seen(page).screens_above < found.screens_above
 
 
-def test_a_long_page_is_bounded(page: Page, shop: Site) -> None:
+def test_a_long_page_is_bounded(page: BrowserPage, shop: Site) -> None:
     page.open(f"{shop.url}/long")
     found = seen(page)
     assert found.is_cut
@@ -259,7 +261,9 @@ def test_a_long_page_is_bounded(page: Page, shop: Site) -> None:
     assert "scroll to see them" in found.to_text()
 
 
-def test_a_page_that_breaks_its_own_scripts_is_read_all_the_same(page: Page, shop: Site) -> None:
+def test_a_page_that_breaks_its_own_scripts_is_read_all_the_same(
+    page: BrowserPage, shop: Site
+) -> None:
     page.open(f"{shop.url}/hostile")
     for _ in range(8):
         found = seen(page)
@@ -272,7 +276,9 @@ def test_a_page_that_breaks_its_own_scripts_is_read_all_the_same(page: Page, sho
     assert seen(page).title == "About"
 
 
-def test_a_page_that_moves_on_forever_does_not_hold_up_the_reader(hasty: Page, shop: Site) -> None:
+def test_a_page_that_moves_on_forever_does_not_hold_up_the_reader(
+    hasty: BrowserPage, shop: Site
+) -> None:
     with contextlib.suppress(PageError):
         hasty.open(f"{shop.url}/hops")
         hasty.observe()
@@ -280,14 +286,14 @@ def test_a_page_that_moves_on_forever_does_not_hold_up_the_reader(hasty: Page, s
     assert seen(hasty).title == "About"
 
 
-def test_a_screenshot_is_a_png_of_the_window(page: Page, shop: Site) -> None:
+def test_a_screenshot_is_a_png_of_the_window(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     png = page.screenshot()
     assert png.startswith(b"\x89PNG\r\n")
     assert struct.unpack(">I", png[16:20]) == (1280,)
 
 
-def test_a_page_that_never_answers_is_given_up(hasty: Page, shop: Site) -> None:
+def test_a_page_that_never_answers_is_given_up(hasty: BrowserPage, shop: Site) -> None:
     with pytest.raises(PageError, match="did not answer within 4 s"):
         hasty.open(f"{shop.url}/never")
     hasty.open(f"{shop.url}/half")
@@ -298,7 +304,7 @@ def test_a_page_that_never_answers_is_given_up(hasty: Page, shop: Site) -> None:
 
 @pytest.mark.parametrize("path", ["/busy", "/alerts"])
 def test_a_page_whose_scripts_never_end_is_given_up_and_another_opens(
-    hasty: Page, shop: Site, path: str
+    hasty: BrowserPage, shop: Site, path: str
 ) -> None:
     with pytest.raises(PageError, match="does not answer"):
         hasty.open(f"{shop.url}{path}")
@@ -308,11 +314,11 @@ def test_a_page_whose_scripts_never_end_is_given_up_and_another_opens(
     assert seen(hasty).title == "About"
 
 
-def test_a_page_that_crashes_is_told_and_another_opens(page: Page, shop: Site) -> None:
+def test_a_page_that_crashes_is_told_and_another_opens(page: BrowserPage, shop: Site) -> None:
     page.open(shop.url)
     tab = page._tabs.current
     assert tab is not None
-    page.devtools.send("Page.crash", session=tab.session)
+    page.devtools.send("BrowserPage.crash", session=tab.session)
     assert page.devtools.wait(lambda: tab.is_dead, within_s=60)
     with pytest.raises(PageError, match="crashed"):
         page.observe()
@@ -348,7 +354,9 @@ def test_hosts_are_allowed_with_all_below_them() -> None:
     assert Addresses([]).checked("x.org") == "https://x.org"
 
 
-def test_redirects_and_frames_leave_the_allowed_hosts_neither(guarded: Page, shop: Site) -> None:
+def test_redirects_and_frames_leave_the_allowed_hosts_neither(
+    guarded: BrowserPage, shop: Site
+) -> None:
     guarded.open(shop.url)
     guarded.click(number(guarded, "Leave"))
     found = seen(guarded)
@@ -361,17 +369,19 @@ def test_redirects_and_frames_leave_the_allowed_hosts_neither(guarded: Page, sho
     assert "/about?framed" not in shop.asked
 
 
-def test_frames_are_loaded_where_all_hosts_are_allowed(page: Page, shop: Site) -> None:
+def test_frames_are_loaded_where_all_hosts_are_allowed(page: BrowserPage, shop: Site) -> None:
     page.open(f"{shop.url}/frame")
     assert "/about?framed" in shop.asked
 
 
-def test_an_address_nobody_listens_at_is_told(page: Page) -> None:
+def test_an_address_nobody_listens_at_is_told(page: BrowserPage) -> None:
     with pytest.raises(PageError, match="ERR_"):
         page.open("http://127.0.0.1:1025/")
 
 
-def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(own: Page, shop: Site) -> None:
+def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(
+    own: BrowserPage, shop: Site
+) -> None:
     own.open(shop.url)
     os.kill(own.devtools.pid, signal.SIGKILL)
     with pytest.raises(BrowserError, match="SIGKILL"):
@@ -384,8 +394,8 @@ def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(own: Page, sho
 def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
     owner = (
         "import sys; from pathlib import Path\n"
-        "from taskweaver.ext_role.web_explorer.page import Page\n"
-        "page = Page(Path(sys.argv[1]))\n"
+        "from taskweaver.ext_role.web_explorer.page import BrowserPage\n"
+        "page = BrowserPage(Path(sys.argv[1]))\n"
         "print(page.devtools.pid, page.devtools.profile, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -405,7 +415,7 @@ def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
     assert not Path(profile).exists()
 
 
-def test_waiting_is_interrupted_from_another_thread(page: Page, shop: Site) -> None:
+def test_waiting_is_interrupted_from_another_thread(page: BrowserPage, shop: Site) -> None:
     other = shop.when_reached(page.devtools.interrupt)
     with pytest.raises(ExplorationInterrupted):
         page.open(f"{shop.url}/never")
@@ -415,7 +425,7 @@ def test_waiting_is_interrupted_from_another_thread(page: Page, shop: Site) -> N
     assert seen(page).title == "The shop"
 
 
-def test_closing_from_another_thread_ends_a_wait(own: Page, shop: Site) -> None:
+def test_closing_from_another_thread_ends_a_wait(own: BrowserPage, shop: Site) -> None:
     other = shop.when_reached(own.close)
     with pytest.raises(BrowserError, match="closed"):
         own.open(f"{shop.url}/never")
@@ -441,7 +451,7 @@ def test_a_program_that_is_no_browser_is_told_and_ended(
     tmp_path: Path, text: str, reason: str, timeout_s: float
 ) -> None:
     with pytest.raises(BrowserError, match=reason):
-        Page(script(tmp_path, text), timeout_s=timeout_s)
+        BrowserPage(script(tmp_path, text), timeout_s=timeout_s)
 
 
 def test_no_browser_is_told_with_what_to_do(
@@ -457,7 +467,7 @@ def test_no_browser_is_told_with_what_to_do(
 
 def test_the_browser_is_given_no_keys(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_API_KEY", "secret-of-mine")
-    page = Page(chromium)
+    page = BrowserPage(chromium)
     try:
         environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
     finally:

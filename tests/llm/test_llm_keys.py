@@ -95,16 +95,16 @@ def test_a_wait_that_is_too_long_is_given_up(
 
 
 def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from taskweaver.llm.transport.endpoint import Line
+    from taskweaver.llm.transport.endpoint import ModelConnection
 
     waits: list[float] = []
-    opened = Line.open
+    opened = ModelConnection.open
 
-    def note(self: Line, body: Any, *, connect_s: float, read_s: float) -> Any:
+    def note(self: ModelConnection, body: Any, *, connect_s: float, read_s: float) -> Any:
         waits.append(connect_s)
         return opened(self, body, connect_s=connect_s, read_s=read_s)
 
-    monkeypatch.setattr(Line, "open", note)
+    monkeypatch.setattr(ModelConnection, "open", note)
     asked(answer, {"llm.connect_timeout_s": 1.25})
     assert waits == [1.25]
 

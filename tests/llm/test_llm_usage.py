@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskweaver.llm.types import ChatMessage, Usage
-from taskweaver.llm.usage import Ledger, Prices, TokenEstimator
+from taskweaver.llm.usage import Prices, TokenEstimator, UsageLedger
 
 
 def user(text: str) -> list[ChatMessage]:
@@ -78,7 +78,7 @@ def test_costs_are_known_only_with_a_price() -> None:
 
 
 def test_a_ledger_adds_up() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     ledger.add(Usage(1, 2, 0.5, 1))
     ledger.add(Usage(3, 4, None, 1, True))
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from taskweaver.session.exports.plain_tables import plain_code
-from taskweaver.tables.plans.plan import Plan, TableRead, reads_of
+from taskweaver.tables.plans.plan import ReadPlan, TableRead, reads_of
 
-READ = TableRead("a.csv", None, Plan("csv", "a.csv"))
+READ = TableRead("a.csv", None, ReadPlan("csv", "a.csv"))
 
 
 def claim(**changes: Any) -> list[dict[str, Any]]:

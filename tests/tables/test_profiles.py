@@ -10,7 +10,7 @@ from plain import written
 
 from taskweaver.analyst.files.profile_report import merged
 from taskweaver.tables.names import profile_tables, read_table
-from taskweaver.tables.profiles.matching import Finder, Match
+from taskweaver.tables.profiles.matching import Match, ValueFinder
 from taskweaver.tables.profiles.profile_text import MOST_CHARS
 from taskweaver.tables.session import READS
 
@@ -22,7 +22,7 @@ def _fresh_reads() -> None:
 
 
 def found(request: str, *values: str) -> set[tuple[str, str, bool]]:
-    finder = Finder(request)
+    finder = ValueFinder(request)
     finder.look("c", values)
     return {
         (words, match.value, match.is_exact)
@@ -82,7 +82,7 @@ def test_a_value_with_punctuation_matches_as_it_is_written() -> None:
 
 
 def test_exact_matches_come_first_and_matches_of_the_same_words_are_bounded() -> None:
-    finder = Finder("japanese")
+    finder = ValueFinder("japanese")
     finder.look("a", ["Japan"])
     finder.look("b", ["Japanese"])
     for number in range(20):

@@ -11,7 +11,7 @@ from pathlib import Path
 from search_lab import FAST, Climber
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import resume_search, runs, start_search
+from taskweaver.app.search_service import resume_search, runs, start_search
 
 
 def work(project: Path, settings: dict[str, object]) -> None:

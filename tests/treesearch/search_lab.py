@@ -11,7 +11,7 @@ from typing import Any
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import resume_search, start_search
+from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.reports.run_results import write_results

@@ -22,14 +22,14 @@ from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfil
 from taskweaver.analyst.readings.reading import (
     Calculation,
     Contrast,
-    Files,
-    Inspection,
+    FileListing,
     Python,
     Reading,
     Rows,
-    Source,
     Sql,
     Summary,
+    TableSource,
+    TableView,
 )
 from taskweaver.utils.parsing import parse_expression
 
@@ -50,11 +50,11 @@ def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
         ValueError: If the expression of a calculation is no arithmetic.
     """
     match reading:
-        case Summary() | Rows() | Inspection():
+        case Summary() | Rows() | TableView():
             code = _of_table(reading, tables)
         case Sql(file, query):
             code = _sql(file, query)
-        case Files():
+        case FileListing():
             code = "import os\n\nsorted(os.listdir())"
         case Python(text):
             code = text
@@ -65,7 +65,7 @@ def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
     return code
 
 
-def _of_table(reading: Summary | Rows | Inspection, tables: Mapping[TableId, TableProfile]) -> str:
+def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, TableProfile]) -> str:
     frame, lines = _loaded(reading.source, tables)
     if reading.where is not None:
         lines.append(f"{RESULT} = {chosen_code(reading.where, frame)}")
@@ -82,7 +82,7 @@ def _of_table(reading: Summary | Rows | Inspection, tables: Mapping[TableId, Tab
     return "\n".join([*imports, *([""] if imports else []), code])
 
 
-def _loaded(source: Source, tables: Mapping[TableId, TableProfile]) -> tuple[Frame, list[str]]:
+def _loaded(source: TableSource, tables: Mapping[TableId, TableProfile]) -> tuple[Frame, list[str]]:
     """Return the frame of a source, and the code that reads and joins its tables."""
     names = variable_names([*tables, *source.tables])
     lines = [f"{names[table]} = {_read(table)}" for table in dict.fromkeys(source.tables)]
@@ -121,8 +121,8 @@ def _join(
     return code + (f", suffixes=('', {f'_{name}'!r})" if is_double else "")
 
 
-def _rows_used(reading: Summary | Rows | Inspection, frame: Frame) -> list[str]:
-    if isinstance(reading, Inspection) and (reading.where is None or reading.view == "outliers"):
+def _rows_used(reading: Summary | Rows | TableView, frame: Frame) -> list[str]:
+    if isinstance(reading, TableView) and (reading.where is None or reading.view == "outliers"):
         return []
     if isinstance(reading, Summary) and isinstance(reading.then, Contrast) and not reading.keys:
         lines = []  # it prints both numbers
@@ -139,7 +139,7 @@ def _rows_used(reading: Summary | Rows | Inspection, frame: Frame) -> list[str]:
     return lines
 
 
-def incomplete_columns(reading: Summary | Rows | Inspection) -> list[str]:
+def incomplete_columns(reading: Summary | Rows | TableView) -> list[str]:
     """Return the columns whose missing values the answer depends on."""
     found = sorted(negated_columns(reading.where))
     if isinstance(reading, Summary):

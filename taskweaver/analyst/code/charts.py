@@ -17,7 +17,7 @@ from taskweaver.analyst.readings.reading import (
     CalendarPart,
     Column,
     Contrast,
-    Key,
+    GroupKey,
     Rows,
     Summary,
     Unit,
@@ -123,7 +123,7 @@ def _bars(reading: Summary, data: str, axes: tuple[str, str], frame: Frame) -> t
     return _plot(f"{data}.iloc[::-1]", "barh", options)
 
 
-def _groups(keys: tuple[Key, ...], frame: Frame) -> int:
+def _groups(keys: tuple[GroupKey, ...], frame: Frame) -> int:
     """Return an estimate of the number of groups; more than `MOST_BARS` where it is unknown."""
     count = 1
     for key in keys:
@@ -147,7 +147,7 @@ def _periods(low: str, high: str, unit: Unit) -> int:
     return int(span.total_seconds() / 86_400 / _DAYS[unit]) + 1
 
 
-def _label_chars(key: Key | None, frame: Frame) -> int:
+def _label_chars(key: GroupKey | None, frame: Frame) -> int:
     profile = frame.columns.get(key.column) if key else None
     if profile is None or profile.values is None:
         return 0 if profile and profile.kind != "text" else _MOST_UPRIGHT_CHARS + 1

@@ -14,6 +14,7 @@ from datetime import datetime
 from taskweaver.analyst.code.frames import Frame
 from taskweaver.analyst.readings.reading import (
     And,
+    Arithmetic,
     CalendarPart,
     Column,
     Comparison,
@@ -27,7 +28,6 @@ from taskweaver.analyst.readings.reading import (
     Not,
     OnCalendar,
     OneOf,
-    Operation,
     Or,
     Scalar,
     Unit,
@@ -61,14 +61,14 @@ def expression_code(expression: Expression, frame: Frame) -> str:
             return frame.column(name)
         case Constant(value):
             return scalar_code(value)
-        case Operation(operator, left, right):
+        case Arithmetic(operator, left, right):
             first = _operand(left, operator, frame, is_right=False)
             return f"{first} {operator} {_operand(right, operator, frame, is_right=True)}"
 
 
 def _operand(expression: Expression, operator: str, frame: Frame, *, is_right: bool) -> str:
     code = expression_code(expression, frame)
-    if isinstance(expression, Operation):
+    if isinstance(expression, Arithmetic):
         inner, outer = _TIGHTNESS[expression.operator], _TIGHTNESS[operator]
         return f"({code})" if inner < outer or (is_right and inner == outer) else code
     return f"({code})" if code.startswith("-") else code
@@ -115,7 +115,7 @@ def condition_code(condition: Condition, frame: Frame) -> str:
 def _of_values(condition: Comparison | OneOf | Contains | Missing, frame: Frame) -> str:
     match condition:
         case Comparison(left, operator, right):
-            if isinstance(right, Column | Constant | Operation):
+            if isinstance(right, Column | Constant | Arithmetic):
                 other = expression_code(right, frame)
             else:
                 other = scalar_code(right)
@@ -231,7 +231,7 @@ def condition_columns(condition: Condition) -> set[str]:
         case Not(part):
             return condition_columns(part)
         case Comparison(left, _, right):
-            others = columns_of(right) if isinstance(right, Column | Operation) else ()
+            others = columns_of(right) if isinstance(right, Column | Arithmetic) else ()
             return {*columns_of(left), *others}
         case _:
             return {condition.column} - {""}
@@ -242,7 +242,7 @@ def columns_of(expression: Expression | None) -> Iterator[str]:
     match expression:
         case Column(name):
             yield name
-        case Operation(_, left, right):
+        case Arithmetic(_, left, right):
             yield from columns_of(left)
             yield from columns_of(right)
         case _:

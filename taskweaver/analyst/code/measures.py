@@ -8,7 +8,7 @@ from taskweaver.analyst.readings.reading import (
     Column,
     Expression,
     Function,
-    Key,
+    GroupKey,
     Measure,
     Unit,
 )
@@ -73,7 +73,7 @@ def of_series(measure: Measure, series: str) -> str:
     return special.get(measure.function) or f"{series}.{_METHODS[measure.function]}"
 
 
-def groups_code(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: str = "") -> str:
+def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str = "") -> str:
     """Return the code of a measure of each group: a series over the groups.
 
     Args:
@@ -101,7 +101,7 @@ def _name(expression: Expression) -> str:
     return expression.name if isinstance(expression, Column) else ""
 
 
-def _row_counts(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: str) -> str:
+def _row_counts(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str) -> str:
     if measure.function == "missing":
         series = f"{frame.name}.isna().sum(axis=1)"
     elif where:
@@ -111,14 +111,14 @@ def _row_counts(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: st
     return f"{series}.groupby({keys_code(keys, frame, is_series=True)}).sum()"
 
 
-def _correlation(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: str) -> str:
+def _correlation(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str) -> str:
     rows = f"{frame.name}[{where}]" if where else frame.name
     grouped = f"{rows}.groupby({keys_code(keys, frame)})[{list(measured_columns(measure))!r}]"
     value = value_code(measure, Frame("group", frame.columns))
     return f"{grouped}.apply(lambda group: {value})"
 
 
-def keys_code(keys: tuple[Key, ...], frame: Frame, *, is_series: bool = False) -> str:
+def keys_code(keys: tuple[GroupKey, ...], frame: Frame, *, is_series: bool = False) -> str:
     """Return the argument of ``groupby`` for some keys.
 
     Args:
@@ -131,7 +131,7 @@ def keys_code(keys: tuple[Key, ...], frame: Frame, *, is_series: bool = False) -
     return codes[0] if len(codes) == 1 else f"[{', '.join(codes)}]"
 
 
-def _key(key: Key, name: str, frame: Frame, is_series: bool) -> str:  # noqa: FBT001 - private
+def _key(key: GroupKey, name: str, frame: Frame, is_series: bool) -> str:  # noqa: FBT001 - private
     series = frame.column(key.column)
     if key.unit:
         profile = frame.columns.get(key.column)
@@ -145,7 +145,7 @@ def _key(key: Key, name: str, frame: Frame, is_series: bool) -> str:  # noqa: FB
     return code if name == key.column else f"{code}.rename({name!r})"
 
 
-def key_names(keys: tuple[Key, ...]) -> list[str]:
+def key_names(keys: tuple[GroupKey, ...]) -> list[str]:
     """Return the heading of each key, all different."""
     names: list[str] = []
     for key in keys:
@@ -158,7 +158,7 @@ def key_names(keys: tuple[Key, ...]) -> list[str]:
     return names
 
 
-def order_key(keys: tuple[Key, ...], frame: Frame) -> int:
+def order_key(keys: tuple[GroupKey, ...], frame: Frame) -> int:
     """Return the position of the key in order of time: a period, a time column or a number."""
     ranks = [
         0 if key.unit or key.part else _KIND_RANKS.get(frame.kind(key.column) or "text", 2)

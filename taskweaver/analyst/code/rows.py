@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskweaver.analyst.code.charts import rows_chart
 from taskweaver.analyst.code.conditions import expression_code
 from taskweaver.analyst.code.frames import RESULT, Frame
-from taskweaver.analyst.readings.reading import Column, Inspection, Rank, Rows
+from taskweaver.analyst.readings.reading import Column, Rank, Rows, TableView
 from taskweaver.analyst.wording.expressions import expression_words
 from taskweaver.analyst.wording.requests import DEFAULT_ROWS
 
@@ -58,7 +58,7 @@ def _order(reading: Rows, frame: Frame, by: str) -> str:
     return f"{name}.{end}({rank.count}, {by!r}{keep})"
 
 
-def inspection_code(reading: Inspection, frame: Frame) -> list[str]:
+def inspection_code(reading: TableView, frame: Frame) -> list[str]:
     """Return the lines that show a view of a table."""
     columns, name = list(reading.columns), frame.name
     picked = f"{name}[{columns!r}]" if columns else name
@@ -75,7 +75,7 @@ def inspection_code(reading: Inspection, frame: Frame) -> list[str]:
     return [_view(reading, picked, frame, is_whole=not columns)]
 
 
-def _view(reading: Inspection, picked: str, frame: Frame, *, is_whole: bool) -> str:
+def _view(reading: TableView, picked: str, frame: Frame, *, is_whole: bool) -> str:
     ordered = [name for name, profile in frame.columns.items() if profile.kind != "text"]
     spanned = f"{picked}[{ordered!r}]" if is_whole and ordered else picked
     views = {

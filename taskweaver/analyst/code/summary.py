@@ -14,13 +14,13 @@ from taskweaver.analyst.code.measures import (
     value_code,
 )
 from taskweaver.analyst.readings.reading import (
-    Change,
     Column,
     Condition,
     Contrast,
     Cumulative,
-    Key,
+    GroupKey,
     Measure,
+    PeriodChange,
     Rank,
     Share,
     Summary,
@@ -40,7 +40,7 @@ def summary_code(reading: Summary, frame: Frame) -> list[str]:
             return _contrast(reading, first, second, frame, is_relative=is_relative)
         case Share(part):
             return [_share(reading.measures[0], part, frame)]
-        case Change() | Cumulative():
+        case PeriodChange() | Cumulative():
             series = series_code(reading.measures[0].of or Column(""), frame)
             label = _label(reading, reading.measures[0])
             return _after(reading, label, [f"{RESULT} = {series}.to_frame({label!r})"], frame)
@@ -129,7 +129,7 @@ def _label(reading: Summary, measure: Measure) -> str:
     match reading.then:
         case Share():
             return SHARE
-        case Change(is_relative):
+        case PeriodChange(is_relative):
             return f"change in percent of {label}" if is_relative else f"change of {label}"
         case Cumulative():
             return f"cumulative {label}"
@@ -175,7 +175,7 @@ def _group_share(reading: Summary, part: Condition, frame: Frame) -> str:
     return f"100 * {groups_code(measure, keys, frame, where)} / {whole}"
 
 
-def _sizes(keys: tuple[Key, ...], frame: Frame) -> str:
+def _sizes(keys: tuple[GroupKey, ...], frame: Frame) -> str:
     return groups_code(Measure("count"), keys, frame)
 
 
@@ -189,7 +189,7 @@ def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list
     match reading.then:
         case Share(None):
             lines.append(f"{RESULT} = 100 * {RESULT} / {RESULT}.sum()")
-        case Change(is_relative):
+        case PeriodChange(is_relative):
             lines.append(f"{RESULT} = {_change(reading.keys, frame, is_relative=is_relative)}")
         case Cumulative():
             lines.append(f"{RESULT} = {RESULT}{_of_others(reading.keys, frame)}.cumsum()")
@@ -201,14 +201,14 @@ def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list
     return [*lines, *summary_chart(reading, label, frame), shown]
 
 
-def _change(keys: tuple[Key, ...], frame: Frame, *, is_relative: bool) -> str:
+def _change(keys: tuple[GroupKey, ...], frame: Frame, *, is_relative: bool) -> str:
     of_others = _of_others(keys, frame)
     if is_relative:
         return f"(100 * ({RESULT} / {RESULT}{of_others}.shift() - 1)).dropna()"
     return f"{RESULT}{of_others}.diff().dropna()"
 
 
-def _of_others(keys: tuple[Key, ...], frame: Frame) -> str:
+def _of_others(keys: tuple[GroupKey, ...], frame: Frame) -> str:
     """Return the code of a grouping by all keys but the one in order of time."""
     others = [at for at in range(len(keys)) if at != order_key(keys, frame)]
     return f".groupby(level={others if len(others) > 1 else others[0]})" if others else ""

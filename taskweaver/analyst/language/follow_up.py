@@ -8,11 +8,19 @@ from dataclasses import replace
 from taskweaver.analyst.language.composition.groups import NUMERIC, as_measure, compared, kinds_for
 from taskweaver.analyst.language.composition.leftover import check_unused
 from taskweaver.analyst.language.composition.links import drop_links
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError, columns_in
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError, columns_in
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.lookup.parser import Words
-from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Mark, Noun, Pick, Picture, Step
+from taskweaver.analyst.language.phrases.atoms import (
+    AggregateStep,
+    Atom,
+    Fn,
+    Mark,
+    Noun,
+    Pick,
+    Picture,
+)
 from taskweaver.analyst.readings.reading import (
     And,
     Column,
@@ -20,7 +28,6 @@ from taskweaver.analyst.readings.reading import (
     Condition,
     During,
     Expression,
-    Inspection,
     Measure,
     Not,
     Rank,
@@ -28,6 +35,7 @@ from taskweaver.analyst.readings.reading import (
     Rows,
     Share,
     Summary,
+    TableView,
     Understood,
 )
 
@@ -66,7 +74,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
         UnfitError: If the phrases do not change it, or cannot.
         UnclearError: If a column is not clear.
     """
-    parts = Parts(words, atoms)
+    parts = Phrases(words, atoms)
     refused = [mark.detail for _, mark in parts.all(Mark) if mark.kind == "refused"]
     if refused:
         raise UnfitError(refused)
@@ -74,7 +82,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if not is_follow_up(words) and _is_complete(parts):
         raise UnfitError((words.text,))
     drop_links(parts)
-    if not isinstance(previous, Summary | Rows | Inspection):
+    if not isinstance(previous, Summary | Rows | TableView):
         raise UnfitError((words.text,))
     reading = _with_conditions(parts, previous)
     if isinstance(reading, Summary):
@@ -88,16 +96,16 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     return Understood(reading, (*skipped, *parts.unused), tuple(parts.notes))
 
 
-def _is_complete(parts: Parts) -> bool:
+def _is_complete(parts: Phrases) -> bool:
     """Return whether a request has a measure of its own, or is a question of yes or no."""
     has_measure = parts.has(Fn) and (parts.has(Operand) or parts.has(Noun))
     return has_measure or parts.words.lower(0) in ("is", "are", "was", "were", "do", "does", "did")
 
 
-Known = Summary | Rows | Inspection
+Known = Summary | Rows | TableView
 
 
-def _with_conditions(parts: Parts, previous: Known) -> Known:
+def _with_conditions(parts: Phrases, previous: Known) -> Known:
     shift = parts.mark("shift")
     where = previous.where
     if shift is not None:
@@ -115,7 +123,7 @@ def _with_conditions(parts: Parts, previous: Known) -> Known:
     return replace(previous, where=where)
 
 
-def _compared(parts: Parts, reading: Summary, conds: Sequence[Cond]) -> Summary:
+def _compared(parts: Phrases, reading: Summary, conds: Sequence[Cond]) -> Summary:
     keys = tuple(dict.fromkeys((*reading.keys, *compared(parts, conds, reading.measures))))
     return replace(reading, keys=keys)
 
@@ -164,7 +172,7 @@ def _moved(part: Condition, years: int) -> Condition | None:
     return None
 
 
-def _revised_summary(parts: Parts, reading: Summary) -> Summary:
+def _revised_summary(parts: Phrases, reading: Summary) -> Summary:
     keys = parts.keys()
     if keys:
         is_more = any(
@@ -179,7 +187,7 @@ def _revised_summary(parts: Parts, reading: Summary) -> Summary:
     return _with_step(parts, reading)
 
 
-def _with_measure(parts: Parts, reading: Summary) -> Summary:
+def _with_measure(parts: Phrases, reading: Summary) -> Summary:
     fns = parts.take_all(Fn)
     operands = parts.take_all(Operand, lambda operand: not set(operand.names) & parts.mentioned)
     if not fns and not operands:
@@ -209,7 +217,7 @@ def _with_measure(parts: Parts, reading: Summary) -> Summary:
     return replace(reading, measures=tuple(found))
 
 
-def _with_rank(parts: Parts, reading: Summary) -> Summary:
+def _with_rank(parts: Phrases, reading: Summary) -> Summary:
     direction = parts.mark("asc", "desc")
     is_sorted = parts.mark("sort") is not None or direction is not None
     pick = parts.take(Pick)
@@ -236,8 +244,8 @@ def _flipped(measure: Measure, pick: Pick) -> Measure:
     return measure
 
 
-def _with_step(parts: Parts, reading: Summary) -> Summary:
-    steps = parts.take_all(Step)
+def _with_step(parts: Phrases, reading: Summary) -> Summary:
+    steps = parts.take_all(AggregateStep)
     pictures = parts.take_all(Picture)
     parts.mark("over")
     if steps:
@@ -257,7 +265,7 @@ def _with_step(parts: Parts, reading: Summary) -> Summary:
     return reading
 
 
-def _revised_rows(parts: Parts, reading: Rows) -> Summary | Rows:
+def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
     fns = parts.take_all(Fn)
     if len(fns) == 1 and fns[0].function == "count" and not parts.has(Operand):
         return Summary(reading.source, (Measure("count"),), (), reading.where)

@@ -10,7 +10,7 @@ from taskweaver.analyst.language.composition.compose import compose
 from taskweaver.analyst.language.composition.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.follow_up import revise
 from taskweaver.analyst.language.lookup.parser import Words
-from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.spelling import corrected
 from taskweaver.analyst.language.phrases.atoms import Atom
 from taskweaver.analyst.language.phrases.cover import covers
@@ -23,10 +23,10 @@ _CLOSE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReadingResult:
     """Outcome of reading a request against one scope, and its cost."""
 
-    scope: Scope
+    scope: DataScope
     outcome: Understood | Unclear | NotUnderstood
     cost: float
     words: Words = field(repr=False)
@@ -34,10 +34,10 @@ class Result:
 
 def read(
     text: str,
-    scope: Scope,
+    scope: DataScope,
     mentions: Sequence[Mention],
     previous: Reading | None = None,
-) -> Result:
+) -> ReadingResult:
     """Read a request against a scope; of a previous reading, the request changes a part."""
     tokens, notes = corrected(_tokens(text, scope, mentions), scope)
     words = Words(text, tokens, scope, notes)
@@ -45,16 +45,18 @@ def read(
     unclear: tuple[UnclearError, float] | None = None
     for cost, atoms in covers(words):
         try:
-            return Result(scope, _compose(words, atoms, previous), cost, words)
+            return ReadingResult(scope, _compose(words, atoms, previous), cost, words)
         except UnclearError as error:
             unclear = unclear or (error, cost)
             break
         except UnfitError as error:
             first = first or error
     if unclear is not None:
-        return Result(scope, unclear[0].unclear, unclear[1], words)
+        return ReadingResult(scope, unclear[0].unclear, unclear[1], words)
     found = first or UnfitError((text,))
-    return Result(scope, NotUnderstood(found.words, found.reason), 1000.0 + len(found.words), words)
+    return ReadingResult(
+        scope, NotUnderstood(found.words, found.reason), 1000.0 + len(found.words), words
+    )
 
 
 def _compose(words: Words, atoms: Sequence[Atom], previous: Reading | None) -> Understood:
@@ -63,7 +65,7 @@ def _compose(words: Words, atoms: Sequence[Atom], previous: Reading | None) -> U
     return revise(words, atoms, previous)
 
 
-def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list[Token]:
+def _tokens(text: str, scope: DataScope, mentions: Sequence[Mention]) -> list[Token]:
     literals = literal_spans(text, scope.literals)
     files = [(mention.start, mention.end) for mention in mentions if mention.is_certain]
     nouns = [
@@ -75,7 +77,9 @@ def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list[Token]
     return tokenize(text, literals, [*files, *nouns], known)
 
 
-def best(results: Sequence[Result], preferred: Sequence[Scope]) -> Outcome | Result:
+def best(
+    results: Sequence[ReadingResult], preferred: Sequence[DataScope]
+) -> Outcome | ReadingResult:
     """Return the best of several results; a question if two are equally good."""
     good = [result for result in results if isinstance(result.outcome, Understood)]
     liked = [result for result in good if result.scope in preferred and not _unused(result)]
@@ -90,12 +94,12 @@ def best(results: Sequence[Result], preferred: Sequence[Scope]) -> Outcome | Res
     return min(results, key=lambda result: result.cost)
 
 
-def _unused(result: Result) -> tuple[str, ...]:
+def _unused(result: ReadingResult) -> tuple[str, ...]:
     """Return the unused words of a reading: with some, it is not liked more than others."""
     return result.outcome.unused if isinstance(result.outcome, Understood) else ()
 
 
-def _which_table(scopes: Sequence[Scope]) -> Unclear:
+def _which_table(scopes: Sequence[DataScope]) -> Unclear:
     ids = [scope.source.tables[0] for scope in scopes]
     files = list(dict.fromkeys(id.file for id in ids))
     names = files if len(files) == len(ids) else [id.part or id.file for id in ids]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.words.lexicon import LEXICON
-from taskweaver.analyst.readings.reading import Calculation, Files, Help, Python, Reading, Sql
+from taskweaver.analyst.readings.reading import Calculation, FileListing, Help, Python, Reading, Sql
 
 _CODE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
 _RUN = re.compile(
@@ -47,7 +47,7 @@ def special(text: str, files: Sequence[str]) -> Reading | None:
         return Calculation(number[1].strip().replace("^", "**"))
     if _HELP.fullmatch(bare):
         return Help()
-    return Files() if _asks_for_files(bare) else None
+    return FileListing() if _asks_for_files(bare) else None
 
 
 def _sql(bare: str, files: Sequence[str]) -> Sql | None:

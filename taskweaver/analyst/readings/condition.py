@@ -23,7 +23,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Arithmetic:
     """Arithmetic of two expressions."""
 
     operator: Literal["+", "-", "*", "/"]
@@ -31,7 +31,7 @@ class Operation:
     right: Expression
 
 
-Expression = Column | Constant | Operation
+Expression = Column | Constant | Arithmetic
 Scalar = str | int | float | bool
 
 # -- conditions on a row --------------------------------------------------------------------------

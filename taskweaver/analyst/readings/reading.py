@@ -11,6 +11,7 @@ from typing import Literal
 
 from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import And as And
+from taskweaver.analyst.readings.condition import Arithmetic as Arithmetic
 from taskweaver.analyst.readings.condition import CalendarPart as CalendarPart
 from taskweaver.analyst.readings.condition import Column as Column
 from taskweaver.analyst.readings.condition import Comparator as Comparator
@@ -25,7 +26,6 @@ from taskweaver.analyst.readings.condition import Missing as Missing
 from taskweaver.analyst.readings.condition import Not as Not
 from taskweaver.analyst.readings.condition import OnCalendar as OnCalendar
 from taskweaver.analyst.readings.condition import OneOf as OneOf
-from taskweaver.analyst.readings.condition import Operation as Operation
 from taskweaver.analyst.readings.condition import Or as Or
 from taskweaver.analyst.readings.condition import Scalar as Scalar
 from taskweaver.analyst.readings.condition import Unit as Unit
@@ -34,7 +34,7 @@ from taskweaver.analyst.readings.condition import Unit as Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """Table, or inner join of several tables.
 
     Attributes:
@@ -74,7 +74,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GroupKey:
     """Group key.
 
     Attributes:
@@ -114,7 +114,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PeriodChange:
     """Change from each period to the next.
 
     Attributes:
@@ -129,7 +129,7 @@ class Cumulative:
     """Running total over the periods or rows, in order."""
 
 
-Then = Share | Contrast | Change | Cumulative
+Then = Share | Contrast | PeriodChange | Cumulative
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,9 @@ class Summary:
         chart: The picture; None for none.
     """
 
-    source: Source
+    source: TableSource
     measures: tuple[Measure, ...]
-    keys: tuple[Key, ...] = ()
+    keys: tuple[GroupKey, ...] = ()
     where: Condition | None = None
     then: Then | None = None
     rank: Rank | None = None
@@ -193,7 +193,7 @@ class Rows:
         split: Column by which a box plot or line is split; empty for none.
     """
 
-    source: Source
+    source: TableSource
     columns: tuple[str, ...] = ()
     where: Condition | None = None
     by: Expression | None = None
@@ -210,7 +210,7 @@ View = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class TableView:
     """View of a table as it is.
 
     Attributes:
@@ -222,7 +222,7 @@ class Inspection:
         count: Number of rows of a sample.
     """
 
-    source: Source
+    source: TableSource
     view: View
     columns: tuple[str, ...] = ()
     where: Condition | None = None
@@ -230,7 +230,7 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FileListing:
     """List of the files, with rows and columns where they are known."""
 
 
@@ -261,7 +261,7 @@ class Help:
     """Request for help, or a greeting."""
 
 
-Reading = Summary | Rows | Inspection | Files | Sql | Python | Calculation | Help
+Reading = Summary | Rows | TableView | FileListing | Sql | Python | Calculation | Help
 
 # -- outcomes of reading a request ----------------------------------------------------------------
 

@@ -8,18 +8,24 @@ from collections.abc import Sequence
 from taskweaver.analyst.readings.reading import (
     And,
     Contrast,
-    Files,
-    Inspection,
+    FileListing,
     Python,
     Reading,
     Rows,
     Share,
     Sql,
     Summary,
+    TableView,
     Understood,
 )
 from taskweaver.analyst.wording.inert import column_name, listed, shown_text, value_text
-from taskweaver.analyst.wording.printed import Printed, number, read_printed, table_text, unquoted
+from taskweaver.analyst.wording.printed import (
+    PrintedLines,
+    number,
+    read_printed,
+    table_text,
+    unquoted,
+)
 from taskweaver.analyst.wording.requests import DEFAULT_ROWS, in_words, where_words
 from taskweaver.utils.inert_markdown import inert_markdown
 from taskweaver.utils.parsing import literal_value
@@ -56,9 +62,9 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _no_rows(reading: Reading, printed: Printed) -> str:
+def _no_rows(reading: Reading, printed: PrintedLines) -> str:
     """Return that there are no rows to compute from; empty where there are."""
-    if not isinstance(reading, Summary | Rows | Inspection) or 0 not in printed.rows:
+    if not isinstance(reading, Summary | Rows | TableView) or 0 not in printed.rows:
         return ""
     if isinstance(reading, Summary) and isinstance(reading.then, Contrast) and not reading.keys:
         side = reading.then.first if printed.rows[0] == 0 else reading.then.second
@@ -66,7 +72,7 @@ def _no_rows(reading: Reading, printed: Printed) -> str:
         return f"There are no rows{where_words(where)}."
     if _counts_rows(reading):
         return ""
-    if isinstance(reading, Inspection) and reading.view == "outliers":
+    if isinstance(reading, TableView) and reading.view == "outliers":
         return f"There are no {in_words(reading)}."
     if reading.where is None:
         return "There are no rows: the table is empty."
@@ -80,7 +86,7 @@ def _counts_rows(reading: Reading) -> bool:
     return all(measure.function in _COUNTS for measure in reading.measures)
 
 
-def _rows_note(reading: Reading, printed: Printed) -> str:
+def _rows_note(reading: Reading, printed: PrintedLines) -> str:
     if not printed.rows:
         return ""
     if len(printed.rows) > 1:
@@ -98,7 +104,7 @@ def _rows_note(reading: Reading, printed: Printed) -> str:
     return f" ({', '.join([note, *without])})"
 
 
-def _body(reading: Reading, printed: Printed, result: str) -> list[str]:
+def _body(reading: Reading, printed: PrintedLines, result: str) -> list[str]:
     text = result.strip("\n")
     if not text.strip():
         return []
@@ -107,9 +113,9 @@ def _body(reading: Reading, printed: Printed, result: str) -> list[str]:
         if value == "":
             return ["There is no value to compute it from."]
         return [_value(reading, printed, value)]
-    if isinstance(reading, Files):
+    if isinstance(reading, FileListing):
         shown = _names(text)
-    elif isinstance(reading, Inspection) and reading.view == "shape":
+    elif isinstance(reading, TableView) and reading.view == "shape":
         shown = _sizes(text)
     elif "\n" in text:
         shown = _winner(reading, text) or fenced(table_text(text))
@@ -137,7 +143,7 @@ def _names(text: str) -> str:
     return f"**{files}**: {', '.join(column_name(str(name)) for name in names)}"
 
 
-def _value(reading: Reading, printed: Printed, value: str) -> str:
+def _value(reading: Reading, printed: PrintedLines, value: str) -> str:
     then = reading.then if isinstance(reading, Summary) else None
     is_percent = isinstance(then, Share) or (isinstance(then, Contrast) and then.is_relative)
     shown = f"**{value}{' %' if is_percent else ''}**"
@@ -166,7 +172,7 @@ def _saved(artifacts: Sequence[str]) -> list[str]:
     return [f"Saved: {', '.join(map(column_name, artifacts))}"] if artifacts else []
 
 
-def _notes(understood: Understood, printed: Printed) -> list[str]:
+def _notes(understood: Understood, printed: PrintedLines) -> list[str]:
     """Return the words that were not used, the decisions, and other printed lines."""
     notes = []
     if understood.unused:

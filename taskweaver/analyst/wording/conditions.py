@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from taskweaver.analyst.readings.reading import (
     And,
+    Arithmetic,
     Column,
     Comparator,
     Comparison,
@@ -21,7 +22,6 @@ from taskweaver.analyst.readings.reading import (
     Not,
     OnCalendar,
     OneOf,
-    Operation,
     Or,
 )
 from taskweaver.analyst.wording.expressions import expression_words
@@ -68,7 +68,7 @@ def inverted(comparison: Comparison) -> Comparison:
 def _of_values(condition: Comparison | OneOf | Contains | Missing) -> str:
     match condition:
         case Comparison(left, operator, right):
-            if isinstance(right, Column | Constant | Operation):
+            if isinstance(right, Column | Constant | Arithmetic):
                 other = expression_words(right)
             else:
                 other = value_text(right)

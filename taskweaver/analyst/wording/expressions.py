@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import groupby
 
 from taskweaver.analyst.readings.reading import (
+    Arithmetic,
     Column,
     Constant,
     Expression,
     Function,
-    Key,
+    GroupKey,
     Measure,
-    Operation,
 )
 from taskweaver.analyst.wording.inert import column_name, listed, number_text
 
@@ -47,13 +47,13 @@ def expression_words(expression: Expression) -> str:
             return column_name(name)
         case Constant(value):
             return number_text(value)
-        case Operation(operator, left, right):
+        case Arithmetic(operator, left, right):
             return f"{_operand(left)} {operator} {_operand(right)}"
 
 
 def _operand(expression: Expression) -> str:
     text = expression_words(expression)
-    return f"({text})" if isinstance(expression, Operation) else text
+    return f"({text})" if isinstance(expression, Arithmetic) else text
 
 
 def measure_words(measure: Measure) -> str:
@@ -114,7 +114,7 @@ def _ordinal(number: float) -> str:
     return text + ("th" if is_teen else {"1": "st", "2": "nd", "3": "rd"}.get(text[-1], "th"))
 
 
-def key_words(key: Key) -> str:
+def key_words(key: GroupKey) -> str:
     """Return a group key in words: ``month of `date` ``."""
     if key.unit:
         return f"{key.unit} of {column_name(key.column)}"
@@ -123,6 +123,6 @@ def key_words(key: Key) -> str:
     return column_name(key.column)
 
 
-def keys_words(keys: tuple[Key, ...]) -> str:
+def keys_words(keys: tuple[GroupKey, ...]) -> str:
     """Return group keys as a list in words."""
     return listed([key_words(key) for key in keys])

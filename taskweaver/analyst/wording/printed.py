@@ -28,7 +28,7 @@ _MOST_OTHERS = 8
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedLines:
     """Printed lines of a cell.
 
     Attributes:
@@ -44,7 +44,7 @@ class Printed:
     others: tuple[str, ...] = ()
 
 
-def read_printed(output: str) -> Printed:
+def read_printed(output: str) -> PrintedLines:
     """Return the printed lines of a cell."""
     rows: tuple[int, ...] = ()
     missing: dict[str, int] = {}
@@ -62,7 +62,7 @@ def read_printed(output: str) -> Printed:
             others.append(f"The picture shows the {rest.strip()} bars.")
         elif line.strip() and not _FORM.fullmatch(line):
             others.append(line.strip())
-    return Printed(rows, missing, values, tuple(others[:_MOST_OTHERS]))
+    return PrintedLines(rows, missing, values, tuple(others[:_MOST_OTHERS]))
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from taskweaver.analyst.readings.reading import (
     Calculation,
-    Change,
     Column,
     Condition,
     Contrast,
     Cumulative,
-    Files,
+    FileListing,
     Help,
-    Inspection,
+    PeriodChange,
     Python,
     Rank,
     Reading,
     Rows,
     Share,
-    Source,
     Sql,
     Summary,
+    TableSource,
+    TableView,
     View,
 )
 from taskweaver.analyst.wording.conditions import condition_words
@@ -55,9 +55,9 @@ def in_words(reading: Reading) -> str:
             text = _summary(reading)
         case Rows():
             text = _chart_of_rows(reading) if reading.chart else _rows(reading)
-        case Inspection():
+        case TableView():
             text = _inspection(reading) + _source(reading.source) + where_words(reading.where)
-        case Files():
+        case FileListing():
             text = "files"
         case Sql(file):
             text = f"result of the SQL query on {column_name(file)}"
@@ -75,7 +75,7 @@ def where_words(where: Condition | None) -> str:
     return f" where {condition_words(where)}" if where is not None else ""
 
 
-def _source(source: Source) -> str:
+def _source(source: TableSource) -> str:
     if len(source.tables) < 2:
         return ""
     return f" in {column_names(table.part or table.file for table in source.tables)}"
@@ -109,7 +109,7 @@ def _then(reading: Summary, per: str) -> str:
             kind = "relative difference in percent" if is_relative else "difference"
             sides = f"{_side(first)} and {_side(second)}"
             text = f"{kind} of the {measure}{per} between {sides}"
-        case Change(is_relative):
+        case PeriodChange(is_relative):
             kind = "relative change in percent" if is_relative else "change"
             text = f"{kind} of the {measure}{per}"
         case Cumulative():
@@ -189,7 +189,7 @@ def _chart_of_rows(reading: Rows) -> str:
     return f"{chart} of {of}{only}{_source(reading.source)}{where_words(reading.where)}"
 
 
-def _inspection(reading: Inspection) -> str:
+def _inspection(reading: TableView) -> str:
     columns = column_names(reading.columns)
     table = column_names(table.part or table.file for table in reading.source.tables[:1])
     of = f" of {columns or table}"

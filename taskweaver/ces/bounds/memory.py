@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from taskweaver.ces.bounds.processes import Process
-from taskweaver.ces.process.rollup import read_rollup
+from taskweaver.ces.process.footprint import read_rollup
 
 
 @dataclass(frozen=True, slots=True)

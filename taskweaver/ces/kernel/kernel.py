@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
+from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.claims import rows
 from taskweaver.ces.common import (
@@ -26,16 +27,16 @@ from taskweaver.ces.errors import (
     KernelError,
     KernelInterrupted,
     KernelStartFailed,
+    PluginLoadFailed,
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.kernel.channel import Exchange, Request
+from taskweaver.ces.kernel.channel import Exchange
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.kernel.outcome import Ended, result_of
 from taskweaver.ces.kernel.place import KernelPlace
 from taskweaver.ces.kernel.plugins import KernelPlugins
 from taskweaver.ces.kernel.reported import fields
 from taskweaver.ces.kernel.running import RunningKernel
-from taskweaver.ces.kernel.state_writing import StateWriter
 from taskweaver.ces.kernel.waiting import RequestWait
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
@@ -43,9 +44,8 @@ from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
-from taskweaver.ces.template.snapshot import KernelSnapshot
+from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
 from taskweaver.ces.template.template import Arrival, Template
-from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 _SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
 _MOST_TESTS = 100
@@ -53,7 +53,7 @@ _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
 class Kernel:
-    """A kernel that is started when needed and restarted when it died.
+    """A session's kernel, as a `Client`: started when needed and restarted when it died.
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
@@ -65,6 +65,7 @@ class Kernel:
         place: KernelPlace,
         limits: KernelLimits,
         launch: Callable[[KernelPlace, Callable[[], bool]], Future[KernelProcess]],
+        on_stop: Callable[[Kernel], None],
         origin: KernelSnapshot | None = None,
     ) -> None:
         """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
@@ -73,6 +74,7 @@ class Kernel:
             place: Where it belongs.
             limits: What it may use.
             launch: Starts a process in the background, as long as it is told that it is wanted.
+            on_stop: Takes notice, once, that it was stopped.
             origin: Fork it off a snapshot, with all its variables.
 
         Raises:
@@ -82,6 +84,7 @@ class Kernel:
         self.place = place
         self._limits = limits
         self._launch_process = launch
+        self._on_stop: Callable[[Kernel], None] | None = on_stop
         self._one_cell = threading.RLock()
         self._interrupts = Interrupts()
         self._starting: Future[KernelProcess] | None = None
@@ -114,17 +117,16 @@ class Kernel:
                 self._starting = self._launch_process(self.place, lambda: not self._is_closed)
             return self._starting
 
-    def execute(self, exec_id: str, code: str, on_output: OutputHandler | None) -> ExecutionResult:
-        """Run a cell to its end, its deadline, or the kernel's death.
-
-        Raises:
-            KernelStartFailed: If the kernel does not come up.
-            KernelClosed: If the kernel was stopped.
-        """
+    def execute_code(
+        self, exec_id: str, code: str, on_output: OutputHandler | None = None
+    ) -> ExecutionResult:
+        """Run a cell to its end, its deadline, or the kernel's death; see `Client`."""
         with self.operation():
             try:
                 running = self._ready()
-                problems = self._restore(running)
+                limit_s = self._limits.start_timeout_s + RESTORE_S
+                ask = partial(self._ask, running, limit_s=limit_s)
+                problems = running.restore(self._origin, ask)
                 self._interrupts.check()
             except KernelInterrupted as error:
                 if self._is_closed:
@@ -158,16 +160,26 @@ class Kernel:
             if self._running is not None:
                 self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
 
-    def load_plugins(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
+    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
+        """Put a plugin into the kernel's namespace, now and after each restart; see `Client`."""
+        problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
+        if problem:
+            raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
+
+    def load_plugins(
+        self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
+    ) -> dict[str, str]:
         """Load plugins, and remove others, now and after each restart; see `Client`."""
         with self.operation():
             self._ready()
             return self._plugins.update(plugins, removed)
 
-    def overview(self, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a first impression of data files; see `Client`."""
         with self.operation():
-            return self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
+            report = self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
+        found = report.get("files")
+        return found if isinstance(found, dict) else {}
 
     def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
         """Send an operation that may end the kernel; None if it did."""
@@ -187,10 +199,10 @@ class Kernel:
             report = self._ask(self._ready(), test, _MOST_TESTS * limit_s)
             return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
 
-    def update_session_vars(self, values: Mapping[str, str]) -> None:
+    def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
         with self.operation():
-            self._session_vars.update({name: str(value) for name, value in values.items()})
+            self._session_vars |= {name: str(value) for name, value in session_var_dict.items()}
             if self._running is not None:
                 self._ask(self._running, {"op": "variables", "values": self._session_vars})
 
@@ -199,11 +211,7 @@ class Kernel:
         self._origin = origin
 
     def snapshot(self) -> KernelSnapshot:
-        """Keep the state of this moment: a sleeping process from which kernels are forked.
-
-        Raises:
-            ForkRefused: If something that runs or is open does not survive a fork; says what.
-        """
+        """Keep the state of this moment in a sleeping process; see `Client`."""
         with self.operation():
             arrival, homes = self._fork({"op": "snapshot"})
             template = Template(arrival, self._limits.start_timeout_s, homes=homes)
@@ -218,12 +226,8 @@ class Kernel:
     def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
         running = self._running
-        if not HAS_LIVE_FORKS:
-            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
-        if running is None or not running.process.is_alive:
+        if running is None:
             raise ForkRefused(["it is not running"])
-        if not running.has_state:
-            raise ForkRefused(["its variables are not restored yet"])
         limit_s = self._limits.start_timeout_s
         ask = partial(self._ask, running, limit_s=limit_s)
         return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes
@@ -232,13 +236,7 @@ class Kernel:
         process = origin.template.spawn(self.place.cwd, self.place.log_path)
         self._plugins.loaded = dict(origin.plugins)
         self._session_vars = dict(origin.session_vars)
-        try:
-            running = self._adopt(process)
-            running.greet(self._limits.start_timeout_s, self._interrupts)
-            running.has_state = True
-        except BaseException:
-            self._discard()
-            raise
+        self._connect(process, is_copy=True)
         self.state = "ready"
 
     @property
@@ -246,6 +244,20 @@ class Kernel:
         """The memory it takes up; zeros when it does not run."""
         running = self._running
         return Footprint() if running is None else footprint(running.process.pid)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on the session's resources, and what holds each."""
+        return self.place.guard.bounds
+
+    def left_behind(self) -> str:
+        """Return how many processes that cells started still run, and their names."""
+        return self.place.guard.left_behind()
+
+    def upload_file(self, filename: str, content: bytes) -> str:
+        """Write a file into the working directory; return its name there."""
+        self.place.write_file(filename, content)
+        return filename
 
     def interrupt(self) -> None:
         """Interrupt the running cell, or the start of the kernel that a cell waits for."""
@@ -269,6 +281,9 @@ class Kernel:
             if self._calls is not None:
                 self._calls.close()
             self.state = "stopped"
+            on_stop, self._on_stop = self._on_stop, None
+        if on_stop is not None:
+            on_stop(self)
 
     def _ready(self) -> RunningKernel:
         """Return the kernel, started and prepared."""
@@ -279,14 +294,7 @@ class Kernel:
                 self._discard()
             if self._running is not None:
                 return self._running
-            process = self._launched()
-            try:
-                running = self._adopt(process)
-                running.greet(self._limits.start_timeout_s, self._interrupts)
-                self._prepare(running)
-            except BaseException:
-                self._discard()
-                raise
+            self._connect(self._launched(), is_copy=False)
 
     def _launched(self) -> KernelProcess:
         try:
@@ -302,6 +310,18 @@ class Kernel:
             self._starting = None
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
 
+    def _connect(self, process: KernelProcess, *, is_copy: bool) -> None:
+        """Take a process for the kernel's, once it answers, and prepare it unless it is a copy."""
+        try:
+            running = self._adopt(process)
+            running.greet(self._limits.start_timeout_s, self._interrupts)
+            running.has_state = is_copy
+            if not is_copy:
+                self._prepare(running)
+        except BaseException:
+            self._discard()
+            raise
+
     def _adopt(self, process: KernelProcess) -> RunningKernel:
         self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
         self.place.guard.adopt(process.pid)
@@ -315,15 +335,6 @@ class Kernel:
         if self._calls is not None:
             self._ask(running, {"op": "host", "socket": str(self._calls.path)})
         self._plugins.load_again()
-
-    def _restore(self, running: RunningKernel) -> list[str]:
-        """Fill a fresh kernel from its stored state; return the problems."""
-        origin = None if running.has_state else self._origin()
-        ask = partial(self._ask, running, limit_s=self._limits.start_timeout_s + RESTORE_S)
-        process = running.process
-        problems = [] if origin is None else origin.restore(process.pid, process.homes, ask)
-        running.has_state = True
-        return problems
 
     def _ask(
         self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
@@ -350,34 +361,16 @@ class Kernel:
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
+        own = (self._calls, self._interrupts, lambda: self._is_closed, self._watch)
+        wait = RequestWait(running, *own)
         try:
-            return self._wait(running, waiting, deadline)
+            return wait.until(waiting, deadline)
         except BaseException:
             # The caller was interrupted: the cell must not run on behind its back.
-            waiting.on_output = None
-            self._give_up(running, waiting, deadline)
+            wait.give_up(waiting, deadline, self._discard)
             raise
         finally:
             self.state = "stopped" if self._is_closed else "ready"
-
-    def _give_up(self, running: RunningKernel, waiting: Request, deadline: float) -> None:
-        """Interrupt a cell and wait for its end; end the kernel if that is interrupted too."""
-        self._interrupts.sent_at = time.monotonic()
-        running.process.interrupt()
-        try:
-            status, _ = self._wait(running, waiting, deadline)
-        except BaseException:
-            self._discard()
-            raise
-        if status in {"died", "timeout"} or not running.process.is_alive:
-            self._discard()
-
-    def _wait(
-        self, running: RunningKernel, waiting: Request, deadline: float
-    ) -> tuple[CellStatus, Exchange]:
-        own = (self._calls, self._interrupts, lambda: self._is_closed, self._watch)
-        wait = RequestWait(running, *own)
-        return wait.until(waiting, deadline)
 
     def _result(
         self, exec_id: str, code: str, status: CellStatus, exchange: Exchange, watch: CellWatch

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
+from taskweaver.utils.safe_fs import Folder, is_plain_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,14 @@ class KernelPlace:
     calls: Path
     guard: SessionGuard
     devices: tuple[Path, ...] = ()
+
+    def write_file(self, name: str, content: bytes) -> None:
+        """Write a file into the working directory.
+
+        Raises:
+            ValueError: If the name leaves the directory.
+        """
+        if not is_plain_name(name):
+            raise ValueError(f"{name!r} is not the name of a file without folders")
+        with Folder.at(self.cwd) as folder, folder.replacing(name) as target:
+            target.write(content)

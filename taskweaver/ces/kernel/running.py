@@ -14,7 +14,9 @@ from taskweaver.ces.inkernel.process.birth import Birth
 from taskweaver.ces.kernel.channel import KernelChannel
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.process.process import KernelProcess
+from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.template.template import FORK_WAIT_S, Arrival, Expectation, require_running
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 """Has the kernel's own side do an operation; returns its report."""
@@ -77,6 +79,19 @@ class RunningKernel:
         log = self.process.log_path
         raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
 
+    def restore(self, origin: Origin, ask: Ask) -> list[str]:
+        """Fill it from a stored state, unless it has its variables; return the problems.
+
+        Args:
+            origin: Returns the state; None for none.
+            ask: Has the kernel's own side do an operation; returns its report.
+        """
+        state = None if self.has_state else origin()
+        own = self.process
+        problems = [] if state is None else state.restore(own.pid, own.homes, ask)
+        self.has_state = True
+        return problems
+
     def fork(
         self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
     ) -> Arrival:
@@ -91,6 +106,12 @@ class RunningKernel:
         Raises:
             ForkRefused: If it refuses, something holds it, or the child does not come.
         """
+        if not HAS_LIVE_FORKS:
+            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
+        if not self.process.is_alive:
+            raise ForkRefused(["it is not running"])
+        if not self.has_state:
+            raise ForkRefused(["its variables are not restored yet"])
         if self.is_unforkable:
             raise ForkRefused(["a process that it forked did not come"])
         runs = partial(require_running, self.process)

@@ -35,6 +35,25 @@ class RequestWait:
     is_closed: Callable[[], bool]
     watch: CellWatch | None
 
+    def give_up(self, waiting: Request, deadline: float, discard: Callable[[], None]) -> None:
+        """Interrupt a request whose caller was interrupted, and wait for its end.
+
+        Args:
+            waiting: The request.
+            deadline: On the monotonic clock.
+            discard: Ends the kernel, if the request goes on or the wait is interrupted too.
+        """
+        waiting.on_output = None
+        self.interrupts.sent_at = time.monotonic()
+        self.running.process.interrupt()
+        try:
+            status, _ = self.until(waiting, deadline)
+        except BaseException:
+            discard()
+            raise
+        if status in {"died", "timeout"} or not self.running.process.is_alive:
+            discard()
+
     def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, Exchange]:
         """Wait for the end of a request; past the deadline interrupt it, then kill the kernel.
 

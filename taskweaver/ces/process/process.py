@@ -26,7 +26,7 @@ import psutil
 
 from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_command
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import rollup, watch
+from taskweaver.ces.process import footprint, watch
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.owners import has_ended, pid_namespace
@@ -90,7 +90,7 @@ class ProcessHandle:
         """Give the handle back."""
         _RECENT.append(self.pid)
         _OWNED.discard(self.pid)
-        rollup.forget(self.pid)
+        footprint.forget(self.pid)
         os.close(self.death_fd)
 
 

@@ -24,7 +24,7 @@ from taskweaver.ces.inkernel.process.birth import Birth
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import rollup
+from taskweaver.ces.process import footprint
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.peers import descends, peer_of
 from taskweaver.ces.process.process import (
@@ -168,7 +168,7 @@ def _introduction(
             raise ForkRefused([str(_fields(data).get("error", "the new process ended at once"))])
         raise ForkRefused(["the new process gave a handle that is not its own"])
     for file in files:
-        rollup.keep(pid, file)
+        footprint.keep(pid, file)
     return ProcessHandle(pid, handle), _fields(data)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from taskweaver import __version__
 from taskweaver.cli.opening.consent import consent_to
 from taskweaver.console.loop import Listener, Opening, Reader, talk
-from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import Surface, open_surface
 
 TERMINATED = 128 + signal.SIGTERM
@@ -31,7 +31,7 @@ def converse(project: Path | None, files: Sequence[Path] = (), resume: str | Non
         TaskWeaverError: If the project cannot be opened, or is not trusted.
     """
     surface = open_surface()
-    surface.show(Note(f"TaskWeaver {__version__}: ask about your data, or type /help."))
+    surface.show(NoteBlock(f"TaskWeaver {__version__}: ask about your data, or type /help."))
     granted = consent_to(project)  # asked before the prompt, which takes the keyboard
     opening = Opening(lambda: _open(project, granted, files, surface, resume))
     with ending_orderly():
@@ -73,8 +73,8 @@ def _open(
     app = TaskWeaverApp(project, trust=granted)
     try:
         for warning in app.warnings:
-            surface.show(Note(warning, is_warning=True))
-        surface.show(Note(app.announcement))
+            surface.show(NoteBlock(warning, is_warning=True))
+        surface.show(NoteBlock(app.announcement))
         chat = Chat(app, surface, resume)
         for path in files:
             chat.add_file(path)

@@ -13,7 +13,7 @@ import click
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.console.terminal.surface import is_plain
 from taskweaver.console.terminal.text import safe, safe_json
-from taskweaver.session.replay import Step
+from taskweaver.session.replay import ReplayedCell
 from taskweaver.utils.text import counted
 
 _COLORS = {"same": "green", "differs": "yellow", "repaired": "yellow", "failed": "red"}
@@ -58,7 +58,7 @@ def replay_file(
     return 0 if counts["same"] == len(steps) else 1
 
 
-def _show(step: Step) -> None:
+def _show(step: ReplayedCell) -> None:
     color = None if is_plain(sys.stdout) else _COLORS[step.verdict]
     first, *rest = step.code.strip().splitlines() or [""]
     click.echo(

@@ -16,7 +16,7 @@ from taskweaver.cli.conversations.messages import COMMAND_LINE
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.console.chat import Chat, is_answered, stop_reason
 from taskweaver.console.commands.table import CommandLine
-from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import PlainSurface, open_surface
 from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.memory.round import Round
@@ -50,7 +50,7 @@ def run_script(
     notices = PlainSurface(sys.stderr)
     with ending_orderly(), open_app(project) as app:
         for notice in (*app.warnings, app.announcement):
-            notices.show(Note(notice))
+            notices.show(NoteBlock(notice))
         chat = Chat(app, surface, resume)
         for path in files:
             chat.add_file(path)
@@ -70,10 +70,10 @@ def run_script(
     return 0 if is_good else 1
 
 
-def _echo(message: str, *, is_first: bool) -> Note:
+def _echo(message: str, *, is_first: bool) -> NoteBlock:
     """Return a message as a terminal shows it behind the prompt."""
     typed = safe(message).replace("\n", "\n  ")
-    return Note(("" if is_first else "\n") + f"> {typed}")
+    return NoteBlock(("" if is_first else "\n") + f"> {typed}")
 
 
 def _facts(chat: Chat, round_: Round) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from taskweaver.app.serving import Serving
+from taskweaver.app.service import AppService
 from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.mcp.errors import ServerFailed
@@ -30,4 +30,4 @@ def serve(project: Path | None) -> None:
 
         for notice in (*app.warnings, app.announcement):
             sys.stderr.write(f"taskweaver: {notice}\n")
-        make_server(Serving(app)).run("stdio")
+        make_server(AppService(app)).run("stdio")

@@ -51,7 +51,7 @@ _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """Result of one check.
 
     Attributes:
@@ -88,7 +88,7 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: CheckResult) -> None:
     color = None if is_plain(sys.stdout) else _COLORS[finding.status]
     sign = click.style(f"{finding.status:5}", fg=color)
     click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
@@ -96,7 +96,7 @@ def _print(finding: Finding) -> None:
         click.echo(f"{'':15} -> {safe(' '.join(finding.fix.split()))}")
 
 
-def _findings(project: Path | None) -> Iterator[Finding]:
+def _findings(project: Path | None) -> Iterator[CheckResult]:
     yield _python()
     yield _system()
     yield _packages()
@@ -104,7 +104,7 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         granted, inspection = stored_consent(project)
         app = TaskWeaverApp(project, trust=granted)
     except TaskWeaverError as error:
-        yield Finding("config", "fail", str(error), "Correct it; the other checks need it.")
+        yield CheckResult("config", "fail", str(error), "Correct it; the other checks need it.")
         return
     with app:
         yield from _trust(inspection, granted)
@@ -119,64 +119,64 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield from _contents(app)
 
 
-def _guarded(name: str, fix: str, look: Callable[[], Finding]) -> Finding:
+def _guarded(name: str, fix: str, look: Callable[[], CheckResult]) -> CheckResult:
     try:
         return look()
     except (TaskWeaverError, OSError) as error:
-        return Finding(name, "fail", str(error), fix)
+        return CheckResult(name, "fail", str(error), fix)
 
 
-def _python() -> Finding:
-    return Finding("python", "ok", f"{platform.python_version()} ({sys.executable})")
+def _python() -> CheckResult:
+    return CheckResult("python", "ok", f"{platform.python_version()} ({sys.executable})")
 
 
-def _system() -> Finding:
+def _system() -> CheckResult:
     lacking = restrictions()
-    return Finding("system", "warn" if lacking else "ok", lacking or system_name())
+    return CheckResult("system", "warn" if lacking else "ok", lacking or system_name())
 
 
-def _packages() -> Finding:
+def _packages() -> CheckResult:
     lines = missing()
     if lines:
-        return Finding("packages", "fail", f"missing: {', '.join(lines)}", command(lines))
+        return CheckResult("packages", "fail", f"missing: {', '.join(lines)}", command(lines))
     lacking = [f"{name} for {what}" for name, what in _USEFUL.items() if find_spec(name) is None]
     extra = f"; not installed: {', '.join(lacking)}" if lacking else ", Parquet and Excel too"
-    return Finding("packages", "ok", f"all there{extra}")
+    return CheckResult("packages", "ok", f"all there{extra}")
 
 
-def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[Finding]:
+def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[CheckResult]:
     """List the effects of opening the project; those not allowed are off in later checks."""
     withheld = inspection.without(granted)
     for item in withheld:
         fix = f"Decide: taskweaver trust {shlex.quote(str(inspection.folder))}"
-        yield Finding("trust", "warn", f"off, not trusted: {item.sentence}", fix)
+        yield CheckResult("trust", "warn", f"off, not trusted: {item.sentence}", fix)
     if not withheld:
         effects = counted(len(inspection.findings), "effect")
         detail = f"trusted with {effects}" if inspection.findings else "runs and loosens nothing"
-        yield Finding("trust", "ok", detail)
+        yield CheckResult("trust", "ok", detail)
 
 
-def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
+def _configuration(app: TaskWeaverApp) -> Iterator[CheckResult]:
     broken = {str(error) for error in _broken(app)}
     shown = {*broken, restrictions(), app.trust_notice}  # shown by themselves
     odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
-        yield Finding("config", "warn", warning)
+        yield CheckResult("config", "warn", warning)
     if not odd:
-        yield Finding("config", "ok", f"{app.app_dir}")
+        yield CheckResult("config", "ok", f"{app.app_dir}")
 
 
-def _sandbox(app: TaskWeaverApp) -> Finding:
+def _sandbox(app: TaskWeaverApp) -> CheckResult:
     choice = app.app_injector.get(SandboxChoice)
     if choice.policy is not None and not choice.warning:
-        return Finding("sandbox", "ok", app.sandbox)
-    return Finding("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
+        return CheckResult("sandbox", "ok", app.sandbox)
+    return CheckResult("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
 
 
-def _bounds(app: TaskWeaverApp) -> Iterator[Finding]:
+def _bounds(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """List each bound on a session's resources, and the mechanism that enforces it."""
     for bound in app.bounds:
-        yield Finding("limit", "ok", str(bound))
+        yield CheckResult("limit", "ok", str(bound))
 
 
 def _broken(app: TaskWeaverApp) -> list[Exception]:
@@ -184,24 +184,26 @@ def _broken(app: TaskWeaverApp) -> list[Exception]:
     return [*plugins.broken.values(), *roles.broken]
 
 
-def _writing(app: TaskWeaverApp) -> Finding:
+def _writing(app: TaskWeaverApp) -> CheckResult:
     folder = app.app_injector.get(FoldersConfig).workspace
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         free = os.statvfs(folder) if hasattr(os, "statvfs") else None
     room = f", {free.f_bavail * free.f_frsize / 2**30:,.1f} GiB free" if free else ""
-    return Finding("writing", "ok", f"{folder}{room}")
+    return CheckResult("writing", "ok", f"{folder}{room}")
 
 
-def _model(app: TaskWeaverApp) -> Finding:
+def _model(app: TaskWeaverApp) -> CheckResult:
     api = LLMApi(app.app_injector.get(ModelServices))
     since = monotonic()
     api.chat_completion([format_chat_message("user", "Answer with the word ok.")])
     took = format_seconds(monotonic() - since)
-    return Finding("model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}")
+    return CheckResult(
+        "model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}"
+    )
 
 
-def _kernel(app: TaskWeaverApp) -> Iterator[Finding]:
+def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """Start a kernel, compute in it, and load every plugin into it."""
     execution = app.app_injector.get(ExecutionConfig)
     with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
@@ -215,49 +217,53 @@ def _kernel(app: TaskWeaverApp) -> Iterator[Finding]:
             started = _guarded("kernel", fix, lambda: _compute(client))
             yield started
             if manager.start_problem:
-                yield Finding("warm start", "warn", manager.start_problem, "See docs/security.md.")
+                yield CheckResult(
+                    "warm start", "warn", manager.start_problem, "See docs/security.md."
+                )
             if started.status == "ok":
                 yield from _loaded(app, client)
         finally:
             manager.clean_up()
 
 
-def _compute(client: Client) -> Finding:
+def _compute(client: Client) -> CheckResult:
     since = monotonic()
     result = client.execute_code("doctor", "1+1")
     took = format_seconds(monotonic() - since)
     if str(result.output) != "2":
-        return Finding("kernel", "fail", f"1+1 gave {result.output or result.error!r} in {took}")
-    return Finding("kernel", "ok", f"1+1 is 2, {took} after the start")
+        return CheckResult(
+            "kernel", "fail", f"1+1 gave {result.output or result.error!r} in {took}"
+        )
+    return CheckResult("kernel", "ok", f"1+1 is 2, {took} after the start")
 
 
-def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[Finding]:
+def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[CheckResult]:
     """Load the plugins as a session does; with their names when they load."""
     executor = CodeExecutor(client, app.plugins, app.app_injector.get(TelemetryLogger))
     executor.load_plugins()
     names = [entry.name for entry in executor.plugins]
     off = plugins_off(app.config)
     rest = f"; switched off: {', '.join(off)}" if off else ""
-    yield Finding("plugins", "ok", f"{', '.join(names) or 'none'}{rest}")
+    yield CheckResult("plugins", "ok", f"{', '.join(names) or 'none'}{rest}")
     for reason in executor.broken.values():
-        yield Finding("broken", "fail", reason, "Correct the plugin, or remove it.")
+        yield CheckResult("broken", "fail", reason, "Correct the plugin, or remove it.")
 
 
-def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
+def _roles(app: TaskWeaverApp) -> Iterator[CheckResult]:
     found = found_roles(app.app_dir)
     own = [item.name for item in found if item.origin not in ("packaged", "")]
-    yield Finding("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{_own(own)}")
+    yield CheckResult("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{_own(own)}")
     for item in found:
         if item.problem and item.takes_part:
             fix = "Correct it, or take it out of session.roles."
-            yield Finding("broken", "fail", f"role {item.name}: {item.problem}", fix)
+            yield CheckResult("broken", "fail", f"role {item.name}: {item.problem}", fix)
         elif item.problem:
-            yield Finding("broken", "warn", f"role {item.name}: {item.problem}")
+            yield CheckResult("broken", "warn", f"role {item.name}: {item.problem}")
     for error in app.plugins.broken.values():
-        yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")
+        yield CheckResult("broken", "fail", str(error), "Correct the file, or remove it.")
 
 
-def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
+def _tools(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """Start the MCP servers and list their tools."""
     servers = app.mcp_servers
     if not servers.names:
@@ -266,26 +272,26 @@ def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
     for name in servers.names:
         functions = [tool.function for tool in offer.tools.values() if tool.server == name]
         if functions:
-            yield Finding("mcp", "ok", f"{name}: {', '.join(functions)}")
+            yield CheckResult("mcp", "ok", f"{name}: {', '.join(functions)}")
     for problem in offer.problems:
-        yield Finding("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
+        yield CheckResult("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
 
 
 def _own(names: list[str]) -> str:
     return f" (of the project: {', '.join(names)})" if names else ""
 
 
-def _contents(app: TaskWeaverApp) -> Iterator[Finding]:
+def _contents(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """Read examples and experiences, and list the files that are ignored."""
     for role in ("planner", "code_generator"):
         yield from _counted("examples", f"{role}: ", examples_of(app.config, role))
     yield from _counted("learnt", "experiences: ", experiences_of(app.config))
     for line in unread_files(app):
-        yield Finding("not read", "warn", line)
+        yield CheckResult("not read", "warn", line)
 
 
-def _counted(name: str, what: str, counted: Counted) -> Iterator[Finding]:
+def _counted(name: str, what: str, counted: Counted) -> Iterator[CheckResult]:
     off = f", {counted.off} switched off" if counted.off else ""
-    yield Finding(name, "ok", f"{what}{counted.usable}{off}")
+    yield CheckResult(name, "ok", f"{what}{counted.usable}{off}")
     for problem in counted.problems:
-        yield Finding("broken", "fail", problem, "Correct the file, or remove it.")
+        yield CheckResult("broken", "fail", problem, "Correct the file, or remove it.")

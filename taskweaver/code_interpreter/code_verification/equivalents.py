@@ -1,7 +1,7 @@
 """Functions of libraries that do the same as one that a policy forbids.
 
 A policy names functions; the same act has other doors. The table is advice, like the whole check:
-it tells the model early, and is neither complete nor a wall.
+it warns the model early, and is neither complete nor a wall.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _TEXT_FUNCTIONS = frozenset(
 
 
 class ForbiddenDoors:
-    """The functions that do what a policy forbids."""
+    """The functions equivalent to those that a policy forbids."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class ForbiddenDoors:
 
     @property
     def doors(self) -> Mapping[str, str]:
-        """What each forbidden function does, by its name in the form of the policy's lists."""
+        """The effect of each forbidden function, by its name in the form of the policy's lists."""
         return self._doors
 
     def problems(self, place: str) -> Iterator[str]:
@@ -158,7 +158,7 @@ class ForbiddenDoors:
     def call_problems(
         self, name: str | None, first: object, keywords: Collection[str | None], *, has_args: bool
     ) -> Iterator[str]:
-        """Yield why a call is not allowed, from what it is given.
+        """Yield the reasons why a call is not allowed, from its arguments.
 
         Args:
             name: Last part of the function's name.

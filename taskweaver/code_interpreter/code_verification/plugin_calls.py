@@ -1,8 +1,8 @@
-"""Reads a cell that may do nothing but call plugins, and names what else it does.
+"""Check of cells that may only call plugins.
 
-What passes is a list of calls of known functions with values written out or results of earlier
+A cell that passes is a list of calls of known functions, with literal values or results of earlier
 calls. Unlike a policy for code this is a wall: nothing else of Python is let through, so that a
-cell can do what its plugins do, and no more.
+cell can do no more than its plugins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORM = "write `result = plugin(...)`, one call at a time"
 def plugin_call_problems(
     code: str, plugins: Collection[str], earlier: Iterable[str] = ()
 ) -> list[str]:
-    """Return what a cell does beside calling plugins, a sentence each, in the order of the lines.
+    """Return the statements of a cell that are no calls of plugins, a sentence each, by line.
 
     It never raises, whatever the text.
 
@@ -43,7 +43,7 @@ def plugin_call_problems(
 
 
 def _assigned(cells: Iterable[str]) -> set[str]:
-    """Return the names cells assign; what they import or define is none of them."""
+    """Return the names cells assign, without imports and definitions."""
     return {
         node.id
         for cell in cells
@@ -63,14 +63,14 @@ Finding = tuple[int, str]
 
 
 class _Check:
-    """Checks one cell, statement by statement; what they assign is known to the next."""
+    """Checks one cell, statement by statement; assigned names are known to the next."""
 
     def __init__(self, plugins: frozenset[str], known: set[str]) -> None:
         self._plugins = plugins
         self._known = known - plugins - _RESERVED
 
     def statement(self, node: ast.stmt) -> Iterator[Finding]:
-        """Give what a statement does that it may not."""
+        """Yield the violations of a statement."""
         match node:
             case ast.Assign([target], ast.Call() as call):
                 yield from self._call(call)
@@ -138,7 +138,7 @@ class _Check:
             yield from self._value(node)
 
     def _part(self, node: ast.Attribute | ast.Subscript) -> Iterator[Finding]:
-        """Check what is taken of a result, or of a part of one."""
+        """Check the access to a result, or to a part of one."""
         if not isinstance(node.value, ast.Name | ast.Attribute | ast.Subscript):
             yield node.lineno, "only results have parts"
             return

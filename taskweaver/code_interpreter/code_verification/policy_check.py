@@ -1,10 +1,10 @@
-"""Reads a cell before it runs, and names what a policy does not allow.
+"""Check of a cell against a policy, before it runs.
 
-This is advice: it tells the model early and lets a person set a policy. It is no wall. Python
+This is advice: it warns the model early and lets a person set a policy. It is no wall. Python
 cannot be confined by reading it: plain library calls write files and open connections. Nothing
-here may be relied on against code that means harm; docs/security.md says what may be.
+here may be relied on against code that means harm; docs/security.md names the real limits.
 
-What is read is what the kernel will run: magics and shell lines as IPython rewrites them.
+It reads the code as the kernel will run it: magics and shell lines as IPython rewrites them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MANGLED = re.compile(r"_[A-Za-z]\w*?__\w*[A-Za-z0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What code may do. Where a list of allowed names is given, nothing else is allowed.
+    """Limits of code. Where a list of allowed names is given, nothing else is allowed.
 
     Attributes:
         allowed_modules: Modules that may be imported; None allows all but the blocked ones.
@@ -80,7 +80,7 @@ def code_snippet_verification(  # noqa: PLR0913 - kept signature
     ``getattr`` and its relatives (`_BY_TEXT`) are refused whatever the lists.
 
     Returns:
-        What is not allowed, a sentence each; empty when all is. None when the check is off.
+        The violations, a sentence each; empty without any. None when the check is off.
     """
     if not code_verification_on:
         return None
@@ -95,7 +95,7 @@ def code_snippet_verification(  # noqa: PLR0913 - kept signature
 
 
 def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
-    """Return what a policy does not allow in a cell, a sentence each, in the order of the lines.
+    """Return the violations of a policy in a cell, a sentence each, in the order of the lines.
 
     It never raises, whatever the text.
 
@@ -127,7 +127,7 @@ def as_kernel_reads(code: str) -> str:
 
     transformer: Any = TransformerManager
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of line ends that only some call such
+        warnings.simplefilter("ignore")  # it warns of line ends that not all tools recognise
         return str(transformer().transform_cell(code))
 
 
@@ -153,7 +153,7 @@ class _Check:
         )
 
     def findings(self, tree: ast.AST) -> Iterator[Finding]:
-        """Give what is not allowed, with its line."""
+        """Yield the violations with their lines."""
         nodes = list(ast.walk(tree))
         self.note_imports(nodes)
         magics = list(allowed_magics(nodes))
@@ -169,7 +169,7 @@ class _Check:
                 yield line, problem
 
     def note_imports(self, nodes: Iterable[ast.AST]) -> None:
-        """Remember what names are imported as."""
+        """Record the names of imports."""
         for node in nodes:
             if isinstance(node, ast.Import):
                 for item in node.names:
@@ -306,7 +306,7 @@ class _Check:
         yield from (f"in the expression: {problem}" for _, problem in self.findings(tree))
 
     def _place(self, node: ast.Attribute) -> tuple[str | None, list[str]]:
-        """Return what the first name of ``a.b.c`` was imported as, if it was, and the parts."""
+        """Return the import behind the first name of ``a.b.c``, if any, and the parts."""
         parts = [node.attr]
         value: ast.expr = node.value
         while isinstance(value, ast.Attribute):
@@ -361,7 +361,7 @@ def _name_of(function: ast.expr) -> str | None:
 
 
 def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
-    """Return what a cell is, for whoever is asked to allow it.
+    """Return the kinds of a cell, for the person who confirms it.
 
     Args:
         code: The cell.
@@ -371,7 +371,7 @@ def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
     try:
         nodes = list(ast.walk(parse(as_kernel_reads(code))))
     except (SyntaxError, RecursionError, MemoryError, ValueError):
-        return frozenset({"code", "shell"})  # what cannot be read may be anything
+        return frozenset({"code", "shell"})  # unreadable code may be anything
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     if "get_ipython" in names:
         kinds.add("shell")
@@ -379,7 +379,7 @@ def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
 
 
 def policy_text(policy: Policy) -> str:
-    """Return a policy as the model is told it, one rule a line."""
+    """Return a policy in words, one rule a line."""
     rules: Mapping[str, Sequence[str] | None] = {
         "Import only": policy.allowed_modules,
         "Do not import": policy.blocked_modules,

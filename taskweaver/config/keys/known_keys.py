@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taskweaver.config.keys.execution import EXECUTION_KEYS
-from taskweaver.config.keys.explorer import EXPLORER_KEYS
 from taskweaver.config.keys.key import Key, KeyType, enum
 from taskweaver.config.keys.memory import MEMORY_KEYS
 from taskweaver.config.keys.models import AZURE_AD_KEYS, MOCK_KEYS
-from taskweaver.config.keys.roles import MCP_KEYS, ROLE_KEYS
+from taskweaver.config.keys.roles import EXPLORER_KEYS, MCP_KEYS, ROLE_KEYS
 from taskweaver.config.keys.search import SEARCH_KEYS
 from taskweaver.config.keys.session import SESSION_KEYS
 from taskweaver.config.keys.tracing import TRACING_KEYS

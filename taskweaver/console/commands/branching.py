@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.blocks import Broken, Facts, Note
+from taskweaver.console.terminal.blocks import FactsBlock, FailureBlock, NoteBlock
 from taskweaver.console.terminal.text import head, safe
 from taskweaver.session.storage.compare import Pair
 from taskweaver.session.storage.store import BranchInfo
@@ -20,13 +20,13 @@ def show_fork(chat: Chat, arguments: str) -> None:
     """Fork the session and go on with the fork."""
     match = _FORK.fullmatch(arguments)
     if match is None:
-        chat.surface.show(Broken("Like this: /fork, /fork NAME, /fork NAME at 3"))
+        chat.surface.show(FailureBlock("Like this: /fork, /fork NAME, /fork NAME at 3"))
         return
     before = chat.session.branch
     at_round = int(match["round"]) if match["round"] else None
     name = chat.session.fork(match["name"] or "", at_round=at_round)
     chat.session.checkout(name)
-    chat.surface.show(Note(f"now on {name}; /checkout {before} goes back"))
+    chat.surface.show(NoteBlock(f"now on {name}; /checkout {before} goes back"))
     chat.show_notice()
 
 
@@ -43,7 +43,7 @@ def show_branches(chat: Chat, _: str) -> None:
         )
         for branch in _in_tree_order(branches)
     ]
-    chat.surface.show(Facts(tuple(rows)))
+    chat.surface.show(FactsBlock(tuple(rows)))
 
 
 def _in_tree_order(branches: list[BranchInfo]) -> list[BranchInfo]:
@@ -61,11 +61,13 @@ def _in_tree_order(branches: list[BranchInfo]) -> list[BranchInfo]:
 def show_checkout(chat: Chat, arguments: str) -> None:
     """Go on with another branch."""
     if not arguments:
-        chat.surface.show(Broken("Which branch? /branches lists them."))
+        chat.surface.show(FailureBlock("Which branch? /branches lists them."))
         return
     chat.session.checkout(arguments)
     rounds = chat.session.memory.conversation.rounds
-    chat.surface.show(Note(f"now on {chat.session.branch}, after {counted(len(rounds), 'round')}"))
+    chat.surface.show(
+        NoteBlock(f"now on {chat.session.branch}, after {counted(len(rounds), 'round')}")
+    )
     chat.show_notice()
 
 
@@ -75,7 +77,9 @@ def show_undo(chat: Chat, _: str) -> None:
     name = chat.session.undo()
     rounds = len(chat.session.memory.conversation.rounds)
     chat.surface.show(
-        Note(f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this")
+        NoteBlock(
+            f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this"
+        )
     )
     chat.show_notice()
 
@@ -86,7 +90,7 @@ def show_diff(chat: Chat, arguments: str) -> None:
     if len(names) == 1:
         names = [chat.session.branch, names[0]]
     if len(names) != 2:
-        chat.surface.show(Broken("Which branches? /diff A B"))
+        chat.surface.show(FailureBlock("Which branches? /diff A B"))
         return
     found = chat.session.diff(*names)
     rows = [
@@ -96,7 +100,7 @@ def show_diff(chat: Chat, arguments: str) -> None:
     ]
     rows += _pairs("variable", found.variables) + _pairs("file", found.files)
     rows += _pairs("memory", found.memory.core)
-    chat.surface.show(Facts(tuple(rows)) if rows else Note("They are the same."))
+    chat.surface.show(FactsBlock(tuple(rows)) if rows else NoteBlock("They are the same."))
 
 
 def _pairs(what: str, pairs: dict[str, Pair]) -> list[tuple[str, str]]:
@@ -113,9 +117,9 @@ def _value(value: str | None) -> str:
 def show_merge(chat: Chat, arguments: str) -> None:
     """Copy a branch's core and archival memory to the current branch."""
     if not arguments:
-        chat.surface.show(Broken("Which branch? /branches lists them."))
+        chat.surface.show(FailureBlock("Which branch? /branches lists them."))
         return
     report = chat.session.merge(arguments)
     taken = f"{counted(len(report.taken), 'item')} of {arguments} taken over"
     conflicts = f"; replaced here: {', '.join(report.conflicts)}" if report.conflicts else ""
-    chat.surface.show(Note(taken + conflicts))
+    chat.surface.show(NoteBlock(taken + conflicts))

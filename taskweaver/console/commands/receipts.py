@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.session.errors import SessionError
-from taskweaver.session.receipts.build import Origin, build_receipt
+from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
 from taskweaver.session.receipts.receipt import write_receipt
 from taskweaver.session.session import Session
 from taskweaver.utils.safe_fs import Folder, copy_in
@@ -63,21 +63,23 @@ def show_receipt(chat: Chat, name: str) -> None:
     session = chat.session
     name = name or session.session_id
     config = session.config
-    origin = Origin(session.session_id, session.branch, session.execution_cwd, config.data_dir)
+    origin = ConversationOrigin(
+        session.session_id, session.branch, session.execution_cwd, config.data_dir
+    )
     receipt = build_receipt(session.memory.conversation.rounds, origin)
     full_name = name if name.endswith(SUFFIX) else f"{name}{SUFFIX}"
     with export_target(session, full_name) as (draft, target):
         write_receipt(draft, receipt)
-    chat.surface.show(Note(f"written to {display_path(target)}"))
+    chat.surface.show(NoteBlock(f"written to {display_path(target)}"))
     for item in receipt.inputs:
         if item.change:
             text = f"{item.name} was changed {item.change} after it was added"
-            chat.surface.show(Note(safe(text), is_warning=True))
+            chat.surface.show(NoteBlock(safe(text), is_warning=True))
         if item.content is None:
             text = f"{item.name} is too large for the receipt: send it along"
-            chat.surface.show(Note(safe(text)))
+            chat.surface.show(NoteBlock(safe(text)))
     unsupported = receipt.answer.unsupported_numbers
     if unsupported:
         numbers = counted(len(unsupported), "number")
         note = f"{numbers} of the answer stand in no outcome: {', '.join(unsupported)}"
-        chat.surface.show(Note(safe(note), is_warning=True))
+        chat.surface.show(NoteBlock(safe(note), is_warning=True))

@@ -21,7 +21,7 @@ from taskweaver.console.commands.branching import (
 from taskweaver.console.commands.prompts import show_prompts
 from taskweaver.console.commands.rebuilding import show_rebuild, show_trust
 from taskweaver.console.commands.receipts import export_target, show_receipt
-from taskweaver.console.terminal.blocks import Broken, Facts, Note
+from taskweaver.console.terminal.blocks import FactsBlock, FailureBlock, NoteBlock
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
@@ -33,7 +33,7 @@ COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ConsoleCommand:
     """A command of the console.
 
     Attributes:
@@ -66,12 +66,12 @@ class CommandLine:
         if command is EXIT:
             return False
         if command is None:
-            self.chat.surface.show(Broken(_unknown(name)))
+            self.chat.surface.show(FailureBlock(_unknown(name)))
             return True
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.surface.show(Broken(safe(str(error))))
+            self.chat.surface.show(FailureBlock(safe(str(error))))
         return True
 
     def words(self) -> list[str]:
@@ -94,9 +94,9 @@ def _help(chat: Chat, _: str) -> None:
         (" ".join(f"/{name}" for name in command.names) + f" {command.arguments}", command.summary)
         for command in COMMANDS
     ]
-    chat.surface.show(Facts(tuple(rows)))
+    chat.surface.show(FactsBlock(tuple(rows)))
     chat.surface.show(
-        Note(
+        NoteBlock(
             "Anything else is a request. Files it names are added to the session. Ctrl-C stops an"
             " answer, Alt-Enter starts a new line, Ctrl-D leaves."
         )
@@ -110,20 +110,22 @@ def _clear(chat: Chat, _: str) -> None:
 
 def _reset(chat: Chat, _: str) -> None:
     chat.reset()
-    chat.surface.show(Note(f"new session {chat.session.session_id}"))
+    chat.surface.show(NoteBlock(f"new session {chat.session.session_id}"))
 
 
 def _load(chat: Chat, arguments: str) -> None:
     paths = [Path(name).expanduser() for name in _split(arguments)]
     if not paths:
-        chat.surface.show(Broken("Which file? /load PATH..."))
+        chat.surface.show(FailureBlock("Which file? /load PATH..."))
     for path in paths:
         if not path.is_file():
             why = "is a folder" if path.is_dir() else "does not exist"
-            chat.surface.show(Broken(f"{path} {why}."))
+            chat.surface.show(FailureBlock(f"{path} {why}."))
         elif path.resolve() not in chat.waiting:
             chat.add_file(path)
-            chat.surface.show(Note(f"{display_path(path.resolve())} goes with the next message"))
+            chat.surface.show(
+                NoteBlock(f"{display_path(path.resolve())} goes with the next message")
+            )
 
 
 def _split(arguments: str) -> list[str]:
@@ -139,10 +141,10 @@ def _split(arguments: str) -> list[str]:
 def _save(chat: Chat, _: str) -> None:
     folder = chat.session.config.experience_dir
     if not chat.session.memory.conversation.rounds:
-        chat.surface.show(Broken("There is nothing to save yet."))
+        chat.surface.show(FailureBlock("There is nothing to save yet."))
         return
     path = chat.session.memory.save_experience(folder, thin_mode=False)
-    chat.surface.show(Note(f"saved as {display_path(path)}"))
+    chat.surface.show(NoteBlock(f"saved as {display_path(path)}"))
 
 
 def _export(chat: Chat, arguments: str) -> None:
@@ -156,12 +158,12 @@ def _export(chat: Chat, arguments: str) -> None:
     with export_target(session, name) as (draft, target):
         rounds, cwd = session.memory.conversation.rounds, session.execution_cwd
         export(rounds, draft, title=title, folder=cwd)
-    chat.surface.show(Note(f"written to {display_path(target)}"))
+    chat.surface.show(NoteBlock(f"written to {display_path(target)}"))
 
 
 def _continue(chat: Chat, _: str) -> None:
     chat.session.extend_limits()
-    chat.surface.show(Note("the session may use as much again"))
+    chat.surface.show(NoteBlock("the session may use as much again"))
 
 
 def _kernel(session: Session) -> str:
@@ -195,7 +197,7 @@ def _info(chat: Chat, _: str) -> None:
     ]
     rows += [("limit", str(bound)) for bound in session.bounds]
     rows += [("cost", f"{usage.cost:.4f}")] if usage.cost is not None else []
-    chat.surface.show(Facts(tuple(rows)))
+    chat.surface.show(FactsBlock(tuple(rows)))
 
 
 def _plugins(chat: Chat, _: str) -> None:
@@ -207,38 +209,50 @@ def _plugins(chat: Chat, _: str) -> None:
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]
     rows += [(problem.server, safe(problem.problem)) for problem in offer.problems]
-    chat.surface.show(Facts(tuple(rows)) if rows else Note("This project has no plugins."))
+    chat.surface.show(
+        FactsBlock(tuple(rows)) if rows else NoteBlock("This project has no plugins.")
+    )
 
 
 def _leave(_chat: Chat, _text: str) -> None:
     """Do nothing: `CommandLine.handle` ends the conversation."""
 
 
-EXIT = Command(("exit", "bye", "quit"), "", "leave", _leave)
+EXIT = ConsoleCommand(("exit", "bye", "quit"), "", "leave", _leave)
 COMMANDS = (
-    Command(("help", "h", "?"), "", "list these commands", _help),
-    Command(("load", "file", "img", "image"), "PATH...", "add files to the next message", _load),
-    Command(("info",), "", "session, model, files, tokens", _info),
-    Command(("plugins",), "", "functions the code may use", _plugins),
-    Command(("prompts",), "[N [PAGE]]", "prompts and replies of the last round", show_prompts),
-    Command(("save",), "", "keep this conversation as an experience", _save),
-    Command(("fork",), "[NAME] [at N]", "try another way from here, or after round N", show_fork),
-    Command(("branches",), "", "the branches of this session", show_branches),
-    Command(("checkout", "co"), "NAME", "go on with another branch", show_checkout),
-    Command(("undo",), "", "go back by one round", show_undo),
-    Command(("diff",), "A [B]", "how two branches differ", show_diff),
-    Command(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
-    Command(("rebuild",), "", "make lost variables again, on a scratch copy first", show_rebuild),
-    Command(("trust",), "", "load stored variables written elsewhere", show_trust),
-    Command(
+    ConsoleCommand(("help", "h", "?"), "", "list these commands", _help),
+    ConsoleCommand(
+        ("load", "file", "img", "image"), "PATH...", "add files to the next message", _load
+    ),
+    ConsoleCommand(("info",), "", "session, model, files, tokens", _info),
+    ConsoleCommand(("plugins",), "", "functions the code may use", _plugins),
+    ConsoleCommand(
+        ("prompts",), "[N [PAGE]]", "prompts and replies of the last round", show_prompts
+    ),
+    ConsoleCommand(("save",), "", "keep this conversation as an experience", _save),
+    ConsoleCommand(
+        ("fork",), "[NAME] [at N]", "try another way from here, or after round N", show_fork
+    ),
+    ConsoleCommand(("branches",), "", "the branches of this session", show_branches),
+    ConsoleCommand(("checkout", "co"), "NAME", "go on with another branch", show_checkout),
+    ConsoleCommand(("undo",), "", "go back by one round", show_undo),
+    ConsoleCommand(("diff",), "A [B]", "how two branches differ", show_diff),
+    ConsoleCommand(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
+    ConsoleCommand(
+        ("rebuild",), "", "make lost variables again, on a scratch copy first", show_rebuild
+    ),
+    ConsoleCommand(("trust",), "", "load stored variables written elsewhere", show_trust),
+    ConsoleCommand(
         ("export",),
         "[NAME.ipynb|.py|.md] or receipt [NAME]",
         "write a notebook, script or report, or the proof of the last answer",
         _export,
     ),
-    Command(("continue",), "", "allow the session as much again as its limits did", _continue),
-    Command(("reset",), "", "start a new session", _reset),
-    Command(("clear",), "", "clear the screen", _clear),
+    ConsoleCommand(
+        ("continue",), "", "allow the session as much again as its limits did", _continue
+    ),
+    ConsoleCommand(("reset",), "", "start a new session", _reset),
+    ConsoleCommand(("clear",), "", "clear the screen", _clear),
     EXIT,
 )
 BY_NAME = {name: command for command in COMMANDS for name in command.names}

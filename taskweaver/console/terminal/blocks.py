@@ -13,21 +13,21 @@ from taskweaver.utils.characters import without_steering
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanBlock:
     """The Planner's plan, complete."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ThoughtBlock:
     """Reasoning of a role before it acts."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OrderBlock:
     """A message from one role to another, shown in a few lines.
 
     Attributes:
@@ -42,14 +42,14 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeBlock:
     """A cell that is going to run."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class OutputBlock:
     """Lines running code printed.
 
     Attributes:
@@ -62,7 +62,7 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunBlock:
     """End of a cell's run.
 
     Attributes:
@@ -75,28 +75,28 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueBlock:
     """The value of a cell's last expression, as text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Traceback:
+class TracebackBlock:
     """Traceback of a failed cell."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FilesBlock:
     """Files a cell made, as paths a person can open."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class NoteBlock:
     """A remark by the way."""
 
     text: str
@@ -104,7 +104,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerBlock:
     """Answer to the user, as Markdown.
 
     Attributes:
@@ -117,14 +117,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class FailureBlock:
     """Reason a round failed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SummaryBlock:
     """The last line of a round.
 
     Attributes:
@@ -143,14 +143,24 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FactsBlock:
     """Names and their values, in two columns."""
 
     rows: tuple[tuple[str, str], ...]
 
 
-Outcome = Printed | Ran | Value | Traceback | Files | Note | Facts | Broken | Done
-Block = Plan | Thought | Order | Code | Answer | Outcome
+Outcome = (
+    OutputBlock
+    | RunBlock
+    | ValueBlock
+    | TracebackBlock
+    | FilesBlock
+    | NoteBlock
+    | FactsBlock
+    | FailureBlock
+    | SummaryBlock
+)
+Block = PlanBlock | ThoughtBlock | OrderBlock | CodeBlock | AnswerBlock | Outcome
 
 
 AnyBlock = TypeVar("AnyBlock", bound=Block)
@@ -169,7 +179,7 @@ def _steady(value: Any) -> Any:
     return tuple(map(_steady, value)) if isinstance(value, tuple) else value
 
 
-def describe_effort(done: Done) -> str:
+def describe_effort(done: SummaryBlock) -> str:
     """Return time, tokens and cost in a few words: ``4.2 s, 1,204 tokens``."""
     parts = [format_seconds(done.seconds)]
     if done.tokens:

@@ -14,22 +14,22 @@ from rich.table import Table
 from rich.text import Text
 
 from taskweaver.console.terminal.blocks import (
-    Answer,
+    AnswerBlock,
     Block,
-    Broken,
-    Code,
-    Done,
-    Facts,
-    Files,
-    Note,
-    Order,
+    CodeBlock,
+    FactsBlock,
+    FailureBlock,
+    FilesBlock,
+    NoteBlock,
+    OrderBlock,
     Outcome,
-    Plan,
-    Printed,
-    Ran,
-    Thought,
-    Traceback,
-    Value,
+    OutputBlock,
+    PlanBlock,
+    RunBlock,
+    SummaryBlock,
+    ThoughtBlock,
+    TracebackBlock,
+    ValueBlock,
     describe_effort,
     format_seconds,
 )
@@ -65,17 +65,17 @@ def glyphs_for(encoding: str) -> Glyphs:
 def draw(block: Block, glyphs: Glyphs) -> RenderableType:
     """Return a block as a renderable."""
     match block:
-        case Plan(text):
+        case PlanBlock(text):
             return Panel(
                 Text(text), title="Plan", title_align="left", border_style="blue", expand=False
             )
-        case Thought(text):
+        case ThoughtBlock(text):
             return Padding(Text(text, style="dim italic"), (0, 0, 0, 2))
-        case Order(sender, receiver, text):
+        case OrderBlock(sender, receiver, text):
             return _order(sender, receiver, text, glyphs)
-        case Code(text):
+        case CodeBlock(text):
             return Padding(Syntax(text, "python", theme=THEME, word_wrap=True), (0, 0, 0, 2))
-        case Answer(text, gave_up):
+        case AnswerBlock(text, gave_up):
             # Without links of the terminal: their text may name another address than they open.
             body = Markdown(safe_markdown(text), code_theme=THEME, hyperlinks=False)
             warning = Text("This could not be done.", style="yellow")
@@ -87,27 +87,27 @@ def draw(block: Block, glyphs: Glyphs) -> RenderableType:
 def _draw_outcome(block: Outcome, glyphs: Glyphs) -> RenderableType:
     drawn: RenderableType = ""
     match block:
-        case Printed(lines, is_error):
+        case OutputBlock(lines, is_error):
             bar, style = (f"  {glyphs.bar} ", "dim"), "red" if is_error else ""
             drawn = Text("\n").join(Text.assemble(bar, (line, style)) for line in lines)
-        case Ran(is_ok, seconds):
+        case RunBlock(is_ok, seconds):
             said = "ran" if is_ok else "failed"
             drawn = Text("  ").join(
                 [Text(), _sign(said, glyphs, is_good=is_ok), _dim(format_seconds(seconds))]
             )
-        case Value(text):
+        case ValueBlock(text):
             drawn = Padding(_value(text), (0, 0, 0, 2))
-        case Traceback(text):
+        case TracebackBlock(text):
             drawn = Padding(Text(text, style="red"), (0, 0, 0, 2))
-        case Files(paths):
+        case FilesBlock(paths):
             drawn = Text("\n").join(Text(f"  {glyphs.file} {path}", style="cyan") for path in paths)
-        case Note(text, is_warning):
+        case NoteBlock(text, is_warning):
             drawn = Padding(Text(text, style="yellow" if is_warning else "dim"), (0, 0, 0, 2))
-        case Facts(rows):
+        case FactsBlock(rows):
             drawn = _facts(rows)
-        case Broken(text):
+        case FailureBlock(text):
             drawn = _sign(text, glyphs, is_good=False)
-        case Done(is_ok=is_ok):
+        case SummaryBlock(is_ok=is_ok):
             drawn = Text.assemble(
                 "\n", _sign("", glyphs, is_good=is_ok), _dim(describe_effort(block))
             )

@@ -8,22 +8,22 @@ from __future__ import annotations
 from textwrap import indent
 
 from taskweaver.console.terminal.blocks import (
-    Answer,
+    AnswerBlock,
     Block,
-    Broken,
-    Code,
-    Done,
-    Facts,
-    Files,
-    Note,
-    Order,
+    CodeBlock,
+    FactsBlock,
+    FailureBlock,
+    FilesBlock,
+    NoteBlock,
+    OrderBlock,
     Outcome,
-    Plan,
-    Printed,
-    Ran,
-    Thought,
-    Traceback,
-    Value,
+    OutputBlock,
+    PlanBlock,
+    RunBlock,
+    SummaryBlock,
+    ThoughtBlock,
+    TracebackBlock,
+    ValueBlock,
     describe_effort,
     format_seconds,
 )
@@ -36,16 +36,16 @@ VALUE_LINES, VALUE_CHARS = 40, 8_000
 def spell(block: Block) -> str:
     """Return a block as text, without a line end."""
     match block:
-        case Plan(text):
+        case PlanBlock(text):
             return f"\nplan:\n{indent(text, '  ')}"
-        case Thought(text):
+        case ThoughtBlock(text):
             return f"\n{text}"
-        case Order(sender, receiver, text):
+        case OrderBlock(sender, receiver, text):
             arrow = f"{sender} -> {receiver}" if receiver else sender
             return f"\n{arrow}: {head(text, ORDER_LINES, ORDER_CHARS)}"
-        case Code(text):
+        case CodeBlock(text):
             return f"\ncode:\n{indent(text, '  ')}"
-        case Answer(text, gave_up):
+        case AnswerBlock(text, gave_up):
             return f"\n{'not done: ' if gave_up else ''}{without_marks(text)}"
         case _:
             return _spell_outcome(block)
@@ -54,23 +54,23 @@ def spell(block: Block) -> str:
 def _spell_outcome(block: Outcome) -> str:
     said = ""
     match block:
-        case Printed(lines, is_error):
+        case OutputBlock(lines, is_error):
             said = "\n".join(f"  {'!' if is_error else '|'} {line}" for line in lines)
-        case Ran(is_ok, seconds):
+        case RunBlock(is_ok, seconds):
             said = f"{'ran' if is_ok else 'failed'} ({format_seconds(seconds)})"
-        case Value(text):
+        case ValueBlock(text):
             said = f"result:\n{indent(head(text, VALUE_LINES, VALUE_CHARS), '  ')}"
-        case Traceback(text):
+        case TracebackBlock(text):
             said = f"error:\n{indent(text, '  ')}"
-        case Files(paths):
+        case FilesBlock(paths):
             said = "\n".join(f"file: {path}" for path in paths)
-        case Note(text, is_warning):
+        case NoteBlock(text, is_warning):
             said = f"{'warning: ' if is_warning else ''}{text}"
-        case Facts(rows):
+        case FactsBlock(rows):
             width = max((len(name) for name, _ in rows), default=0)
             said = "\n".join(f"  {name:{width}}  {text}" for name, text in rows)
-        case Broken(text):
+        case FailureBlock(text):
             said = f"\nfailed: {text}"
-        case Done():
+        case SummaryBlock():
             said = f"\n({describe_effort(block)})"
     return said

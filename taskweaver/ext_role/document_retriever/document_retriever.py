@@ -14,7 +14,7 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.ext_role.document_retriever.index import SUFFIXES, DocumentIndex, Passage
+from taskweaver.ext_role.document_retriever.index import SUFFIXES, DocumentIndex, DocumentPassage
 from taskweaver.ext_role.task import TaskRole, for_this_round
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
@@ -85,7 +85,7 @@ class DocumentRetriever(TaskRole):
         best = self._reranked(query, passages)[: self.size]
         return "\n\n".join([_found(query, best, self.folder), *_unread(problems)])
 
-    def _reranked(self, query: str, passages: list[Passage]) -> list[Passage]:
+    def _reranked(self, query: str, passages: list[DocumentPassage]) -> list[DocumentPassage]:
         """Order passages by words and meaning, half each; by words alone without a model."""
         if self.llm_api is None or not passages:
             return passages
@@ -110,7 +110,7 @@ def _cosine(one: Sequence[float], two: Sequence[float]) -> float:
     return sum(map(mul, one, two)) / lengths if lengths else 0.0
 
 
-def _found(query: str, passages: list[Passage], folder: Path) -> str:
+def _found(query: str, passages: list[DocumentPassage], folder: Path) -> str:
     asked = shorten(" ".join(query.split()), 200)
     if not passages:
         kinds = ", ".join(sorted(SUFFIXES))

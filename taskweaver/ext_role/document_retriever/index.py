@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-from taskweaver.ext_role.document_retriever.pieces import Piece, pieces
+from taskweaver.ext_role.document_retriever.chunks import DocumentChunk, document_chunks
 from taskweaver.utils.documents import read_document
 from taskweaver.utils.files import leaves
 from taskweaver.utils.ranking import TOKENIZER, any_of, query_words
@@ -44,7 +44,7 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class DocumentPassage:
     """A part of a document that matches a query.
 
     Attributes:
@@ -100,7 +100,7 @@ class DocumentIndex:
 
     def search(
         self, query: str, size: int, report: Callable[[str], None]
-    ) -> tuple[list[Passage], list[str]]:
+    ) -> tuple[list[DocumentPassage], list[str]]:
         """Bring the index up to date, and look for any word of a query.
 
         Args:
@@ -127,7 +127,7 @@ class DocumentIndex:
 
     def _search(
         self, query: str, size: int, report: Callable[[str], None]
-    ) -> tuple[list[Passage], list[str]]:
+    ) -> tuple[list[DocumentPassage], list[str]]:
         with self._opened() as connection:
             problems = self._refresh(connection, report)
             with _transaction(connection, "DEFERRED"):  # one state of it, whoever else writes
@@ -149,7 +149,7 @@ class DocumentIndex:
             yield connection
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables where there are none; pieces of another length are of no use either."""
+        """Make the tables where there are none; chunks of another length are dropped."""
         stamp = _VERSION * _LENGTHS + min(self._target, _LENGTHS - 1)
         if _stamp(connection) == stamp:
             return
@@ -200,18 +200,18 @@ class DocumentIndex:
                 if is_document and not (path.is_symlink() and leaves(path, self._root)):
                     yield from _found(path)
 
-    def _read(self, path: Path) -> tuple[list[Piece], str]:
+    def _read(self, path: Path) -> tuple[list[DocumentChunk], str]:
         try:
             text = read_document(path, _MOST_CHARS)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return [], " ".join(reason.split()) or type(error).__name__
         clean = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-        return list(pieces(clean, self._target)), ""
+        return list(document_chunks(clean, self._target)), ""
 
     def _passages(
         self, connection: sqlite3.Connection, wanted: str, size: int
-    ) -> Iterator[Passage]:
+    ) -> Iterator[DocumentPassage]:
         if not wanted:
             return
         hits = connection.execute(
@@ -228,7 +228,7 @@ class DocumentIndex:
             places, heading, text = self._grown(connection, file, place)
             shown.update((file, each) for each in places)
             count += 1
-            yield Passage(self._shown(path), heading, text, float(f"{score:.4g}"))
+            yield DocumentPassage(self._shown(path), heading, text, float(f"{score:.4g}"))
 
     def _grown(
         self, connection: sqlite3.Connection, file: int, place: int
@@ -255,14 +255,14 @@ class DocumentIndex:
 
     def _neighbours(
         self, connection: sqlite3.Connection, file: int, place: int
-    ) -> dict[int, Piece]:
+    ) -> dict[int, DocumentChunk]:
         reach = 40
         rows = connection.execute(
             "SELECT p.place, t.heading, t.text FROM pieces p JOIN texts t ON t.rowid = p.id"
             " WHERE p.file = ? AND p.place BETWEEN ? AND ?",
             (file, place - reach, place + reach),
         )
-        return {at: Piece(heading, text) for at, heading, text in rows}
+        return {at: DocumentChunk(heading, text) for at, heading, text in rows}
 
     def _shown(self, path: str) -> str:
         return Path(path).relative_to(_key(self._folder)).as_posix()
@@ -306,7 +306,9 @@ def _forget(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("DELETE FROM files WHERE path = ?", (path,))
 
 
-def _replace(connection: sqlite3.Connection, item: _Found, read: list[Piece], problem: str) -> None:
+def _replace(
+    connection: sqlite3.Connection, item: _Found, read: list[DocumentChunk], problem: str
+) -> None:
     _forget(connection, item.key)
     facts = (item.key, item.size, item.mtime, problem)
     file = connection.execute(

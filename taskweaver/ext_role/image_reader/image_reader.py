@@ -59,7 +59,7 @@ class ImageReader(TaskRole):
         self._is_planners_model = config.llm_alias == config.planners_alias
 
     def answer(self, task: Post, proxy: PostEventProxy) -> str:
-        """Answer what the newest message asks about an image.
+        """Answer the question of the newest message about an image.
 
         Raises:
             ModelError: If the model cannot be asked which image is meant.

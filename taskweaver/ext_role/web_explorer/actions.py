@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.llm.parsing.json_stream import ParsedReply
 from taskweaver.role.prompt import reply_schema
 from taskweaver.utils.text import shorten
@@ -21,7 +21,7 @@ SCHEMA = reply_schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class BrowserAction:
     """One action.
 
     Attributes:
@@ -45,7 +45,7 @@ class Action:
         target = self.target if self.kind not in {"back", "done"} else ""
         return " ".join(filter(None, (self.kind, shorten(target, _WORD_CHARS), text)))
 
-    def do(self, page: Page) -> None:
+    def do(self, page: BrowserPage) -> None:
         """Do it.
 
         Raises:
@@ -68,10 +68,14 @@ class Action:
                 page.back()
 
 
-def read_action(reply: ParsedReply) -> Action | str:
-    """Return the action of a reply, or its flaw, as a sentence."""
+def read_action(reply: ParsedReply) -> BrowserAction:
+    """Return the action of a reply.
+
+    Raises:
+        ValueError: If it has none that can be done.
+    """
     if reply.problem:
-        return reply.problem
+        raise ValueError(reply.problem)
     fields = reply.fields
     kind = fields.get("action", "").strip().lower()
     target = fields.get("target", "").strip()
@@ -80,11 +84,14 @@ def read_action(reply: ParsedReply) -> Action | str:
     elif kind == "scroll":
         target = target.lower()
     text, answer = fields.get("text", ""), fields.get("answer", "")
-    action = Action(fields.get("thought", ""), kind, target, text, answer)
-    return _problem(action) or action
+    action = BrowserAction(fields.get("thought", ""), kind, target, text, answer)
+    problem = _problem(action)
+    if problem:
+        raise ValueError(problem)
+    return action
 
 
-def _problem(action: Action) -> str:
+def _problem(action: BrowserAction) -> str:
     """Return the reason an action is impossible; empty if it is possible."""
     kind, target = action.kind, action.target
     is_number = target.isascii() and target.isdigit() and len(target) <= _MOST_DIGITS

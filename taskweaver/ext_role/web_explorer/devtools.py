@@ -33,7 +33,7 @@ _JOIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class DevToolsEvent:
     """An event of the browser.
 
     Attributes:
@@ -50,7 +50,7 @@ class Event:
 class DevTools:
     """The protocol's client, and owner of the browser behind it."""
 
-    def __init__(self, program: Path, on_event: Callable[[Event], None]) -> None:
+    def __init__(self, program: Path, on_event: Callable[[DevToolsEvent], None]) -> None:
         """Start a browser.
 
         Args:
@@ -66,7 +66,7 @@ class DevTools:
         self._last_id = 0
         self._awaited: int | None = None
         self._reply: Mapping[str, Any] | None = None
-        self._events: deque[Event] = deque()
+        self._events: deque[DevToolsEvent] = deque()
         self._end = ""
         self._is_interrupted = False
         self._is_closed = False
@@ -251,7 +251,9 @@ class DevTools:
             elif "method" in message:
                 self._changed.wait_for(lambda: len(self._events) < _MAX_EVENTS or self._is_closed)
                 session = str(message.get("sessionId", ""))
-                self._events.append(Event(message["method"], message.get("params", {}), session))
+                self._events.append(
+                    DevToolsEvent(message["method"], message.get("params", {}), session)
+                )
             self._changed.notify_all()
 
 

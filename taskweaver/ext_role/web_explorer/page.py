@@ -34,7 +34,7 @@ _DEAD = "the page crashed or does not answer; open another page."
 _ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
 
 
-class Page:
+class BrowserPage:
     """A browser with the page it shows. Not for use by two threads at once."""
 
     def __init__(

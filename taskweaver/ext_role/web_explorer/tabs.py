@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from taskweaver.ext_role.web_explorer.addresses import Addresses
-from taskweaver.ext_role.web_explorer.devtools import Event
+from taskweaver.ext_role.web_explorer.devtools import DevToolsEvent
 from taskweaver.utils.text import shorten
 
 MAX_TABS = 5
@@ -51,7 +51,7 @@ class Tabs:
         self._send = send
         self._open: list[Tab] = []
         self._notes: deque[str] = deque(maxlen=_MAX_NOTES)
-        self._handlers: dict[str, Callable[[Event], None]] = {
+        self._handlers: dict[str, Callable[[DevToolsEvent], None]] = {
             "Target.attachedToTarget": self._attached,
             "Target.detachedFromTarget": self._detached,
             "Page.frameStartedLoading": self._loading,
@@ -87,7 +87,7 @@ class Tabs:
         """Add a note."""
         self._notes.append(shorten(text, _NOTE_CHARS))
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: DevToolsEvent) -> None:
         """Handle an event."""
         handler = self._handlers.get(event.method)
         if handler is not None:
@@ -99,13 +99,13 @@ class Tabs:
             self._open.remove(tab)
             self._send("Target.closeTarget", {"targetId": tab.target})
 
-    def _tab(self, event: Event) -> Tab | None:
+    def _tab(self, event: DevToolsEvent) -> Tab | None:
         """Return the tab whose main frame an event is about."""
         frame = event.params.get("frameId", "")
         is_it = (tab for tab in self._open if tab.session == event.session and tab.target == frame)
         return next(is_it, None)
 
-    def _attached(self, event: Event) -> None:
+    def _attached(self, event: DevToolsEvent) -> None:
         session = str(event.params["sessionId"])
         target = str(event.params["targetInfo"]["targetId"])
         if len(self._open) >= MAX_TABS:
@@ -118,24 +118,24 @@ class Tabs:
         for method in ("Page.enable", "Inspector.enable", "Runtime.runIfWaitingForDebugger"):
             self._send(method, session=session)
 
-    def _detached(self, event: Event) -> None:
+    def _detached(self, event: DevToolsEvent) -> None:
         session = event.params.get("sessionId")
         for tab in [tab for tab in self._open if tab.session == session]:
             if tab is self.current:
                 self.note("The tab closed.")
             self._open.remove(tab)
 
-    def _loading(self, event: Event) -> None:
+    def _loading(self, event: DevToolsEvent) -> None:
         tab = self._tab(event)
         if tab is not None and event.params.get("disposition", "currentTab") == "currentTab":
             tab.is_loading = True
 
-    def _loaded(self, event: Event) -> None:
+    def _loaded(self, event: DevToolsEvent) -> None:
         tab = self._tab(event)
         if tab is not None:
             tab.is_loading = False
 
-    def _dialog(self, event: Event) -> None:
+    def _dialog(self, event: DevToolsEvent) -> None:
         kind = event.params.get("type", "alert")
         is_leaving = kind == "beforeunload"
         accept = {"accept": is_leaving}
@@ -144,13 +144,13 @@ class Tabs:
             text = event.params.get("message", "")
             self.note(f"The page showed a dialog ({kind}), which was dismissed: {text!r}")
 
-    def _crashed(self, event: Event) -> None:
+    def _crashed(self, event: DevToolsEvent) -> None:
         for tab in self._open:
             if tab.session == event.session:
                 tab.is_dead, tab.is_loading = True, False
                 self.note("The page crashed.")
 
-    def _request(self, event: Event) -> None:
+    def _request(self, event: DevToolsEvent) -> None:
         id_, url = event.params["requestId"], str(event.params["request"]["url"])
         problem = self._addresses.problem(url)
         if not problem:
@@ -160,6 +160,6 @@ class Tabs:
         if any(tab.target == event.params.get("frameId") for tab in self._open):
             self.note(f"A page was not opened: {problem}.")
 
-    def _download(self, event: Event) -> None:
+    def _download(self, event: DevToolsEvent) -> None:
         name = event.params.get("suggestedFilename", "")
         self.note(f"A download was denied: {name!r}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.ext_role.web_explorer.actions import SCHEMA, Action, read_action
+from taskweaver.ext_role.web_explorer.actions import SCHEMA, BrowserAction, read_action
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
     ExplorationInterrupted,
@@ -15,10 +15,10 @@ from taskweaver.ext_role.web_explorer.errors import (
     PageError,
 )
 from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.parsing.json_stream import ParsedReply, parse_reply
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -30,14 +30,13 @@ from taskweaver.role.correction import task_of
 from taskweaver.role.errors import RoleError
 from taskweaver.role.prompt import load_prompt
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.utils.asking import Asking
 from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import fenced, fill
 
 PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")
 _TEXTS = ("instruction", "task", "no_page", "unreadable_page", "revise", "unfinished")
-_REPLIES = 3
-"""Times a model is asked for one action."""
 
 
 class WebExplorerConfig(RoleConfig):
@@ -87,7 +86,7 @@ class WebExplorer(Role):
         self.explorer_config = config
         self.llm_api = llm_api
         self._prompt = load_prompt(PROMPT_FILE, _TEXTS)
-        self._page: Page | None = None
+        self._page: BrowserPage | None = None
         self._given_up = CancelToken()
         self._is_closed = False
 
@@ -123,9 +122,11 @@ class WebExplorer(Role):
         for left in range(most, 0, -1):
             exploration.proxy.update_status(f"looking at the page (step {most - left + 1})")
             shown = self._look(exploration)
-            action = self._ask(exploration, shown, left)
-            if isinstance(action, str):
-                reason = f"{_REPLIES} replies of the model could not be used: {action}"
+            messages = self._messages(exploration, shown, left)
+            try:
+                action = _ActionAsking(self, messages, exploration.proxy).ask()
+            except ValueError as error:
+                reason = f"{_ActionAsking.attempts} replies of the model could not be used: {error}"
                 return self._unfinished(exploration, reason)
             plan = f"{most - left + 1}. {action.thought}\n-> {action.words}"
             exploration.proxy.update_attachment(plan, AttachmentType.web_exploring_plan)
@@ -149,7 +150,7 @@ class WebExplorer(Role):
         exploration.url = seen.url
         return _shown(seen)
 
-    def _do(self, action: Action) -> str:
+    def _do(self, action: BrowserAction) -> str:
         """Do an action; return its outcome."""
         try:
             action.do(self._browser())
@@ -167,30 +168,26 @@ class WebExplorer(Role):
         self._close_page()
         return f"failed: {error.problem}. Another browser is started, with no page open."
 
-    def _ask(self, exploration: _Exploration, shown: str, left: int) -> Action | str:
-        """Ask the model for an action; return the flaw if no reply can be used."""
-        messages = self._messages(exploration, shown, left)
-        problem = ""
-        for _ in range(_REPLIES):
-            self._check()
-            pieces = self.llm_api.chat_completion_stream(
-                messages,
-                llm_alias=self.config.llm_alias,
-                json_schema=SCHEMA,
-                on_status=exploration.proxy.update_status,
-            )
-            reply = parse_reply("".join(str(piece["content"]) for piece in pieces))
-            action = read_action(reply)
-            if isinstance(action, Action):
-                return action
-            problem = action
-            self.logger.warning(f"the WebExplorer's reply cannot be used: {problem}")
-            messages = [
-                *messages,
-                format_chat_message("assistant", reply.raw),
-                format_chat_message("user", fill(self._prompt["revise"], PROBLEM=problem)),
-            ]
-        return problem
+    def stream(self, messages: list[ChatMessage], proxy: PostEventProxy) -> ParsedReply:
+        """Return the model's reply.
+
+        Raises:
+            ModelError: If the model cannot be reached.
+            ExplorationInterrupted: If the task was given up.
+        """
+        self._check()
+        pieces = self.llm_api.chat_completion_stream(
+            messages,
+            llm_alias=self.config.llm_alias,
+            json_schema=SCHEMA,
+            on_status=proxy.update_status,
+        )
+        return parse_reply("".join(str(piece["content"]) for piece in pieces))
+
+    def correction(self, problem: str) -> str:
+        """Return the request to correct a reply."""
+        self.logger.warning(f"the WebExplorer's reply cannot be used: {problem}")
+        return fill(self._prompt["revise"], PROBLEM=problem)
 
     def _messages(self, exploration: _Exploration, shown: str, left: int) -> list[ChatMessage]:
         instruction = fill(self._prompt["instruction"], ROLE_NAME=self.alias)
@@ -211,7 +208,7 @@ class WebExplorer(Role):
         exploration.proxy.update_status("not finished")
         return text
 
-    def _browser(self) -> Page:
+    def _browser(self) -> BrowserPage:
         """Return the browser, a new one when there is none."""
         self._check()
         if self._page is None:
@@ -221,12 +218,12 @@ class WebExplorer(Role):
             self._check()
         return self._page
 
-    def _started(self) -> Page:
+    def _started(self) -> BrowserPage:
         config = self.explorer_config
         program = find_browser(config.browser_path)
         hosts, timeout_s = config.allowed_hosts, config.page_timeout_s
         try:
-            return Page(program, timeout_s=timeout_s, allowed_hosts=hosts)
+            return BrowserPage(program, timeout_s=timeout_s, allowed_hosts=hosts)
         except BrowserError as error:
             raise NoBrowser(f"{program} cannot be used: {error.problem}") from error
 
@@ -256,3 +253,34 @@ def _shown(seen: Observation) -> str:
     notes = "\n".join(f"- {note}" for note in seen.notes)
     happened = f"Happened since the last look:\n{fenced(notes)}\n\n" if notes else ""
     return f"{happened}{fenced(seen.to_text())}"
+
+
+class _ActionAsking(Asking[ParsedReply, BrowserAction]):
+    """A question for the next action; a problem of a reply follows it as a message."""
+
+    def __init__(
+        self, role: WebExplorer, messages: list[ChatMessage], proxy: PostEventProxy
+    ) -> None:
+        self._role = role
+        self._messages = messages
+        self._proxy = proxy
+
+    def call(self) -> ParsedReply:
+        """Ask with the messages so far."""
+        return self._role.stream(self._messages, self._proxy)
+
+    def read(self, reply: ParsedReply) -> BrowserAction:
+        """Return the action in a reply."""
+        return read_action(reply)
+
+    def feed_back(self, error: Exception, reply: ParsedReply) -> None:
+        """Add the reply and its problem to the messages."""
+        self._messages += [
+            format_chat_message("assistant", reply.raw),
+            format_chat_message("user", self._role.correction(str(error))),
+        ]
+
+    def give_up(self, error: Exception, reply: ParsedReply) -> BrowserAction:  # noqa: ARG002 - it is logged
+        """Raise the last problem."""
+        self._role.correction(str(error))
+        raise error

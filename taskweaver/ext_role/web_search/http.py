@@ -26,7 +26,7 @@ class WebError(TaskWeaverError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebResponse:
     """Response of a server.
 
     Attributes:
@@ -51,7 +51,7 @@ def get(
     headers: Mapping[str, str] | None = None,
     address: str = "",
     until: float | None = None,
-) -> Answer:
+) -> WebResponse:
     """Send a GET request.
 
     Args:
@@ -100,8 +100,8 @@ def get(
         raise WebError(str(error) or type(error).__name__) from error
 
 
-def _answer(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+def _answer(status: int, headers: Mapping[str, str], body: bytes) -> WebResponse:
     head = Message()
     head["Content-Type"] = headers.get("content-type", "text/plain")
     charset = head.get_content_charset() or ""
-    return Answer(status, head.get_content_type(), charset, headers.get("location", ""), body)
+    return WebResponse(status, head.get_content_type(), charset, headers.get("location", ""), body)

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from taskweaver.ext_role.web_search.http import MOST_SECONDS, Answer, WebError, get
+from taskweaver.ext_role.web_search.http import MOST_SECONDS, WebError, WebResponse, get
 from taskweaver.utils.html_text import html_text
 
 _MOST_REDIRECTS = 5
@@ -22,7 +22,7 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A page that was read.
 
     Attributes:
@@ -36,7 +36,7 @@ class Page:
     text: str
 
 
-def read_page(url: str, *, allows_private: bool) -> Page:
+def read_page(url: str, *, allows_private: bool) -> WebPage:
     """Read a page.
 
     Args:
@@ -55,7 +55,7 @@ def read_page(url: str, *, allows_private: bool) -> Page:
     raise WebError(f"more than {_MOST_REDIRECTS} redirects")
 
 
-def _visit(url: str, until: float, *, allows_private: bool) -> Answer:
+def _visit(url: str, until: float, *, allows_private: bool) -> WebResponse:
     """Request a page from an address that was checked, and from no other.
 
     The host is looked up once, here: looked up again, it might lead somewhere else.
@@ -115,19 +115,19 @@ def _joined(url: str, location: str) -> str:
         raise WebError(f"a redirect leads to {location[:200]!r}, which is no address") from error
 
 
-def _page(url: str, answer: Answer) -> Page:
+def _page(url: str, answer: WebResponse) -> WebPage:
     if answer.status != 200:
         raise WebError(f"the server answers {answer.status}")
     if answer.media_type not in _READABLE:
         raise WebError(f"it is {answer.media_type}, not a page of text")
     text = _decoded(answer)
     if answer.media_type == "text/plain":
-        return Page(url, "", text)
+        return WebPage(url, "", text)
     found = html_text(text)
-    return Page(url, found.title, found.text)
+    return WebPage(url, found.title, found.text)
 
 
-def _decoded(answer: Answer) -> str:
+def _decoded(answer: WebResponse) -> str:
     said = _META_CHARSET.search(answer.body[:4096])
     for charset in (answer.charset, said[1].decode("ascii") if said else ""):
         try:

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 from typing import Any, ClassVar, Protocol
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from taskweaver.ext_role.web_search.http import Answer, WebError, get
+from taskweaver.ext_role.web_search.http import WebError, WebResponse, get
 from taskweaver.utils.html_text import tamed
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchResult:
     """A result of a search engine.
 
     Attributes:
@@ -31,7 +31,7 @@ class Result:
 class SearchProvider(Protocol):
     """A search engine."""
 
-    def search(self, query: str, count: int) -> list[Result]:
+    def search(self, query: str, count: int) -> list[SearchResult]:
         """Return at most `count` results, best first.
 
         Raises:
@@ -45,7 +45,7 @@ class DuckDuckGo:
 
     address: ClassVar[str] = "https://html.duckduckgo.com/html/"
 
-    def search(self, query: str, count: int) -> list[Result]:
+    def search(self, query: str, count: int) -> list[SearchResult]:
         """Return at most `count` results; raises as `SearchProvider.search`."""
         answer = _asked("DuckDuckGo", self.address, {"q": query})
         page = answer.body.decode("utf-8", "replace")
@@ -65,7 +65,7 @@ class Google:
     key: str = field(repr=False)
     engine_id: str
 
-    def search(self, query: str, count: int) -> list[Result]:
+    def search(self, query: str, count: int) -> list[SearchResult]:
         """Return at most `count` results; raises as `SearchProvider.search`."""
         _need(google_api_key=self.key, google_search_engine_id=self.engine_id)
         params = {"key": self.key, "cx": self.engine_id, "q": query, "num": str(min(count, 10))}
@@ -80,7 +80,7 @@ class Bing:
     address: ClassVar[str] = "https://api.bing.microsoft.com/v7.0/search"
     key: str = field(repr=False)
 
-    def search(self, query: str, count: int) -> list[Result]:
+    def search(self, query: str, count: int) -> list[SearchResult]:
         """Return at most `count` results; raises as `SearchProvider.search`."""
         _need(bing_api_key=self.key)
         headers = {"Ocp-Apim-Subscription-Key": self.key}
@@ -97,7 +97,7 @@ class SearXNG:
 
     base_url: str
 
-    def search(self, query: str, count: int) -> list[Result]:
+    def search(self, query: str, count: int) -> list[SearchResult]:
         """Return at most `count` results; raises as `SearchProvider.search`."""
         _need(searxng_url=self.base_url)
         url = f"{self.base_url.rstrip('/')}/search"
@@ -121,7 +121,7 @@ def _need(**keys: str) -> None:
 
 def _asked(
     name: str, url: str, params: Mapping[str, str], headers: Mapping[str, str] | None = None
-) -> Answer:
+) -> WebResponse:
     try:
         answer = get(url, params=params, headers=headers)
     except WebError as error:
@@ -135,7 +135,7 @@ def _asked(
     return answer
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: WebResponse) -> str:
     """Return the message of an error's JSON body, or an empty text."""
     try:
         error = json.loads(answer.body)["error"]
@@ -145,7 +145,7 @@ def _reason(answer: Answer) -> str:
     return f": {str(text)[:300].rstrip('.')}"
 
 
-def _json(name: str, answer: Answer) -> dict[str, Any]:
+def _json(name: str, answer: WebResponse) -> dict[str, Any]:
     try:
         found = json.loads(answer.body)
     except (ValueError, RecursionError) as error:
@@ -155,10 +155,10 @@ def _json(name: str, answer: Answer) -> dict[str, Any]:
     return found
 
 
-def _results(items: object, title: str, url: str, snippet: str) -> list[Result]:
+def _results(items: object, title: str, url: str, snippet: str) -> list[SearchResult]:
     rows = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     return [
-        Result(*(str(row.get(name) or "") for name in (title, url, snippet)))
+        SearchResult(*(str(row.get(name) or "") for name in (title, url, snippet)))
         for row in rows
         if str(row.get(url) or "").startswith(("http://", "https://"))
     ]
@@ -175,9 +175,11 @@ class _DuckDuckGoPage(HTMLParser):
         self._depth = 0
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[SearchResult]:
         return [
-            Result(" ".join(row["title"].split()), row["url"], " ".join(row["snippet"].split()))
+            SearchResult(
+                " ".join(row["title"].split()), row["url"], " ".join(row["snippet"].split())
+            )
             for row in self._found
             if row["url"]
         ]

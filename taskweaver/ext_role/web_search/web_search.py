@@ -11,13 +11,13 @@ from typing import ClassVar
 from taskweaver.config.errors import ConfigError
 from taskweaver.ext_role.task import TaskRole, for_this_round
 from taskweaver.ext_role.web_search.http import WebError
-from taskweaver.ext_role.web_search.pages import Page, read_page
+from taskweaver.ext_role.web_search.pages import WebPage, read_page
 from taskweaver.ext_role.web_search.providers import (
     Bing,
     DuckDuckGo,
     Google,
-    Result,
     SearchProvider,
+    SearchResult,
     SearXNG,
 )
 from taskweaver.ext_role.web_search.quotes import Quote, best_quotes, chunks
@@ -96,20 +96,20 @@ class WebSearch(TaskRole):
         best = best_quotes(quotes, query, count)
         return f"Found on the web for: {query}\n\n{for_this_round(_shown(best, results, pages))}"
 
-    def _pages(self, results: Sequence[Result]) -> list[Page | WebError]:
+    def _pages(self, results: Sequence[SearchResult]) -> list[WebPage | WebError]:
         with ThreadPoolExecutor(_AT_ONCE, "taskweaver-web") as pool:
             return list(pool.map(self._page, (result.url for result in results)))
 
-    def _page(self, url: str) -> Page | WebError:
+    def _page(self, url: str) -> WebPage | WebError:
         try:
             return read_page(url, allows_private=self.allows_private_addresses)
         except WebError as error:
             return error
 
-    def _of(self, result: Result, page: Page | WebError) -> list[Quote]:
-        """Return what can be quoted of a page; of one that is not read, the engine's own words."""
+    def _of(self, result: SearchResult, page: WebPage | WebError) -> list[Quote]:
+        """Return quotes of a page; of a page that cannot be read, the engine's excerpt."""
         config = self.config
-        if isinstance(page, Page) and page.text.strip():
+        if isinstance(page, WebPage) and page.text.strip():
             title = page.title or result.title
             parts = chunks(page.text, config.chunk_size, config.chunk_overlap)
             return [Quote(title, page.url, part) for part in parts]
@@ -129,7 +129,7 @@ def _provider(config: WebSearchConfig) -> SearchProvider:
 
 
 def _shown(
-    quotes: Sequence[Quote], results: Sequence[Result], pages: Sequence[Page | WebError]
+    quotes: Sequence[Quote], results: Sequence[SearchResult], pages: Sequence[WebPage | WebError]
 ) -> str:
     listed = json.dumps([asdict(quote) for quote in quotes], ensure_ascii=False, indent=1)
     unread = [

@@ -12,9 +12,8 @@ from taskweaver.analyst.files.mentions import find_files
 from taskweaver.analyst.files.world import World
 from taskweaver.analyst.readings.reading import (
     Calculation,
-    Files,
+    FileListing,
     Help,
-    Inspection,
     NeedsLook,
     NotUnderstood,
     Outcome,
@@ -22,15 +21,16 @@ from taskweaver.analyst.readings.reading import (
     Reading,
     Rows,
     Summary,
+    TableView,
     Unclear,
     Understood,
 )
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.analyst.wording.printed import read_printed
 from taskweaver.analyst.wording.requests import in_words
-from taskweaver.llm.offline.attempts import told_of_attempt
+from taskweaver.llm.offline.attempts import attempt_text
 from taskweaver.llm.offline.conversation import (
-    Conversation,
+    PromptConversation,
     artifacts,
     code_in,
     conversation,
@@ -62,10 +62,10 @@ _LOOK = "Look at "
 _FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
-_OF_TABLES = (Summary, Rows, Inspection)
+_OF_TABLES = (Summary, Rows, TableView)
 _MOST_LOOKS = 8
 """Files that are looked at for one request; each look is a cell, and rounds are bounded."""
-_NAMES_NO_FILE = (Python, Calculation, Help, Files)
+_NAMES_NO_FILE = (Python, Calculation, Help, FileListing)
 
 
 def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> di
     return fields
 
 
-def read(talk: Conversation, world: World | None = None) -> tuple[str, World, Outcome]:
+def read(talk: PromptConversation, world: World | None = None) -> tuple[str, World, Outcome]:
     """Return the user's newest request, the world it is about, and its outcome.
 
     Args:
@@ -118,9 +118,9 @@ def _spelled_out(request: str, world: World) -> str:
     return f"columns of `{mention.file}`{part}"
 
 
-def _next_step(talk: Conversation, worker: str) -> dict[str, str]:
+def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
     request, world, outcome = read(talk)
-    attempt = told_of_attempt(talk.said) if isinstance(outcome, NotUnderstood | Unclear) else ""
+    attempt = attempt_text(talk.messages) if isinstance(outcome, NotUnderstood | Unclear) else ""
     if attempt:
         return _to_user(attempt, "Completed", "the user asks about an attempt of a search")
     match outcome:
@@ -137,12 +137,12 @@ def _next_step(talk: Conversation, worker: str) -> dict[str, str]:
 
 
 def _compute(
-    talk: Conversation, worker: str, request: str, world: World, reading: Reading
+    talk: PromptConversation, worker: str, request: str, world: World, reading: Reading
 ) -> dict[str, str]:
     """Return the order for the cell of a reading, or the answer if none is needed."""
     if isinstance(reading, Help):
         return _to_user(HELP, "Completed", "the user asks for help")
-    if isinstance(reading, Files):
+    if isinstance(reading, FileListing):
         text = files_answer(request, talk.files)
         return _to_user(text, "Completed", "the list of files answers the request")
     goal = in_words(reading)
@@ -153,7 +153,7 @@ def _compute(
 
 
 def _look(
-    talk: Conversation, worker: str, request: str, world: World, files: Sequence[str]
+    talk: PromptConversation, worker: str, request: str, world: World, files: Sequence[str]
 ) -> dict[str, str]:
     """Order a look at the first of some files that was not looked at in this round."""
     if len(request) > _REQUEST_CHARS:
@@ -192,12 +192,12 @@ def look_code(file: str, request: str, world: World) -> str:
     return f"profile_tables({file!r}, find={request!r}{', matches_only=True' * is_known})"
 
 
-def _orders(talk: Conversation) -> list[str]:
+def _orders(talk: PromptConversation) -> list[str]:
     """Return the orders of this round."""
     return [item.fields.get("message", "") for item in talk.round if item.sender == "me"]
 
 
-def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
+def _after_report(talk: PromptConversation, worker: str) -> dict[str, str]:
     report, orders = talk.newest.text, _orders(talk)
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
@@ -216,7 +216,7 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     return _to_user(text, "Completed", "the result answers the request")
 
 
-def _is_optional(talk: Conversation) -> bool:
+def _is_optional(talk: PromptConversation) -> bool:
     """Return whether the user's newest request names no file: one without a table is passed by."""
     mentions = find_files(talk.requests()[-1], talk.world().files)
     return not any(mention.is_certain for mention in mentions)
@@ -289,7 +289,7 @@ def _failed(newest: str) -> dict[str, str]:
     return _words(f"I could not do this. The code failed with: {reason(error)}")
 
 
-def _own_words(talk: Conversation) -> dict[str, str]:
+def _own_words(talk: PromptConversation) -> dict[str, str]:
     """Answer a user, or another model, who speaks to the code writer in words."""
     request, world, outcome = read(talk)
     match outcome:
@@ -301,14 +301,14 @@ def _own_words(talk: Conversation) -> dict[str, str]:
             return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
         case Understood(Help()):
             return _words(HELP)
-        case Understood(Files()):
+        case Understood(FileListing()):
             return _words(files_answer(request, talk.files))
         case Understood(reading):
             return _code(as_code(reading, world.tables), in_words(reading))
     raise AssertionError("every outcome is handled")
 
 
-def _by_columns(talk: Conversation, world: World) -> dict[str, str] | None:
+def _by_columns(talk: PromptConversation, world: World) -> dict[str, str] | None:
     """Return the cell of a request whose words are columns and numbers alone; None for others.
 
     The list of files has the kinds of the columns, so that no look is needed.

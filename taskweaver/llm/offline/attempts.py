@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.llm.offline.conversation import Said
+from taskweaver.llm.offline.conversation import PromptMessage
 from taskweaver.utils.text import fenced, shorten
 
 _ATTEMPT = re.compile(r"^Attempt (?P<id>n\d+): (?P<origin>.+)\.\Z", re.MULTILINE)
@@ -23,10 +23,12 @@ _MODEL = (
 )
 
 
-def told_of_attempt(said: Sequence[Said]) -> str:
+def attempt_text(messages: Sequence[PromptMessage]) -> str:
     """Return plan, result and files of the newest attempt, and the way to it; empty for none."""
-    starts = [at for at, item in enumerate(said) if item.sender in {"User", ""}]
-    rounds = [said[at:end] for at, end in zip(starts, [*starts[1:], len(said)], strict=True)]
+    starts = [at for at, item in enumerate(messages) if item.sender in {"User", ""}]
+    rounds = [
+        messages[at:end] for at, end in zip(starts, [*starts[1:], len(messages)], strict=True)
+    ]
     attempts = [(match, round_) for round_ in rounds if (match := _ATTEMPT.search(round_[0].text))]
     if not attempts:
         return ""
@@ -44,11 +46,11 @@ def told_of_attempt(said: Sequence[Said]) -> str:
     return "\n\n".join([*parts, _MODEL])
 
 
-def _plan(round_: Sequence[Said]) -> str:
+def _plan(round_: Sequence[PromptMessage]) -> str:
     plans = (item.fields.get("plan", "") for item in round_)
     return shorten(" ".join(next(filter(None, plans), "none is known.").split()), _PLAN_CHARS)
 
 
-def _outcome(round_: Sequence[Said]) -> str:
+def _outcome(round_: Sequence[PromptMessage]) -> str:
     last = [item for item in round_ if item.fields.get("send_to") == "User"]
     return last[-1].fields.get("message", "").strip() if last else "it did not end."

@@ -33,7 +33,7 @@ _SUMMARY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PromptMessage:
     """Message of a prompt.
 
     Attributes:
@@ -53,39 +53,39 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class PromptConversation:
     """Conversation that a prompt shows, and the files that it lists.
 
     Attributes:
-        said: The messages.
+        messages: The messages.
         files: The files.
         listed: Their tables, with the kinds of the columns alone.
     """
 
-    said: tuple[Said, ...]
+    messages: tuple[PromptMessage, ...]
     files: tuple[FileInfo, ...]
     listed: Mapping[TableId, TableProfile] = field(default_factory=dict)
 
     @property
-    def newest(self) -> Said:
+    def newest(self) -> PromptMessage:
         """The newest message."""
-        return self.said[-1]
+        return self.messages[-1]
 
     @property
-    def round(self) -> tuple[Said, ...]:
+    def round(self) -> tuple[PromptMessage, ...]:
         """The messages since the user's newest one."""
-        starts = [at for at, item in enumerate(self.said) if item.sender == "User"]
-        return self.said[starts[-1] :] if starts else self.said
+        starts = [at for at, item in enumerate(self.messages) if item.sender == "User"]
+        return self.messages[starts[-1] :] if starts else self.messages
 
     def world(self) -> World:
         """Return the data files, those of the newest message first, and the tables looked at.
 
         Pictures and other files that cells make are left out: their names are words of requests.
         """
-        users = [item for item in self.said if item.sender in {"User", ""}]
+        users = [item for item in self.messages if item.sender in {"User", ""}]
         recent = {name for item in users[-1:] for name in _names(_ADDED, item.text)}
         if not recent:
-            summaries = [item.text for item in self.said if item.sender == "summary"]
+            summaries = [item.text for item in self.messages if item.sender == "summary"]
             recent = {file.name for file in self.files for text in summaries if file.name in text}
         data = [file for file in self.files if is_data_file(file.name)]
         first = [file for file in data if file.name in recent]
@@ -95,7 +95,7 @@ class Conversation:
     def requests(self) -> list[str]:
         """Return the user's requests in order, those that a summary quotes included."""
         found: list[str] = []
-        for item in self.said:
+        for item in self.messages:
             if item.sender == "summary":
                 found += [first or second for first, second in _ASKED.findall(item.text)]
             elif item.sender == "User":
@@ -107,7 +107,7 @@ class Conversation:
     def _unreadable(self) -> set[str]:
         """Return the files that hold no table, without those that changed since."""
         found: set[str] = set()
-        for order, report in pairwise(self.said):
+        for order, report in pairwise(self.messages):
             found -= _names(_CHANGED, report.text)
             match = _LOOKED.match(order.fields.get("message", ""))
             if match and order.sender == "me" and holds_no_table(report.text):
@@ -117,7 +117,7 @@ class Conversation:
     def _tables(self) -> Mapping[TableId, TableProfile]:
         """Return the profiles in reports, without those of files that changed since."""
         found: Mapping[TableId, TableProfile] = {}
-        for item in self.said:
+        for item in self.messages:
             if item.sender == "me":
                 continue
             changed = _names(_CHANGED, item.text)
@@ -136,27 +136,27 @@ def holds_no_table(report: str) -> bool:
     return not has_run(report) and "TableError" in report
 
 
-def conversation(messages: Sequence[ChatMessage]) -> Conversation:
+def conversation(messages: Sequence[ChatMessage]) -> PromptConversation:
     """Return the conversation itself: the messages behind instructions and examples."""
     texts = [(item["role"], _text(item)) for item in messages if item["role"] != "system"]
     starts = [at for at, (_, text) in enumerate(texts) if text.startswith(_START)]
     current = texts[starts[-1] :] if starts else texts
     first = current[0][1] if current else ""
     summary = _SUMMARY.search(first)
-    before = [Said("summary", summary[1])] if summary else []
-    said = [_said(role, text.removeprefix(_START).strip()) for role, text in current]
+    before = [PromptMessage("summary", summary[1])] if summary else []
+    shown = [_message(role, text.removeprefix(_START).strip()) for role, text in current]
     if not starts:
-        return Conversation((*before, *said), ())
-    return Conversation((*before, *said), listed_files(first), listed_tables(first))
+        return PromptConversation((*before, *shown), ())
+    return PromptConversation((*before, *shown), listed_files(first), listed_tables(first))
 
 
-def _said(role: str, text: str) -> Said:
+def _message(role: str, text: str) -> PromptMessage:
     if role == "assistant":
-        return Said("me", text, parse_reply(text).fields)
+        return PromptMessage("me", text, parse_reply(text).fields)
     match = _INCOMING.search(text)
     if match:
-        return Said(match["sender"], match["text"].partition(_NUDGE)[0].strip())
-    return Said("", text)
+        return PromptMessage(match["sender"], match["text"].partition(_NUDGE)[0].strip())
+    return PromptMessage("", text)
 
 
 def _text(message: ChatMessage) -> str:

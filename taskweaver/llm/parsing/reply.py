@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
-from taskweaver.llm.parsing.wire import Event, read_event
+from taskweaver.llm.parsing.wire import StreamEvent, read_event
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
 from taskweaver.llm.types import Chunk, FinishReason, Usage
@@ -95,7 +95,7 @@ class ReplyReader:
             raise failure("malformed", detail, self._model, hint="")
         return self._joiner.feed(event.text)
 
-    def _read(self, data: bytes) -> Event:
+    def _read(self, data: bytes) -> StreamEvent:
         try:
             return read_event(data)
         except (ValueError, RecursionError) as error:
@@ -107,7 +107,7 @@ class ReplyReader:
         try:
             event = read_event(beginning.encode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            event = Event()
+            event = StreamEvent()
         if event.error is not None:
             return stream_failure(event.error, self._model)
         shown = " ".join(beginning[:300].split()) or "nothing"

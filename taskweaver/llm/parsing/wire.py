@@ -23,7 +23,7 @@ _FINISH: dict[str, FinishReason] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     """One event of a streamed reply.
 
     Attributes:
@@ -43,7 +43,7 @@ class Event:
     model: str = ""
 
 
-def read_event(data: bytes) -> Event:
+def read_event(data: bytes) -> StreamEvent:
     """Read the data of an event.
 
     Raises:
@@ -66,22 +66,22 @@ def _read_leniently(text: str) -> Any:
     return json.loads(text, strict=False)
 
 
-def _event(value: dict[str, Any]) -> Event:
+def _event(value: dict[str, Any]) -> StreamEvent:
     if value.get("error"):
-        return Event(error=value["error"])
+        return StreamEvent(error=value["error"])
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     usage = _usage(value.get("usage"))
     model = _text(value.get("model"))
     if not isinstance(choice, dict):
-        return Event(usage=usage, model=model)
+        return StreamEvent(usage=usage, model=model)
     delta = choice.get("delta") or choice.get("message")
     content = refusal = None
     if isinstance(delta, dict):
         content, refusal = delta.get("content"), delta.get("refusal")
     reason = choice.get("finish_reason")
     finish = _FINISH.get(str(reason), "stop") if reason else None
-    return Event(_text(content), _text(refusal), finish, usage, model=model)
+    return StreamEvent(_text(content), _text(refusal), finish, usage, model=model)
 
 
 def _text(content: Any) -> str:

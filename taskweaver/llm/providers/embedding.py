@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.llm.transport.endpoint import Endpoint, Lines
+from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.failures import exchange_failure, failure
 from taskweaver.utils.redact import redact_secrets
@@ -19,7 +19,7 @@ class OpenAIEmbedding:
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines | None = None) -> None:
         self._endpoint = endpoint
         self._deadlines = deadlines or Deadlines()
-        self._lines = Lines(endpoint)
+        self._lines = ConnectionPool(endpoint)
 
     @property
     def model(self) -> str:

@@ -17,8 +17,8 @@ from taskweaver.llm.providers.structured import (
     is_about_format,
     with_instruction,
 )
-from taskweaver.llm.transport.endpoint import Endpoint, Lines
-from taskweaver.llm.transport.exchange import Deadlines, Exchange
+from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint
+from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import Chunk, ModelRequest
 
@@ -54,7 +54,7 @@ class OpenAIService:
         self._endpoint = endpoint
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
-        self._lines = Lines(endpoint)
+        self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
         self._format = FormatMemory(response_format)
 
@@ -87,7 +87,7 @@ class OpenAIService:
 
     def close(self) -> None:
         """Close the connections."""
-        self._lines.close()
+        self._pool.close()
 
     def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
         usual = self._sampling
@@ -122,7 +122,7 @@ class OpenAIService:
     def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
         reader = ReplyReader(self.model)
         request.on_sent(body)
-        with Exchange(self._lines, body, self._deadlines, request.cancel) as exchange:
+        with HttpExchange(self._pool, body, self._deadlines, request.cancel) as exchange:
             try:
                 for text in self._texts(exchange, reader):
                     if text:
@@ -132,7 +132,7 @@ class OpenAIService:
                     raise self._in_context(error, reader) from error.__cause__
         yield reader.last()
 
-    def _texts(self, exchange: Exchange, reader: ReplyReader) -> Iterator[str]:
+    def _texts(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[str]:
         for block in exchange.blocks():
             seen = reader.events
             yield reader.feed(block)

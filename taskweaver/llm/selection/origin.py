@@ -22,7 +22,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ModelOrigin:
     """Provider and address of a model.
 
     Attributes:
@@ -43,7 +43,7 @@ class Origin:
         return known
 
 
-def origin_of(service: CompletionService, api_type: str) -> Origin:
+def origin_of(service: CompletionService, api_type: str) -> ModelOrigin:
     """Return the origin of a model.
 
     Args:
@@ -51,15 +51,15 @@ def origin_of(service: CompletionService, api_type: str) -> Origin:
         api_type: The configured type; one that names no provider leaves it to the address.
     """
     if isinstance(service, RecordedService):
-        return Origin("recorded")
+        return ModelOrigin("recorded")
     if isinstance(service, FunctionService):
-        return Origin("function")
+        return ModelOrigin("function")
     if not isinstance(service, OpenAIService):
-        return Origin("offline")
+        return ModelOrigin("offline")
     return origin_at(service.endpoint, api_type)
 
 
-def origin_at(endpoint: Endpoint, api_type: str = "") -> Origin:
+def origin_at(endpoint: Endpoint, api_type: str = "") -> ModelOrigin:
     """Return the origin of a model at an endpoint; see `origin_of`."""
     parts = urlsplit(endpoint.api_base)
     port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
@@ -69,4 +69,4 @@ def origin_at(endpoint: Endpoint, api_type: str = "") -> Origin:
     name = by_address.get(parts.netloc, api_type)
     if name in {"auto", ""}:
         name = "openai"  # the protocol it speaks
-    return Origin(_CONVENTIONAL.get(name, name), parts.hostname or "", port)
+    return ModelOrigin(_CONVENTIONAL.get(name, name), parts.hostname or "", port)

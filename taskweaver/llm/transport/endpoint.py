@@ -67,10 +67,10 @@ def split_url(url: str) -> SplitResult:
     raise ModelError("configuration", detail, hint="Check llm.api_base.")
 
 
-class Line:
+class ModelConnection:
     """A client with at most one connection, used by one call at a time.
 
-    So giving a call up is cutting its line, whatever the call is waiting for.
+    So a call is cancelled by closing its socket, whatever the call is waiting for.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -142,34 +142,34 @@ class Line:
                 self.cut()
 
 
-class Lines:
-    """The idle lines to an endpoint; a line that was cut does not come back."""
+class ConnectionPool:
+    """Pool of idle connections to an endpoint; interrupted ones are not returned to it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._lock = threading.Lock()
-        self._idle: list[Line] = []
+        self._idle: list[ModelConnection] = []
         self._is_closed = False
 
-    def take(self) -> Line:
-        """Return an idle line, or a new one."""
+    def take(self) -> ModelConnection:
+        """Return an idle connection, or a new one."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        return Line(self._endpoint)
+        return ModelConnection(self._endpoint)
 
-    def put_back(self, line: Line) -> None:
-        """Keep a line for the next call."""
+    def put_back(self, connection: ModelConnection) -> None:
+        """Keep a connection for the next call."""
         with self._lock:
             if not self._is_closed:
-                self._idle.append(line)
+                self._idle.append(connection)
                 return
-        line.close()
+        connection.close()
 
     def close(self) -> None:
-        """Close the idle lines; those in use are closed when they come back."""
+        """Close the idle connections; those in use are closed when they are returned."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
-        for line in idle:
-            line.close()
+        for connection in idle:
+            connection.close()

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.transport.endpoint import Lines
+from taskweaver.llm.transport.endpoint import ConnectionPool
 from taskweaver.llm.transport.failures import exchange_failure, failure
 from taskweaver.utils.system.cancel import CancelToken
 
@@ -41,19 +41,19 @@ class Deadlines:
     total_s: float = 600.0
 
 
-class Exchange:
+class HttpExchange:
     """One request to an endpoint; use it as a context manager and read `blocks` once."""
 
     def __init__(
         self,
-        lines: Lines,
+        pool: ConnectionPool,
         body: dict[str, Any],
         deadlines: Deadlines,
         cancel: CancelToken,
     ) -> None:
         self.model = str(body["model"])
-        self._lines = lines
-        self._line = lines.take()
+        self._pool = pool
+        self._connection = pool.take()
         self._body = body
         self._deadlines = deadlines
         self._cancel = cancel
@@ -67,7 +67,7 @@ class Exchange:
         self._wait = deadlines.first_token_s
         self._what = "no reply began"
 
-    def __enter__(self) -> Exchange:
+    def __enter__(self) -> HttpExchange:
         threading.Thread(target=self._read, name=f"model call {self.model}", daemon=True).start()
         return self
 
@@ -75,7 +75,7 @@ class Exchange:
         with self._handing_over:
             self._given_up.set()
             if not self._is_read:
-                self._line.cut()
+                self._connection.cut()
         with suppress(Empty):  # room for what the thread is about to hand over
             while True:
                 self._blocks.get_nowait()
@@ -130,7 +130,7 @@ class Exchange:
         limits = self._deadlines
         patience = max(limits.first_token_s, limits.gap_s) + 1.0
         try:
-            opened = self._line.open(self._body, connect_s=limits.connect_s, read_s=patience)
+            opened = self._connection.open(self._body, connect_s=limits.connect_s, read_s=patience)
             with opened as response:
                 for block in response.iter_bytes():
                     self._blocks.put(block)
@@ -142,7 +142,7 @@ class Exchange:
             self._is_read = True
             is_whole = outcome is _END and not self._given_up.is_set()
         if is_whole:
-            self._lines.put_back(self._line)
+            self._pool.put_back(self._connection)
         else:
-            self._line.close()
+            self._connection.close()
         self._blocks.put(outcome)

@@ -13,13 +13,13 @@ from taskweaver.utils.files import read_yaml
 
 @dataclass(frozen=True, slots=True)
 class RoleEntry:
-    """What a role file says.
+    """Contents of a role file.
 
     Attributes:
         name: Name in the configuration: the file's name up to the first dot.
         alias: Name in posts and prompts.
         module: Dotted path of the role's class.
-        intro: What the Planner is told about the role.
+        intro: Description of the role for the Planner.
         path: Its file; None when it was not read from one.
     """
 

@@ -12,7 +12,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim, claims_in
-from taskweaver.session.answers.outcomes import USER, Library, Outcomes, Source, has_outcome
+from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText, has_outcome
 
 MAX_EVIDENCE = 500
 """Most numbers of one answer whose places are kept."""
@@ -27,7 +27,7 @@ def unsupported_note(numbers: Sequence[str]) -> str:
     return f"not found in any result of this session: {', '.join(numbers)}"
 
 
-def verify(answer: str, sources: Sequence[Source] | Library) -> RoundAnswer:
+def verify(answer: str, sources: Sequence[SupportingText] | Library) -> RoundAnswer:
     """Find each figure of an answer in some texts.
 
     Args:

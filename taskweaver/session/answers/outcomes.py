@@ -61,7 +61,7 @@ class _Index:
 
 
 @dataclass(frozen=True)
-class Source:
+class SupportingText:
     """A text that can support numbers.
 
     Attributes:
@@ -168,7 +168,9 @@ class Library:
     source.
     """
 
-    def __init__(self, sources: Sequence[Source], sizes: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, sources: Sequence[SupportingText], sizes: Sequence[float] | None = None
+    ) -> None:
         """Take sources.
 
         Args:
@@ -196,7 +198,7 @@ class Library:
         return at < len(self._sizes) and self._sizes[at] <= high + slack
 
 
-def _sizes_of(sources: Iterable[Source]) -> list[float]:
+def _sizes_of(sources: Iterable[SupportingText]) -> list[float]:
     return sorted(size for source in sources for size in source.sizes())
 
 
@@ -212,7 +214,7 @@ class _RoundSources:
 
     posts: int = 0
     cells: int = 0
-    ranked: tuple[list[Source], ...] = field(default_factory=lambda: ([], [], []))
+    ranked: tuple[list[SupportingText], ...] = field(default_factory=lambda: ([], [], []))
 
 
 class Outcomes:
@@ -226,7 +228,7 @@ class Outcomes:
         """Return the sources of a conversation to search in; see `sources`."""
         return Library(self.sources(rounds, leader), self._sizes)
 
-    def sources(self, rounds: Sequence[Round], leader: str) -> list[Source]:
+    def sources(self, rounds: Sequence[Round], leader: str) -> list[SupportingText]:
         """Return the texts that can support a number: newest outcomes first, code last.
 
         Args:
@@ -260,7 +262,7 @@ class Outcomes:
             self._sizes.sort()  # two sorted runs, which are merged
 
 
-def _rank(source: Source) -> int:
+def _rank(source: SupportingText) -> int:
     return 2 if source.where == CODE else 0 if source.cell else 1
 
 
@@ -273,26 +275,26 @@ def has_outcome(rounds: Sequence[Round]) -> bool:
     )
 
 
-def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[Source]:
+def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[SupportingText]:
     if cell is not None:
         return list(cell_sources(cell))
     kinds = post.get_attachment(AttachmentType.reply_type)
     is_in_words = any(str(kind.content).strip().lower() == "text" for kind in kinds)
     if post.send_from == leader or post.send_from == post.send_to or is_in_words:
         return []
-    return [Source(post.id, 0, "message", post.message)]
+    return [SupportingText(post.id, 0, "message", post.message)]
 
 
-def cell_sources(cell: ExecutedCell) -> Iterator[Source]:
+def cell_sources(cell: ExecutedCell) -> Iterator[SupportingText]:
     """Yield the texts of a cell that can support a number: its result first, its code last."""
     order = {"Result": 0, "Output": 1}
     sections = sorted(_sections(cell.report), key=lambda part: order.get(part[0], 2))
     for title, text in sections:
-        yield Source(cell.post_id, cell.number, title, text)
+        yield SupportingText(cell.post_id, cell.number, title, text)
     variables = "\n".join(f"{name}: {text}" for name, text in cell.variables)
-    yield Source(cell.post_id, cell.number, "Variables", variables)
+    yield SupportingText(cell.post_id, cell.number, "Variables", variables)
     if cell.is_success:
-        yield Source(cell.post_id, cell.number, CODE, _COMMENT.sub("", cell.code))
+        yield SupportingText(cell.post_id, cell.number, CODE, _COMMENT.sub("", cell.code))
 
 
 def _sections(report: str) -> Iterator[tuple[str, str]]:

@@ -19,8 +19,8 @@ from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.states.restoring import (
+    RestorePoint,
     Restoring,
-    StoredRound,
     cells_with_variables,
     newest_state,
 )
@@ -197,7 +197,7 @@ class SessionBranches:
             return Restoring(rounds, None, str(error), is_trusted=is_trusted)
         return Restoring(rounds, stored, "", is_trusted=is_trusted)
 
-    def _stored(self, lineage: list[str], rounds: list[Round]) -> StoredRound | None:
+    def _stored(self, lineage: list[str], rounds: list[Round]) -> RestorePoint | None:
         """Return the newest stored state of a conversation; raises StateDamaged."""
         if not self.states.folder.is_trusted:
             return None

@@ -21,7 +21,7 @@ from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ConversationOrigin:
     """Session, branch and folders of a conversation.
 
     Attributes:
@@ -37,7 +37,7 @@ class Origin:
     data_dir: Path
 
 
-def build_receipt(rounds: Sequence[Round], origin: Origin) -> Receipt:
+def build_receipt(rounds: Sequence[Round], origin: ConversationOrigin) -> Receipt:
     """Return the receipt of the newest answer of a conversation.
 
     Secrets are masked in all texts but code, which is stored byte for byte.

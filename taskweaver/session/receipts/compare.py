@@ -8,7 +8,7 @@ from typing import Literal
 
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.answers.check import verify
-from taskweaver.session.answers.outcomes import CODE, Source, cell_sources
+from taskweaver.session.answers.outcomes import CODE, SupportingText, cell_sources
 from taskweaver.session.receipts.receipt import Receipt
 from taskweaver.session.replay import LineDifference, differing_lines
 from taskweaver.utils.redact import redact_secrets
@@ -37,7 +37,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReceiptDifference:
     """The first point in which a receipt is not confirmed.
 
     Attributes:
@@ -74,7 +74,7 @@ Run = Callable[[ExecutedCell], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReceiptComparison:
     """A receipt compared with its cells run again.
 
     Attributes:
@@ -83,11 +83,11 @@ class Comparison:
             in code alone, or nowhere.
     """
 
-    difference: Difference | None
+    difference: ReceiptDifference | None
     unproven: tuple[str, ...] = ()
 
 
-def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Comparison:
+def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> ReceiptComparison:
     """Run the cells of a receipt, and compare up to the first difference.
 
     A cell that raised an exception runs again for its effects: the next cell may use variables
@@ -101,24 +101,26 @@ def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Comparison
     for item in receipt.inputs:
         if hashes[item.name] != item.sha256:
             now = hashes[item.name]
-            return Comparison(Difference("input", item.name, 0, "sha256", 0, item.sha256, now))
-    sources: list[Source] = []
+            return ReceiptComparison(
+                ReceiptDifference("input", item.name, 0, "sha256", 0, item.sha256, now)
+            )
+    sources: list[SupportingText] = []
     for cell in receipt.cells:
         if not cell.is_success and _EXCEPTION not in cell.report:
             continue  # it was interrupted, or ended with its process
         outcome = run(cell)
         found = _cell_difference(cell, outcome) if cell.is_success else None
         if found is not None:
-            return Comparison(found)
+            return ReceiptComparison(found)
         again = replace(cell, report=redact_secrets(outcome.report), variables=outcome.variables)
         sources = [*cell_sources(again), *sources]
     return _answer_compared(receipt, sources)
 
 
-def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> Difference | None:
+def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> ReceiptDifference | None:
     if outcome.error:
         reason = outcome.error.strip().splitlines()[-1][:_SHOWN_CHARS]
-        return Difference("cell", "", cell.number, "Execution", 0, "success", reason)
+        return ReceiptDifference("cell", "", cell.number, "Execution", 0, "success", reason)
     lines = list(differing_lines(cell.report, redact_secrets(outcome.report)))
     lines += _variable_differences(cell, outcome)
     first = next((line for line in lines if line.line), lines[0] if lines else None)
@@ -127,7 +129,7 @@ def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> Difference | None:
     old, new = (text[:_SHOWN_CHARS] for text in (first.recorded, first.now))
     if first.part in _COUNTED and not first.line:
         old, new = counted(int(old), "line"), counted(int(new), "line")
-    return Difference("cell", "", cell.number, first.part, first.line, old, new)
+    return ReceiptDifference("cell", "", cell.number, first.part, first.line, old, new)
 
 
 def _variable_differences(cell: ExecutedCell, outcome: Outcome) -> list[LineDifference]:
@@ -145,7 +147,7 @@ def _differ(old: str, new: str) -> bool:
     return next(differing_lines(before, after), None) is not None
 
 
-def _answer_compared(receipt: Receipt, sources: list[Source]) -> Comparison:
+def _answer_compared(receipt: Receipt, sources: list[SupportingText]) -> ReceiptComparison:
     """Look up the numbers of the answer in the new outcomes."""
     outcomes = [source for source in sources if source.where != CODE]
     unproven = verify(receipt.answer.text, outcomes).unsupported_numbers
@@ -155,5 +157,5 @@ def _answer_compared(receipt: Receipt, sources: list[Source]) -> Comparison:
     known |= {item.text for item in receipt.answer.evidence if not item.cell}
     gone = next((text for text in missing if text not in known), None)
     if gone is not None:
-        return Comparison(Difference("answer", "", 0, "text", 0, gone, ""), unproven)
-    return Comparison(None, unproven)
+        return ReceiptComparison(ReceiptDifference("answer", "", 0, "text", 0, gone, ""), unproven)
+    return ReceiptComparison(None, unproven)

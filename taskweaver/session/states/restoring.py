@@ -20,7 +20,7 @@ _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRound:
+class RestorePoint:
     """The newest round of a conversation whose state is stored.
 
     Attributes:
@@ -49,7 +49,7 @@ class StoredRound:
 
 def newest_state(
     rounds: Sequence[Round], find: Callable[[str], StateManifest | None]
-) -> StoredRound | None:
+) -> RestorePoint | None:
     """Return the newest round whose state is stored; None if there is none.
 
     Args:
@@ -66,7 +66,7 @@ def newest_state(
             continue
         manifest = find(round_.id)
         if manifest is not None:
-            return StoredRound(number, manifest, _changed(rounds, later, manifest), later[::-1])
+            return RestorePoint(number, manifest, _changed(rounds, later, manifest), later[::-1])
         later.append(number)
     return None
 
@@ -184,7 +184,7 @@ class Restoring:
     """
 
     rounds: Sequence[Round]
-    stored: StoredRound | None
+    stored: RestorePoint | None
     problem: str
     is_trusted: bool
 

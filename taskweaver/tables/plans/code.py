@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
 from taskweaver.tables.plans.steps import ACCOUNTING, removal_pattern
 from taskweaver.utils.sqlite_files import quoted_name
 
@@ -23,7 +23,7 @@ _TIDY = {
 _NUMBERED = ".rename(columns=lambda number: f'column_{number + 1}')"
 
 
-def as_code(plan: Plan) -> str:
+def as_code(plan: ReadPlan) -> str:
     """Return the expression that reads the table as the plan does; it needs ``pd``.
 
     Further modules that it uses are those of `modules_of`. Names and texts of the file occur in
@@ -56,7 +56,7 @@ def _assign(columns: Sequence[str]) -> str:
     return f".assign(**{{{lines}\n    }})"
 
 
-def _reader(plan: Plan) -> str:
+def _reader(plan: ReadPlan) -> str:
     options: dict[str, Any] = dict(plan.options)
     path = repr(plan.path)
     match plan.reader:

@@ -121,7 +121,7 @@ _STEPS: dict[str, type[Tidy] | type[ToNumber] | type[ToTime] | type[ToFlag] | ty
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """Plan of reading a table.
 
     Attributes:
@@ -143,7 +143,7 @@ class Plan:
         return {"reader": self.reader, "path": self.path, "options": options, "steps": steps}
 
 
-def plan_of(data: object) -> Plan | None:
+def plan_of(data: object) -> ReadPlan | None:
     """Return the plan in plain data of any origin; None if it is none."""
     match data:
         case {
@@ -158,7 +158,7 @@ def plan_of(data: object) -> Plan | None:
             is_plan = is_plan and _REQUIRED.get(reader, "") in {"", *options}
             is_plan = is_plan and all(_is_option(name, value) for name, value in options.items())
             if is_plan and len(kept) == len(steps) <= _MOST_STEPS:
-                return Plan(reader, path, options, kept)  # type: ignore[arg-type]  # checked above
+                return ReadPlan(reader, path, options, kept)  # type: ignore[arg-type]  # checked above
     return None
 
 
@@ -174,7 +174,7 @@ class TableRead:
 
     path: str
     sheet: str | int | None
-    plan: Plan
+    plan: ReadPlan
 
     def to_dict(self) -> dict[str, Any]:
         """Return the call as plain data."""

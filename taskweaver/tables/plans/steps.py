@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
 from taskweaver.utils.sqlite_files import quoted_name
 
 Frame = Any
@@ -19,7 +19,7 @@ ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 """Patterns of negative numbers, and replacements."""
 
 
-def read_source(plan: Plan, **more: Any) -> Frame:
+def read_source(plan: ReadPlan, **more: Any) -> Frame:
     """Return the frame as the plan's reader gives it, before its steps.
 
     Args:

@@ -64,7 +64,7 @@ def folded(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
 
 
-class Finder:
+class ValueFinder:
     """Looks up the words of a request among values.
 
     Attributes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.tables.profiles.matching import Finder, Match
+from taskweaver.tables.profiles.matching import Match, ValueFinder
 from taskweaver.tables.profiles.profile_text import profile_text
 
 MOST_VALUES = 30
@@ -83,12 +83,12 @@ def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:
         part: Sheet or table; empty for the only one.
         find: A request, whose words are looked up in text columns.
     """
-    finder = Finder(find)
+    finder = ValueFinder(find)
     columns = tuple(_column(str(name), frame[name], finder) for name in frame.columns)
     return TableFacts(file, part, len(frame), columns, finder.found)
 
 
-def _column(name: str, series: Any, finder: Finder) -> ColumnFacts:
+def _column(name: str, series: Any, finder: ValueFinder) -> ColumnFacts:
     kind = kind_of(series)
     present = series.dropna()
     if kind in {"text", "flag"}:

@@ -28,7 +28,7 @@ from taskweaver.tables.evidence.sniffing import (
     sniff,
 )
 from taskweaver.tables.evidence.zeros import may_hold_names
-from taskweaver.tables.plans.plan import Fill, Option, Plan, Step, Tidy
+from taskweaver.tables.plans.plan import Fill, Option, ReadPlan, Step, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 
 _ENCODING_NAMES = {
@@ -62,7 +62,7 @@ class Raw:
         first: First rows as they are written, for a file of separated text.
     """
 
-    plan: Plan
+    plan: ReadPlan
     frame: Frame
     form: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
         options["decimal"] = ","
     if dates := _iso_columns(form):
         options["date_format"] = dates
-    plan = Plan("csv", name, options, _steps(form))
+    plan = ReadPlan("csv", name, options, _steps(form))
     texts = dict[str, str].fromkeys(_text_columns(form), "str")
     plan = _with_types(plan, texts)
     frame, notes, plan = _parsed(plan)
@@ -151,7 +151,7 @@ def _steps(form: TextForm) -> tuple[Step, ...]:
     return (Tidy("index"),) if form.has_row_names else ()
 
 
-def _with_types(plan: Plan, types: dict[str, str]) -> Plan:
+def _with_types(plan: ReadPlan, types: dict[str, str]) -> ReadPlan:
     options = {name: value for name, value in plan.options.items() if name != "dtype"}
     return replace(plan, options={**options, "dtype": types} if types else options)
 
@@ -222,7 +222,7 @@ def _frame_decimal(frame: Frame) -> str:
     return shared_decimal([counted(sampled(frame[column])) for column in columns])
 
 
-def _parsed(plan: Plan) -> tuple[Frame, list[str], Plan]:
+def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     """Return the frame, sentences on rows that were left out, and the plan that gave it."""
     import pandas as pd
 
@@ -261,11 +261,11 @@ def _is_mixed(series: Any) -> bool:
     return pd.api.types.infer_dtype(series, skipna=True) not in {"string", "boolean", "empty"}
 
 
-def _unreadable(plan: Plan, error: Exception) -> TableError:
+def _unreadable(plan: ReadPlan, error: Exception) -> TableError:
     return TableError(f"{Path(plan.path).name} cannot be read: {str(error).strip()}.")
 
 
-def _without_bad_lines(plan: Plan) -> tuple[Frame, list[str], Plan]:
+def _without_bad_lines(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     import pandas as pd
 
     options: dict[str, Option] = {**plan.options, "on_bad_lines": "warn"}
@@ -301,7 +301,7 @@ def _late_texts(path: Path, frame: Frame, form: TextForm) -> set[str]:
     if not integers or not may_hold_names(path, form):
         return large if large and _are_long_digits(path, large, form) else set()
     texts = read_source(
-        Plan("csv", str(path), _options(form)),
+        ReadPlan("csv", str(path), _options(form)),
         usecols=integers,
         dtype=dict.fromkeys(integers, "str"),
     )
@@ -310,7 +310,7 @@ def _late_texts(path: Path, frame: Frame, form: TextForm) -> set[str]:
 
 def _are_long_digits(path: Path, columns: set[str], form: TextForm) -> bool:
     kinds = dict.fromkeys(columns, "str")
-    texts = read_source(Plan("csv", str(path), _options(form)), usecols=[*columns], dtype=kinds)
+    texts = read_source(ReadPlan("csv", str(path), _options(form)), usecols=[*columns], dtype=kinds)
     return all(texts[column].dropna().str.fullmatch(r"\d+").all() for column in columns)
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.plans.plan import Plan
+from taskweaver.tables.plans.plan import ReadPlan
 from taskweaver.tables.plans.steps import Frame, read_source
 from taskweaver.tables.readers.csv_files import Raw
 from taskweaver.utils.sqlite_files import quoted_name
@@ -86,9 +86,9 @@ def read_database(path: Path, name: str, table: str | int | None) -> Raw:
             shown = ", ".join(map(repr, names[:10]))
             raise MissingTableError(f"{path.name} has no table {table!r}; there are {shown}.")
         chosen = alike[0]
-    plan = Plan("sql", name, {"table": chosen})
+    plan = ReadPlan("sql", name, {"table": chosen})
     try:
-        frame = read_source(Plan("sql", str(path), plan.options))
+        frame = read_source(ReadPlan("sql", str(path), plan.options))
     except Exception as error:
         raise TableError(f"The table {chosen!r} of {path.name} cannot be read: {error}.") from error
     raw = Raw(plan, frame, [f"table {chosen!r}"])

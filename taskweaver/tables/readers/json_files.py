@@ -8,7 +8,7 @@ from typing import Any
 
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.sniffing import encoding_of
-from taskweaver.tables.plans.plan import Option, Plan, Shape, Tidy
+from taskweaver.tables.plans.plan import Option, ReadPlan, Shape, Tidy
 from taskweaver.tables.plans.steps import carry_out, frame_of, read_source
 from taskweaver.tables.readers.csv_files import Raw
 
@@ -30,7 +30,7 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
     encoding = encoding_of(content[:4000], path.name)
     options: dict[str, Option] = {} if encoding == "utf-8" else {"encoding": encoding}
     if has_lines:
-        plan = Plan("jsonl", name, options)
+        plan = ReadPlan("jsonl", name, options)
         try:
             frame = read_source(plan)
         except (ValueError, RecursionError) as error:
@@ -50,7 +50,7 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
     options["shape"] = shape
     if key:
         options["key"] = key
-    plan = Plan("json", name, options)
+    plan = ReadPlan("json", name, options)
     try:
         frame = frame_of(data[key] if key else data, shape)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -60,11 +60,11 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
     return raw
 
 
-def _tidy(plan: Plan, frame: Any) -> Raw:
+def _tidy(plan: ReadPlan, frame: Any) -> Raw:
     if not frame.shape[1]:
         raise TableError(f"{Path(plan.path).name} holds no table.")
     if not all(isinstance(name, str) for name in frame.columns):
-        plan = Plan(plan.reader, plan.path, plan.options, (Tidy("names"),))
+        plan = ReadPlan(plan.reader, plan.path, plan.options, (Tidy("names"),))
         frame = carry_out(frame, plan.steps)
     return Raw(plan, frame, ["JSON lines" if plan.reader == "jsonl" else "JSON"])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.sniffing import has_header, header_row
-from taskweaver.tables.plans.plan import Option, Plan, Step, Tidy
+from taskweaver.tables.plans.plan import Option, ReadPlan, Step, Tidy
 from taskweaver.tables.plans.steps import carry_out
 from taskweaver.tables.readers.csv_files import Raw
 
@@ -66,7 +66,7 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
         frame = frame.rename(columns=lambda number: f"column_{number + 1}")
     if not frame.shape[1]:
         raise TableError(f"The sheet {chosen!r} of {path.name} is empty.")
-    raw = _tidy(Plan("excel", name, options), frame)
+    raw = _tidy(ReadPlan("excel", name, options), frame)
     raw.form = [f"sheet {chosen!r}"] if len(names) > 1 else []
     raw.form += [f"header in row {first + 1}"] if first and is_named else []
     others = [repr(item) for item in names if item != chosen]
@@ -128,7 +128,7 @@ def _is_table(top: Sequence[Sequence[str]]) -> bool:
     return len(header) > 1 and bool(body)
 
 
-def _tidy(plan: Plan, frame: Any) -> Raw:
+def _tidy(plan: ReadPlan, frame: Any) -> Raw:
     """Drop empty rows and nameless empty columns; give columns the types of their values."""
     steps: list[Step] = []
     if not all(isinstance(name, str) for name in frame.columns):
@@ -141,5 +141,5 @@ def _tidy(plan: Plan, frame: Any) -> Raw:
     if any(isinstance(name, str) and name != name.strip() for name in frame.columns):
         steps.append(Tidy("strip"))
     steps.append(Tidy("infer"))
-    plan = Plan(plan.reader, plan.path, plan.options, tuple(steps))
+    plan = ReadPlan(plan.reader, plan.path, plan.options, tuple(steps))
     return Raw(plan, carry_out(frame, plan.steps))

@@ -1,4 +1,4 @@
-"""What prompts show of a run: the attempt that is built on, its code, the others, the metric."""
+"""Descriptions of nodes for a model: code, output, figures, and lines about other attempts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten as shorten_words
 from typing import Any
 
-from taskweaver.treesearch.model.artifacts import Artifacts
+from taskweaver.treesearch.agent.prompt_files import plan_lines
+from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 5000
+_REVIEWED_OUTPUT_CHARS = 6000
+_CANDIDATE_CODE_CHARS = 8000
+_PARENT_CODE_CHARS = 12_000
+_PARENT_CHARS = 600
 _CODE_CHARS = 60_000
 _DIGEST_LINES = 40
 _PLAN_CHARS = 200
@@ -23,14 +29,14 @@ _FINDINGS_CHARS = 400
 
 
 def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
-    """Return what a prompt shows of the attempt that is built on."""
+    """Return the sections of a parent, for the prompt of an attempt made from it."""
     made_as = " ".join(filter(None, (f"{parent.kind}", parent.name)))
     sections = {
         "Made from": parent.id,
         "Its plan": quoted_section(f"{made_as}. {parent.plan}", 1),
-        "Code": code_of(parent.artifacts, journal.files(parent.id)),
+        "Code": _code(parent, journal.files(parent.id)),
         "Result": f"{measured_text(journal, parent)} ({parent.status})",
-        "Execution output": output_text(parent),
+        "Execution output": _output(parent, _OUTPUT_CHARS),
     }
     sections |= repeated(parent, journal)
     if parent.error:
@@ -39,9 +45,9 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
         sections["Error"] = quoted_section(f"{parent.error.kind}: {message}", 1)
     if parent.analysis:
         sections["Review"] = quoted_section(parent.analysis, 1)
-    learnt = [text for name, text in parent.summary.items() if name != "significance" and text]
-    if learnt:
-        sections["What was learnt"] = quoted_section("\n".join(learnt), 1)
+    lessons = [text for name, text in parent.summary.items() if name != "significance" and text]
+    if lessons:
+        sections["What was learnt"] = quoted_section("\n".join(lessons), 1)
     if parent.plot_feedback:
         sections["Plot feedback"] = quoted_section(parent.plot_feedback, 1)
     if parent.time_feedback:
@@ -49,34 +55,82 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     return sections
 
 
-def output_text(node: Node, limit_chars: int = _OUTPUT_CHARS) -> str:
+def parent_summary(parent: Node, journal: Journal) -> str:
+    """Return a parent's figures, plan and error in a few lines, for the plan of an attempt."""
+    text = f"{parent.id}: {measured_text(journal, parent)}. {shorten(parent.plan, _PARENT_CHARS)}"
+    if parent.error:
+        text += f"\nIt failed: {parent.error.kind}: {shorten(parent.error.message, _PARENT_CHARS)}"
+    return text
+
+
+def parent_code(parent: Node | None, journal: Journal) -> dict[str, str]:
+    """Return a parent's code as a section, for the plan of an attempt; none for a draft."""
+    if parent is None:
+        return {}
+    code = _code(parent, journal.files(parent.id))
+    return {f"Code of {parent.id}": shorten(code, _PARENT_CODE_CHARS)}
+
+
+def run_sections(node: Node, journal: Journal) -> dict[str, str]:
+    """Return the sections of a node that has run, for questions about its outcome."""
+    return {
+        "Plan": node.plan,
+        "Code": _code(node, {**journal.files(node.id), **artifact_files(node.artifacts)}),
+        "Execution output": _output(node, _REVIEWED_OUTPUT_CHARS),
+    }
+
+
+def candidate_sections(node: Node, journal: Journal) -> dict[str, str]:
+    """Return the sections of a node that is compared with others as the best."""
+    objective = journal.objective
+    metric = node.metric.to_dict() if node.metric else {}
+    again = run_statistics.seeds(journal, node.id)
+    sections = {
+        "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",
+        "With other seeds": again.text(objective) if again else "",
+        "Plan": node.plan,
+        "Review": node.analysis,
+        "Findings": node.summary.get("findings", ""),
+        "Code": shorten(_code(node, journal.files(node.id)), _CANDIDATE_CODE_CHARS),
+    }
+    return {title: text for title, text in sections.items() if text}
+
+
+def result_text(node: Node, journal: Journal) -> str:
+    """Return the metric of a node with its details."""
+    value = measured_text(journal, node)
+    details = plan_lines(node.metric.details) if node.metric else []
+    return f"{value}\nDetails: {shorten('; '.join(details), 2000)}" if details else value
+
+
+def own_code(node: Node) -> str:
+    """Return the files and commands that a node itself proposed."""
+    return _code(node, artifact_files(node.artifacts))
+
+
+def _output(node: Node, limit_chars: int) -> str:
     """Return the output of a node; no line of it reads like a heading of the prompt."""
     return quoted_section(shorten(node.output, limit_chars), 1) or "(nothing was printed)"
 
 
 def repeated(node: Node, journal: Journal) -> dict[str, str]:
-    """Return what an attempt reached with other seeds, as a section; none where it was not run."""
+    """Return the figures of a node with other seeds as a section; none if there are none."""
     others = [other for other in journal.seeds_of(node.id) if other.is_good]
     if not others:
         return {}
-    told = ", ".join(f"{journal.objective.text(n.value)} (seed {n.seed})" for n in others)
+    figures = ", ".join(f"{journal.objective.text(n.value)} (seed {n.seed})" for n in others)
     own = f"{journal.objective.text(node.value)} (seed {node.seed})"
     text = (
-        f"{told}; with its own {own}. All are figures of the same program: a change that moves the"
-        " metric by no more than they differ has shown nothing."
+        f"{figures}; with its own {own}. All are figures of the same program: a change that moves"
+        " the metric by no more than they differ has shown nothing."
     )
     return {"With other seeds": text}
 
 
-def code_of(artifacts: Artifacts | None, files: Mapping[str, str]) -> str:
-    """Return code as prompts show it: files, and how they are built and run.
-
-    Args:
-        artifacts: What was proposed.
-        files: Text by path; of a script the one file.
-    """
+def _code(node: Node, files: Mapping[str, str]) -> str:
+    """Return files, by path, with the commands that build and run them."""
     parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
-    sections = artifacts.to_dict() if artifacts else {}
+    sections = node.artifacts.to_dict() if node.artifacts else {}
     rest = {name: sections[name] for name in ("compile", "run") if name in sections}
     if rest:
         parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
@@ -84,7 +138,7 @@ def code_of(artifacts: Artifacts | None, files: Mapping[str, str]) -> str:
 
 
 def metric_text(journal: Journal) -> str:
-    """Return what is optimised, in words."""
+    """Return the objective in words."""
     objective = journal.objective
     unit = f" in {objective.unit}" if objective.unit else ""
     text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
@@ -95,7 +149,7 @@ def metric_text(journal: Journal) -> str:
 
 
 def measured_text(journal: Journal, node: Node) -> str:
-    """Return what a node reached, in words; of several data sets, each."""
+    """Return the metric of a node; of several data sets, each."""
     text = journal.objective.text(node.value)
     values = node.metric.values if node.metric else {}
     if len(values) < 2:
@@ -105,7 +159,7 @@ def measured_text(journal: Journal, node: Node) -> str:
 
 
 def sibling_digest(journal: Journal, node: Node) -> list[str]:
-    """Return a line for each other attempt, the newest last; what children cannot see by memory."""
+    """Return a line for each attempt outside of a node's ancestors, the newest last."""
     ancestors = {ancestor.id for ancestor in journal.path(node.id)}
     others = [
         other
@@ -121,22 +175,22 @@ def sibling_digest(journal: Journal, node: Node) -> list[str]:
 def attempt_lines(
     journal: Journal, nodes: Sequence[Node], plan_chars: int = _PLAN_CHARS
 ) -> list[str]:
-    """Return a line for each attempt: what it was, what came of it, what it set out to do."""
+    """Return a line for each attempt: its kind, outcome and plan."""
     lines = []
     for other in nodes:
-        came = measured_text(journal, other) if other.is_good else str(other.status)
+        outcome = measured_text(journal, other) if other.is_good else str(other.status)
         if other.error:
-            said = shorten_words(other.error.message, _ERROR_CHARS, placeholder=" ...")
-            came += f" ({other.error.kind}: {said})"
+            message = shorten_words(other.error.message, _ERROR_CHARS, placeholder=" ...")
+            outcome += f" ({other.error.kind}: {message})"
         name = f" {other.name}" if other.name else ""
         origin = f" of {other.parent}" if other.parent else ""
         plan = shorten_words(other.plan, plan_chars, placeholder=" ...")
-        lines.append(f"{other.id} {other.kind}{name}{origin}: {came}. {plan}")
+        lines.append(f"{other.id} {other.kind}{name}{origin}: {outcome}. {plan}")
     return lines
 
 
 def findings_lines(nodes: Sequence[Node]) -> list[str]:
-    """Return a line for each attempt that was summed up: what it found."""
+    """Return a line for each attempt with a summary: its findings."""
     return [
         f"{node.id}: {shorten_words(findings, _FINDINGS_CHARS, placeholder=' ...')}"
         for node in nodes

@@ -1,6 +1,6 @@
-"""What a run writes to its memory: every event of a node and of a stage, from this one place.
+"""The events of a run in its memory: every one of a node and of a stage.
 
-The kinds and tags are those of the original, so that what reads them goes on to. Without a memory
+The kinds and tags are those of the original, so that readers of them keep working. Without a memory
 nothing is written.
 """
 
@@ -23,15 +23,15 @@ _GIST_CHARS = 300
 _PHASE_NAMES = {"download": "phase1"}
 
 
-_SAID_KEYS = frozenset(
+_SHOWN_KEYS = frozenset(
     {
         "idea_md_summary", "phase0_summary", "last_vlm_analysis", "hardware_cpu", "hardware_gpu",
         "hardware_os", "hardware_compiler", "hardware_tools",
     }
 )  # fmt: skip
-_SAID_ELSEWHERE = frozenset(
+_SHOWN_ELSEWHERE = frozenset(
     {
-        *_SAID_KEYS, *(f"core_key:{key}" for key in _SAID_KEYS),
+        *_SHOWN_KEYS, *(f"core_key:{key}" for key in _SHOWN_KEYS),
         "IDEA_MD", "ENVIRONMENT", "PHASE0_INTERNAL", "METRICS", "STAGE_PROGRESSION",
         "STAGE_COMPLETE", "FINDINGS", "GOAL", "goal_generated", "node_created", "phase1_complete",
         "phase1_failed", "coding_complete", "coding_failed", "compile_complete", "compile_failed",
@@ -41,18 +41,18 @@ _SAID_ELSEWHERE = frozenset(
     }
 )  # fmt: skip
 """Core keys, tags of records and kinds of events: prompts have idea, machine, plan and goals in
-sections of their own; what came of an attempt is in the event of its round, and of a stage in that
-of its summary."""
+sections of their own; the outcome of an attempt is in the event of its round, and of a stage in
+that of its summary."""
 
 
-def said_elsewhere(node: Node | None = None) -> frozenset[str]:
-    """Return what prompts, of a node or of the run, leave out of the memory, having said it."""
+def shown_elsewhere(node: Node | None = None) -> frozenset[str]:
+    """Return the keys, tags and kinds that prompts show in sections of their own."""
     ids = [id_ for id_ in (node.id, node.parent) if id_] if node else []
-    return _SAID_ELSEWHERE.union(*({f"node:{id_}", f"node_uid:{id_}"} for id_ in ids))
+    return _SHOWN_ELSEWHERE.union(*({f"node:{id_}", f"node_uid:{id_}"} for id_ in ids))
 
 
 class NodeEvents:
-    """Writes what happens to one node to its branch."""
+    """Writes the events of one node to its branch."""
 
     def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class NodeEvents:
         )
 
     def created(self, node: Node, label: str, loss: str) -> None:
-        """Note that a node was made, and what of its parent is lost."""
+        """Note that a node was made, and the losses from its parent."""
         text = f"stage={label} node_id={node.id} kind={node.kind}\n{loss}".strip()
         self._note(node, "node_created", f"{text}\n{node.plan[:_PLAN_CHARS]}".strip())
 
@@ -101,39 +101,39 @@ class NodeEvents:
         tags = ["METRICS", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "metrics_extracted", text, [{"text": f"{text} ({values})", "tags": tags}])
 
-    def looked_at(self, node: Node, said: str) -> None:
-        """Note what the plots show."""
+    def looked_at(self, node: Node, text: str) -> None:
+        """Note the description of the plots."""
         tags = ["VLM_ANALYSIS", f"node:{node.id}"]
         core = {"last_vlm_analysis": f"node:{node.id}, plots:{len(node.plots)}"}
-        records = [{"text": said, "tags": tags}]
-        self._note(node, "vlm_analysis_complete", said[:_TEXT_CHARS], records, core)
+        records = [{"text": text, "tags": tags}]
+        self._note(node, "vlm_analysis_complete", text[:_TEXT_CHARS], records, core)
 
     def summary(self, node: Node) -> None:
-        """Note what was learnt."""
+        """Note the summary."""
         findings = node.summary.get("findings", "")
         text = "\n".join(f"{name}: {value}" for name, value in node.summary.items() if value)
         tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
 
     def result(self, node: Node) -> None:
-        """Note what became of a node."""
+        """Note the outcome of a node."""
         value = self._objective.text(node.value)
         failure = f" exc_type={node.error.kind}" if node.error else ""
         text = f"node_id={node.id} metric={value} is_buggy={node.has_failed}{failure}"
         records = []
         if node.is_good:
-            said = f"{node.kind} {node.name}: {self._objective.name} {value}. {node.plan}".strip()
+            lesson = f"{node.kind} {node.name}: {self._objective.name} {value}. {node.plan}".strip()
             tags = ["SUCCESS", f"node_uid:{node.id}", f"stage:{node.stage}"]
-            records.append({"text": said[:_PLAN_CHARS], "tags": tags})
+            records.append({"text": lesson[:_PLAN_CHARS], "tags": tags})
         elif node.error is not None:
-            said = f"{node.kind} {node.name} failed: {node.error.kind}: {node.error.message}"
+            lesson = f"{node.kind} {node.name} failed: {node.error.kind}: {node.error.message}"
             tags = ["ERROR", f"node_uid:{node.id}"]
-            records.append({"text": said[:_PLAN_CHARS], "tags": tags})
+            records.append({"text": lesson[:_PLAN_CHARS], "tags": tags})
         self._note(node, "node_result", text, records)
 
 
 class RunEvents:
-    """Writes what concerns the whole run to its root, once each."""
+    """Writes the events of the whole run to its root, once each."""
 
     def __init__(self, store: BranchedMemory | None, journal: Journal) -> None:
         self._store = store
@@ -171,17 +171,17 @@ class RunEvents:
         self._note(kind, state.label, f"{state.label}: {reason}", tags)
 
     def stage_ended(self, state: StageState, reason: str, tested: str) -> None:
-        """Note that a stage is over; of the second and the fourth, what was tested."""
+        """Note that a stage is over; of the second and the fourth, the tested variants."""
         number = state.stage.number
         names = {2: "DATASETS_TESTED", 4: "ABLATIONS"}
         if number in names:
             tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
             self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
 
-    def judged(self, state: StageState, after: int, said: str) -> None:
+    def judged(self, state: StageState, after: int, text: str) -> None:
         """Note that another node is carried on than the one the metric puts first."""
         tags = ["BEST_NODE", f"stage:{state.stage.number}"]
-        self._note("best_node_judged", f"{state.label}:{after}", said, tags)
+        self._note("best_node_judged", f"{state.label}:{after}", text, tags)
 
     def goal_generated(self, state: StageState) -> None:
         """Note the goals of a substage."""
@@ -196,12 +196,12 @@ class RunEvents:
         self._note("stage_progression", old.stage.label, text, tags)
 
     def stage_summary(self, state: StageState, summary: str) -> None:
-        """Note what a stage brought."""
+        """Note the summary of a stage."""
         tags = ["SUMMARY", f"stage:{state.stage.number}", "FINDINGS"]
         self._note("stage_summary", state.stage.label, summary, tags)
 
     def lesson(self, best: Node) -> None:
-        """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
+        """Promote the lesson of a stage's best node to the root, where every attempt sees it."""
         root = self._store.root if self._store else None
         if self._store is None or root is None or not best.branch:
             return
@@ -217,7 +217,7 @@ class RunEvents:
                 return
 
     def journal_summary(self) -> None:
-        """Note what the whole run brought, when it ends."""
+        """Note the outcome of the whole run, when it ends."""
         journal = self._journal
         best = journal.best()
         reached = f"{best.id}, {journal.objective.text(best.value)}" if best else "none"
@@ -241,8 +241,8 @@ def _is_noted(root: BranchHandle, kind: str, is_of: Mapping[str, Any]) -> bool:
 def storable(data: Any) -> Any:
     """Return plain data with the characters a memory refuses replaced.
 
-    Models and programs write what they like; halves of surrogate pairs and NUL are no reason to
-    lose what they said.
+    Models and programs write any characters; halves of surrogate pairs and NUL are no reason to
+    lose a text.
     """
     if isinstance(data, str):
         return str(encodable(data)).replace("\0", "\ufffd")

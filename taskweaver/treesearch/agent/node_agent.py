@@ -50,7 +50,7 @@ _MEMORY_ONLY = (
 
 @contextmanager
 def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
-    """Take a call that failed for a reply that cannot be used: other questions still can be asked.
+    """Treat a failed call as an unusable reply: other questions can still be asked.
 
     Args:
         fatal: Kinds of failure that are passed on.
@@ -274,8 +274,8 @@ class _NodeAsking(Asking[str, T]):
         kept = f"{_KEPT}\n" if self._is_kept else ""
         problem = _sentence(error)
         self._sections["Parsing Feedback"] = (
-            f"Your last reply, below, could not be used: {problem}\nMend that, and send the whole"
-            f" reply again, in the form that is asked for.\n{kept}<<<RAW_RESPONSE_START>>>\n"
+            f"Your last reply, below, could not be used: {problem}\nCorrect that, and send the"
+            f" whole reply again, in the form that is asked for.\n{kept}<<<RAW_RESPONSE_START>>>\n"
             f"{shorten(reply, _RAW_CHARS)}\n<<<RAW_RESPONSE_END>>>"
         )
 
@@ -316,7 +316,7 @@ def _limited(results: Mapping[str, Any]) -> str:
 
 
 def _example(schema: Mapping[str, Any]) -> Any:
-    """Return what an answer of a schema looks like."""
+    """Return an example of an answer of a schema."""
     match schema.get("type"):
         case "object":
             return {name: _example(part) for name, part in schema["properties"].items()}

@@ -2,7 +2,7 @@
 
 A project replaces a text by a file of the same name below its prompt folder. For each text of the
 switching table there is a second one, ``<name>_with_memory``: a file of the project's, or the plain
-text with a half that is made here, from the table of what a task may keep.
+text with a half that is made here, from the table of memory uses.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MOST_DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What a task may keep in memory.
+    """Memory use of a task.
 
     Attributes:
         keys: Core keys it sets.
         tags: Tags of its archival records.
-        note: What is worth keeping.
+        note: Facts worth keeping.
         is_shared: Whether it is the memory of the whole run, not of one attempt.
     """
 
@@ -56,7 +56,7 @@ KEEPING: Mapping[str, Keeping] = {
     "agent/parallel/tasks/debug/introduction": Keeping(
         ("last_bug_type", "common_pitfalls"),
         ("PHASE2_DEBUG", "BUG_FIX"),
-        "the cause of the failure, and what mended it",
+        "the cause of the failure, and its repair",
     ),
     "agent/parallel/tasks/improve/introduction": Keeping(
         ("improvement_count", "best_metric_achieved"),
@@ -114,7 +114,7 @@ class PromptFiles:
         Args:
             name: Such as ``agent/parallel/tasks/draft/introduction``.
             with_memory: Whether the task has a memory to read and write.
-            values: Placeholders; what is not among them stays as it is.
+            values: Placeholders; others stay as they are.
 
         Raises:
             SearchError: If there is no such text, or it cannot be read.
@@ -143,7 +143,7 @@ class PromptFiles:
 
 
 def memory_half(keeping: Keeping) -> str:
-    """Return what a task is told of its memory."""
+    """Return the instructions of a task for its memory."""
     keys = ", ".join(f"`{key}`" for key in keeping.keys)
     tags = ", ".join(f"`{tag}`" for tag in keeping.tags)
     seen = (
@@ -177,22 +177,22 @@ def to_markdown(prompt: Mapping[str, Any], depth: int = 1) -> str:
 
 
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
-    """Return what a plan says, a line for each part; parts that say nothing are left out."""
-    told = {name: _said(value) for name, value in plan.items()}
+    """Return a plan, a line for each part; empty parts are left out."""
+    parts = {name: _filled_parts(value) for name, value in plan.items()}
     return [
         f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for name, value in told.items()
+        for name, value in parts.items()
         if not _is_empty(value)
     ]
 
 
-def _said(value: Any) -> Any:
-    """Return data without the parts that say nothing; zero and false say something."""
+def _filled_parts(value: Any) -> Any:
+    """Return data without its empty parts; zero and false are none of them."""
     if isinstance(value, Mapping):
-        parts = {name: _said(part) for name, part in value.items()}
+        parts = {name: _filled_parts(part) for name, part in value.items()}
         return {name: part for name, part in parts.items() if not _is_empty(part)}
     if isinstance(value, list | tuple):
-        return [part for part in map(_said, value) if not _is_empty(part)]
+        return [part for part in map(_filled_parts, value) if not _is_empty(part)]
     return value
 
 

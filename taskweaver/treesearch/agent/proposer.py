@@ -1,6 +1,6 @@
-"""What a model is asked before an attempt, and how its answers are read.
+"""Questions to a model before an attempt, and the readers of its answers.
 
-Each question is an ordered mapping: what is to be done, what there is, and the form of the answer.
+Each question is an ordered mapping: the task, the material, and the form of the answer.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import (
-    code_of,
     environment_lines,
-    measured_text,
     metric_text,
+    parent_code,
     parent_sections,
+    parent_summary,
     sibling_digest,
 )
 from taskweaver.treesearch.agent.node_agent import NodeAgent
@@ -29,9 +29,8 @@ from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import refuse_mask
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced
 
-_PLAN_CODE_CHARS = 12_000
 _INTRODUCTIONS = {
     NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
     NodeKind.DEBUG: "agent/parallel/tasks/debug/introduction",
@@ -46,7 +45,7 @@ HINTS = {
     NodeKind.HYPERPARAM: "hyperparam_node",
     NodeKind.ABLATION: "ablation_node",
 }
-"""What the memory is rendered for, by kind."""
+"""Task hints of the memory, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Question:
         has_memory: Whether the node has a memory.
         is_script: Whether the attempt is one script in a kernel, and not phases.
         is_forked: Whether that kernel has the parent's variables.
-        loss: The part of its parent's files that is gone, in words; empty for none.
+        loss: Files and variables of the parent that are missing, in words; empty for nothing.
     """
 
     node: Node
@@ -101,7 +100,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is to be tried.
+    """A proposed attempt.
 
     Attributes:
         plan: In words.
@@ -115,7 +114,7 @@ class Proposal:
 
 
 class Proposer:
-    """Puts the questions of one node to its agent."""
+    """Asks the agent of one node for plans, attempts and commands."""
 
     def __init__(self, prompts: PromptFiles, agent: NodeAgent) -> None:
         self._prompts = prompts
@@ -131,7 +130,7 @@ class Proposer:
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Task": self._task(question),
-            **_code(question),
+            **parent_code(question.parent, question.journal),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
@@ -148,10 +147,10 @@ class Proposer:
     def propose(
         self, question: Question, plan: Phase0Plan | None, claim: Callable[[Node, str], str]
     ) -> Proposal:
-        """Return what is to be tried.
+        """Return a proposed attempt.
 
         Args:
-            question: What is known.
+            question: The question.
             plan: The plan of Phase 0.
             claim: Claims a change; returns the node that makes it already, or nothing.
 
@@ -219,16 +218,12 @@ class Proposer:
         task: dict[str, Any] = {
             "Research idea": fenced(question.background.idea.text, "markdown"),
             "Evaluation metric": metric_text(question.journal),
-            "Kind of attempt": f"{node.kind}. Whoever writes it is told:"
+            "Kind of attempt": f"{node.kind}. Its author gets these instructions:"
             f" {self._prompts.text(_INTRODUCTIONS[node.kind])}",
             **_stage(question),
         }
         if parent is not None:
-            outcome = f"{parent.id}: {measured_text(question.journal, parent)}"
-            task["Made from"] = f"{outcome}. {shorten(parent.plan, 600)}"
-            if parent.error:
-                error = parent.error
-                task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
+            task["Made from"] = parent_summary(parent, question.journal)
         return task
 
 
@@ -313,7 +308,7 @@ def read_proposal(text: str, question: Question) -> Proposal:
 
 
 def _stage(question: Question) -> dict[str, str]:
-    """Return the stage and its goals; whoever mends has the goals of what failed."""
+    """Return the stage and its goals; a repair has the goals of its parent."""
     if question.node.kind is NodeKind.DEBUG:
         return {}
     return {"Stage": f"{question.state.stage.label}: {question.state.goals}"}
@@ -325,11 +320,3 @@ def _resources(question: Question) -> dict[str, str]:
 
 def _history(question: Question) -> dict[str, str]:
     return {"History": question.background.history} if question.background.history else {}
-
-
-def _code(question: Question) -> dict[str, str]:
-    parent = question.parent
-    if parent is None:
-        return {}
-    files = question.journal.files(parent.id)
-    return {f"Code of {parent.id}": shorten(code_of(parent.artifacts, files), _PLAN_CODE_CHARS)}

@@ -1,7 +1,7 @@
-"""What is found out after an attempt ran: its metric, whether it can be true, what was learnt.
+"""Questions to a model after an attempt ran: metric, review, plots and summary.
 
-The metric comes from the result file of the run. The model is asked only for what no program can
-tell: in two steps, first what it wants to keep in memory, then an answer of a given form.
+The metric comes from the result file of the run. The model is asked only where no program can
+decide: in two steps, first for the memory block, then for an answer of a given form.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
-from taskweaver.treesearch.agent.describe import code_of, measured_text, metric_text, output_text
+from taskweaver.treesearch.agent.describe import (
+    measured_text,
+    metric_text,
+    result_text,
+    run_sections,
+)
 from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, as_unusable
-from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.utils.text import fenced, shorten
 
-_OUTPUT_CHARS = 6000
 _PROBLEM_CHARS = 2000
 MOST_PLOTS = 10
 _MOST_PLOT_BYTES = 4 << 20
@@ -69,11 +72,11 @@ _METRICS = _object(
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a reviewer says.
+    """Verdict of a reviewer.
 
     Attributes:
         is_bug: Whether the attempt did not do what it set out to do.
-        summary: Why, or what it did.
+        summary: The reason, or a description of the attempt.
     """
 
     is_bug: bool
@@ -81,7 +84,7 @@ class Review:
 
 
 def measured(result: Mapping[str, Any] | None) -> Measurement | None:
-    """Return what a run wrote to its result file; None when it holds no metric."""
+    """Return the metric in a run's result file; None when it holds none."""
     if result is None:
         return None
     metric, details = result.get("metric"), result.get("details")
@@ -106,14 +109,11 @@ class Reviewer:
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
         introduction = self._prompts.text(name)
-        files = {**journal.files(node.id), **artifact_files(node.artifacts)}
         sections = {
             "Introduction": introduction,
             "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(journal),
-            "Plan": node.plan,
-            "Code": code_of(node.artifacts, files),
-            "Execution output": output_text(node, _OUTPUT_CHARS),
+            **run_sections(node, journal),
             **more,
         }
         if node.error:
@@ -131,10 +131,10 @@ class Reviewer:
         """Judge whether a node did what it set out to do.
 
         Raises:
-            ReplyUnusable, ModelError: If nobody can say.
+            ReplyUnusable, ModelError: If there is no usable answer.
         """
         name = "agent/parallel/tasks/execution_review/introduction"
-        prompt = self._prompt(name, node, journal, Result=_result(node, journal))
+        prompt = self._prompt(name, node, journal, Result=result_text(node, journal))
         answer = self._ask(name, "execution_review", prompt, _REVIEW)
         return Review(bool(answer["is_bug"]), str(answer["summary"]))
 
@@ -142,7 +142,7 @@ class Reviewer:
         """Return the metric a run printed; None when it printed none.
 
         Raises:
-            ReplyUnusable, ModelError: If nobody can say.
+            ReplyUnusable, ModelError: If there is no usable answer.
         """
         name = "agent/parallel/tasks/parse_metrics/introduction"
         prompt = self._prompt(name, node, journal, Files=list(result.files))
@@ -161,12 +161,12 @@ class Reviewer:
     def plot_code(
         self, node: Node, journal: Journal, result: JobResult, failed: Sequence[tuple[str, str]]
     ) -> str:
-        """Return a program that draws what a run found.
+        """Return a program that plots the results of a run.
 
         Args:
             node: The node.
             journal: All nodes.
-            result: What the run left.
+            result: The result of the run.
             failed: Earlier programs, and why each did not work.
 
         Raises:
@@ -179,8 +179,8 @@ class Reviewer:
         prompt["Introduction"] = self._prompts.text(name, with_memory=has_memory)
         if failed:
             code, problem = failed[-1]
-            told = f"It failed: {shorten(problem, _PROBLEM_CHARS)}"
-            prompt["Last program"] = f"{fenced(code, 'python')}\n{told}"
+            failure = f"It failed: {shorten(problem, _PROBLEM_CHARS)}"
+            prompt["Last program"] = f"{fenced(code, 'python')}\n{failure}"
         schema = {"required": ["code"], "properties": {"code": {"type": "string"}}}
 
         def read(text: str) -> str:
@@ -195,7 +195,7 @@ class Reviewer:
         """Return the most telling plots, at most `MOST_PLOTS`.
 
         Raises:
-            ReplyUnusable, ModelError: If nobody can say.
+            ReplyUnusable, ModelError: If there is no usable answer.
         """
         name = "agent/parallel/tasks/select_plots/introduction"
         prompt = self._prompt(name, node, journal, Plots=list(plots))
@@ -205,10 +205,10 @@ class Reviewer:
         return (chosen or list(plots))[:MOST_PLOTS]
 
     def look_at(self, node: Node, journal: Journal, plots: Sequence[Path], alias: str) -> str:
-        """Return what a model that sees images says of plots.
+        """Return the description of plots by a model that sees images.
 
         Raises:
-            ReplyUnusable: If nobody can say, whatever that model's trouble is.
+            ReplyUnusable: If there is no usable answer, whatever the model's error.
             OSError: If a plot cannot be read.
         """
         shown = [plot for plot in plots if plot.stat().st_size <= _MOST_PLOT_BYTES]
@@ -258,9 +258,3 @@ def _number(value: float) -> float:
 
 def _data_url(path: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
-
-
-def _result(node: Node, journal: Journal) -> str:
-    value = measured_text(journal, node)
-    details = plan_lines(node.metric.details) if node.metric else []
-    return f"{value}\nDetails: {shorten('; '.join(details), 2000)}" if details else value

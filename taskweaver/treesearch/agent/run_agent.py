@@ -1,4 +1,4 @@
-"""The run's own way to the model: questions about stages, not about one attempt."""
+"""Questions to a model on behalf of the run: about stages, not about one attempt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.agent.events import said_elsewhere
+from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING, PromptFiles
 from taskweaver.treesearch.model.limits import AskLimits
 
 
 class RunAgent:
-    """Asks a model about the run as a whole; what it remembers is on the root."""
+    """Asks a model about the run as a whole, with the memory of the root."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RunAgent:
         self._folder = folder
 
     def give_up(self) -> None:
-        """Give up what is asked now or later, from any thread: it is then a cancelled call."""
+        """Cancel running and later calls, from any thread."""
         self._api.close()
 
     def ask(
@@ -57,8 +57,8 @@ class RunAgent:
 
         Args:
             name: Name of the prompt's file, below ``prompts/``.
-            label: What the files of the prompt are called.
-            sections: What is shown.
+            label: Name of the prompt's files.
+            sections: Further sections of the prompt.
             schema: Form of the answer.
 
         Raises:
@@ -70,7 +70,7 @@ class RunAgent:
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, MemoryPromptLog(self._folder), said_elsewhere())
+            memory = NodeMemory(root, MemoryPromptLog(self._folder), shown_elsewhere())
         system = self._prompts.text("core/system")
         agent = NodeAgent(self._api, "root", self._folder, system, memory, self._limits)
         prompt = {"Introduction": self._prompts.text(name), **sections}

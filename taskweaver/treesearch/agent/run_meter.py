@@ -24,13 +24,13 @@ class RunMeter(Meter):
     """Lets the calls of a run begin while they may, and counts each when it returns."""
 
     def __init__(self, budget: Budget, log: RunLog, most: int, *, is_free: bool) -> None:
-        """Get ready.
+        """Create the meter of a run.
 
         Args:
-            budget: What the run may spend.
+            budget: Budget of the run.
             log: Its log.
             most: Most calls at a time.
-            is_free: Whether calls cost nothing: the model is one of ours.
+            is_free: Whether calls cost nothing: the model is built in.
         """
         self._budget = budget
         self._log = log
@@ -88,7 +88,7 @@ class RunMeter(Meter):
             self._changed.notify_all()
 
     def add(self, usage: Usage) -> None:
-        """Count what a call consumed, and note it in the log.
+        """Count the consumption of a call, and note it in the log.
 
         Raises:
             SearchError: If the log cannot be written.
@@ -101,7 +101,7 @@ class RunMeter(Meter):
 
 
 def check_prices(services: ModelServices) -> None:
-    """Check that what calls cost can be told, for a run with a limit of money.
+    """Check that the costs of calls are known, for a run with a limit of money.
 
     Raises:
         SearchError: If a price is missing. A model that has none of its own has the main one's.

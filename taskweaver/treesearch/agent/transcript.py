@@ -1,4 +1,4 @@
-"""The conversation of a node: what was proposed, what came of it, as rounds and posts of a chat.
+"""The conversation of a node: its proposal and outcome, as a round and posts of a chat.
 
 It is a real one, on the node's branch, so a chat can simply go on from there.
 """
@@ -12,8 +12,7 @@ from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.treesearch.agent.describe import code_of
-from taskweaver.treesearch.model.artifacts import artifact_files
+from taskweaver.treesearch.agent.describe import own_code
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node
 from taskweaver.utils.text import shorten
@@ -30,7 +29,7 @@ class NodeTranscript:
         Args:
             store: The memory; None writes nothing.
             node: The node.
-            title: What the search is about.
+            title: Title of the search.
         """
         made = f"from {node.parent}" if node.parent else "from nothing"
         name = f" of {node.name}" if node.name else ""
@@ -47,16 +46,16 @@ class NodeTranscript:
             self._log.post_added(self._round, post)
 
     def proposed(self, node: Node) -> None:
-        """Add what the planner wants done."""
+        """Add the proposal."""
         attachments = [
             Attachment.create(AttachmentType.plan, node.plan or "1. carry the attempt out"),
             Attachment.create(AttachmentType.current_plan_step, "1. carry the attempt out"),
         ]
-        message = f"{node.plan}\n\n{code_of(node.artifacts, artifact_files(node.artifacts))}"
+        message = f"{node.plan}\n\n{own_code(node)}"
         self._add(Post.create(message, "Planner", "CodeInterpreter", attachments))
 
     def ran(self, node: Node) -> None:
-        """Add what came of it."""
+        """Add the outcome of the phases."""
         phases = [f"{p.name}: {p.status}, {p.seconds:.1f} s {p.message}" for p in node.phases]
         message = "\n".join([*phases, shorten(node.output, _OUTPUT_CHARS)])
         status = "SUCCESS" if node.error is None else "FAILURE"
@@ -68,11 +67,11 @@ class NodeTranscript:
 
     def ended(self, node: Node, objective: Objective) -> None:
         """Add the outcome, and end the round."""
-        said = [f"{node.id} {node.status}: {objective.name} {objective.text(node.value)}."]
+        lines = [f"{node.id} {node.status}: {objective.name} {objective.text(node.value)}."]
         if node.error:
-            said.append(f"{node.error.kind}: {node.error.message}")
-        said += [node.analysis, json.dumps(dict(node.summary)) if node.summary else ""]
-        self._add(Post.create("\n".join(filter(None, said)), "Planner", "User"))
+            lines.append(f"{node.error.kind}: {node.error.message}")
+        lines += [node.analysis, json.dumps(dict(node.summary)) if node.summary else ""]
+        self._add(Post.create("\n".join(filter(None, lines)), "Planner", "User"))
         self._round.change_round_state("finished")
         if self._log is not None:
             self._log.round_ended(self._round)

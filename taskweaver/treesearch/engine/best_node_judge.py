@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.treesearch.agent.describe import code_of, metric_text
+from taskweaver.treesearch.agent.describe import candidate_sections, metric_text
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.text import fenced, shorten
 
 MOST = 5
 """Candidates, at most."""
 _NAME = "agent/journal/best_node/introduction"
-_CODE_CHARS = 8000
 _REASONING_CHARS = 600
 _ANSWER = {
     "type": "object",
@@ -96,21 +94,6 @@ class Judge:
             "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
-            "Candidates": {node.id: self._described(node) for node in nodes},
+            "Candidates": {node.id: candidate_sections(node, self._journal) for node in nodes},
         }
         return self._agent.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
-
-    def _described(self, node: Node) -> dict[str, str]:
-        objective = self._journal.objective
-        metric = node.metric.to_dict() if node.metric else {}
-        again = run_statistics.seeds(self._journal, node.id)
-        code = code_of(node.artifacts, self._journal.files(node.id))
-        sections = {
-            "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",
-            "With other seeds": again.text(objective) if again else "",
-            "Plan": node.plan,
-            "Review": node.analysis,
-            "Findings": node.summary.get("findings", ""),
-            "Code": shorten(code, _CODE_CHARS),
-        }
-        return {title: text for title, text in sections.items() if text}

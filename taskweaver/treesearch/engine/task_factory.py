@@ -9,7 +9,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere
+from taskweaver.treesearch.agent.events import NodeEvents, shown_elsewhere
 from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import Proposer, Question, RunBackground
@@ -96,7 +96,7 @@ class NodeTaskFactory:
         memory = None
         if branch is not None:
             log = MemoryPromptLog(places.prompt_logs, stage=question.state.label)
-            memory = NodeMemory(branch, log, said_elsewhere(node))
+            memory = NodeMemory(branch, log, shown_elsewhere(node))
         system, limits = self.prompts.text("core/system"), self.config.asking
         agent = NodeAgent(api, node.id, places.prompt_logs, system, memory, limits)
         reviewer = Reviewer(self.prompts, agent, idea.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
 from taskweaver.analyst.files.world import FileInfo, PartInfo, World
-from taskweaver.analyst.readings.reading import Outcome, Reading, Source, Understood
+from taskweaver.analyst.readings.reading import Outcome, Reading, TableSource, Understood
 
 
 def column(name: str, kind: Kind, *values: str, low: str = "", high: str = "") -> ColumnProfile:
@@ -82,9 +82,9 @@ def world(*tables: TableProfile) -> World:
     return World(files, {t.id: t for t in tables})
 
 
-def source(*tables: TableProfile, on: str = "") -> Source:
+def source(*tables: TableProfile, on: str = "") -> TableSource:
     """Return the source of a reading."""
-    return Source(tuple(t.id for t in tables), ((on,),) if on else ())
+    return TableSource(tuple(t.id for t in tables), ((on,),) if on else ())
 
 
 def outcome_of(text: str, *tables: TableProfile) -> Outcome:

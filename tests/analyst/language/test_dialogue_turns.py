@@ -13,7 +13,7 @@ from taskweaver.analyst.readings.reading import (
     Column,
     Comparison,
     During,
-    Key,
+    GroupKey,
     Measure,
     NeedsLook,
     NotUnderstood,
@@ -45,7 +45,7 @@ def test_a_condition_is_replaced_added_and_kept() -> None:
         replace(_FIRST, where=_where("carrier", "Delta")),
         replace(_FIRST, where=united),
         replace(_FIRST, where=both),
-        replace(_FIRST, where=both, keys=(Key("destination"),)),
+        replace(_FIRST, where=both, keys=(GroupKey("destination"),)),
     ]
 
 
@@ -58,7 +58,7 @@ def test_the_measure_and_the_year_are_replaced() -> None:
 
 
 def test_order_share_and_picture_are_added() -> None:
-    total = Summary(source(FLIGHTS), (Measure("sum", Column("distance")),), (Key("carrier"),))
+    total = Summary(source(FLIGHTS), (Measure("sum", Column("distance")),), (GroupKey("carrier"),))
     texts = ("total distance per carrier", "sort that descending", "plot that as a bar chart")
     assert _readings(*texts)[1:] == [
         replace(total, rank=Rank()),
@@ -69,7 +69,7 @@ def test_order_share_and_picture_are_added() -> None:
 
 def test_a_picture_of_groups_keeps_the_measure() -> None:
     assert _readings("mean dep_delay", "as a bar chart per carrier")[1] == replace(
-        _FIRST, keys=(Key("carrier"),), chart="bar"
+        _FIRST, keys=(GroupKey("carrier"),), chart="bar"
     )
 
 
@@ -90,7 +90,7 @@ def test_an_answer_is_used_by_name_place_or_part() -> None:
         outcome = replies(world(FLIGHTS), "mean delay per carrier", answer)[1]
         assert isinstance(outcome, Understood), answer
         expected = replace(
-            _FIRST, measures=(Measure("mean", Column("arr_delay")),), keys=(Key("carrier"),)
+            _FIRST, measures=(Measure("mean", Column("arr_delay")),), keys=(GroupKey("carrier"),)
         )
         assert outcome.reading == expected
 

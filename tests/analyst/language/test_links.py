@@ -10,7 +10,7 @@ from taskweaver.analyst.readings.reading import (
     Comparison,
     Condition,
     During,
-    Key,
+    GroupKey,
     Measure,
     OneOf,
     Summary,
@@ -69,7 +69,7 @@ def test_descriptions_are_named_as_unused() -> None:
 
 def test_nouns_for_rows_beside_a_group() -> None:
     assert reading_of("number of admissions by ward", STAYS) == Summary(
-        source(STAYS), COUNT, (Key("ward"),)
+        source(STAYS), COUNT, (GroupKey("ward"),)
     )
 
 

@@ -11,7 +11,7 @@ from taskweaver.analyst.readings.reading import (
     Column,
     Comparison,
     Condition,
-    Key,
+    GroupKey,
     Measure,
     Missing,
     Not,
@@ -85,7 +85,7 @@ def is_(name: str, value: object, operator: str = "==") -> Comparison:
 def summary(
     here: TableProfile, measure: Measure, *keys: str, where: Condition | None = None
 ) -> Summary:
-    return Summary(source(here), (measure,), tuple(map(Key, keys)), where)
+    return Summary(source(here), (measure,), tuple(map(GroupKey, keys)), where)
 
 
 FEMALE, SURVIVED = is_("sex", "female"), is_("survived", "yes")
@@ -102,7 +102,9 @@ COUNTED: list[tuple[TableProfile, str, Reading]] = [
     (
         FLIGHTS,
         "which month has the most flights",
-        Summary(source(FLIGHTS), (COUNT,), (Key("month"),), rank=Rank(count=1), names_winner=True),
+        Summary(
+            source(FLIGHTS), (COUNT,), (GroupKey("month"),), rank=Rank(count=1), names_winner=True
+        ),
     ),
     (STORMS, "how many hurricanes", summary(STORMS, COUNT, where=is_("status", "hurricane"))),
     (
@@ -111,7 +113,7 @@ COUNTED: list[tuple[TableProfile, str, Reading]] = [
         Summary(
             source(STORMS),
             (COUNT,),
-            (Key("year"),),
+            (GroupKey("year"),),
             is_("status", "hurricane"),
             rank=Rank(count=1),
             names_winner=True,

@@ -8,7 +8,7 @@ from reading_worlds import column, number, outcome_of, reading_of, source, table
 from taskweaver.analyst.readings.reading import (
     Column,
     Comparison,
-    Key,
+    GroupKey,
     Measure,
     Rank,
     Reading,
@@ -36,11 +36,11 @@ TALL = Comparison(Column("height_m"), ">", 235)
 def worst(*, ascending: bool) -> Reading:
     rank = Rank(ascending, 1)
     measure = Measure("mean", Column("delay"))
-    return Summary(HERE, (measure,), (Key("region"),), rank=rank, names_winner=True)
+    return Summary(HERE, (measure,), (GroupKey("region"),), rank=rank, names_winner=True)
 
 
 READINGS: dict[str, Reading] = {
-    "survival rate by sex": Summary(HERE, COUNT, (Key("sex"),), then=SURVIVED),
+    "survival rate by sex": Summary(HERE, COUNT, (GroupKey("sex"),), then=SURVIVED),
     "survival rate of women": Summary(HERE, COUNT, where=WOMEN, then=SURVIVED),
     "average price of gas": Summary(HERE, (Measure("mean", Column("gas")),)),
     "average gas price of women": Summary(HERE, (Measure("mean", Column("gas")),), where=WOMEN),

@@ -7,27 +7,27 @@ from reading_worlds import ALL, CLIENTS, FLIGHTS, NATIONS, ODD, PURCHASES, readi
 
 from taskweaver.analyst.readings.reading import (
     And,
-    Change,
+    Arithmetic,
     Column,
     Comparison,
     Condition,
     Contrast,
     Cumulative,
     During,
-    Inspection,
-    Key,
+    GroupKey,
     Latest,
     Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
-    Operation,
     Or,
+    PeriodChange,
     Rank,
     Rows,
     Share,
     Summary,
+    TableView,
 )
 
 MEAN = Measure("mean", Column("dep_delay"))
@@ -112,7 +112,7 @@ def test_integer_years_are_times(words: str, where: Condition) -> None:
 
 
 _DISTANCE = Measure("sum", Column("distance"))
-_SPEED = Operation("/", Column("distance"), Column("arr_delay"))
+_SPEED = Arithmetic("/", Column("distance"), Column("arr_delay"))
 SUMMARIES: dict[str, Summary] = {
     "how many flights are there?": Summary(HERE, (COUNT,)),
     "number of different carriers": Summary(HERE, (Measure("nunique", Column("carrier")),)),
@@ -121,12 +121,12 @@ SUMMARIES: dict[str, Summary] = {
         HERE, (Measure("mean", Column("distance")), Measure("median", Column("distance")))
     ),
     "average departure delay per carrier and origin": Summary(
-        HERE, (MEAN,), (Key("carrier"), Key("origin"))
+        HERE, (MEAN,), (GroupKey("carrier"), GroupKey("origin"))
     ),
-    "total distance per month": Summary(HERE, (_DISTANCE,), (Key("date", unit="month"),)),
-    "total distance by weekday": Summary(HERE, (_DISTANCE,), (Key("date", part="weekday"),)),
+    "total distance per month": Summary(HERE, (_DISTANCE,), (GroupKey("date", unit="month"),)),
+    "total distance by weekday": Summary(HERE, (_DISTANCE,), (GroupKey("date", part="weekday"),)),
     "mean dep_delay of Delta and United": Summary(
-        HERE, (MEAN,), (Key("carrier"),), OneOf("carrier", ("Delta", "United"))
+        HERE, (MEAN,), (GroupKey("carrier"),), OneOf("carrier", ("Delta", "United"))
     ),
     "mean dep_delay of Delta and United combined": Summary(
         HERE, (MEAN,), where=OneOf("carrier", ("Delta", "United"))
@@ -141,20 +141,20 @@ SUMMARIES: dict[str, Summary] = {
     "mean of distance / arr_delay": Summary(HERE, (Measure("mean", _SPEED),)),
     "mean ratio of distance to arr_delay": Summary(HERE, (Measure("mean", _SPEED),)),
     "which carrier has the highest mean distance?": Summary(
-        HERE, (Measure("mean", Column("distance")),), (Key("carrier"),),
+        HERE, (Measure("mean", Column("distance")),), (GroupKey("carrier"),),
         rank=Rank(count=1), names_winner=True,
     ),
     "which origin has the fewest flights": Summary(
-        HERE, (COUNT,), (Key("origin"),), rank=Rank(ascending=True, count=1), names_winner=True
+        HERE, (COUNT,), (GroupKey("origin"),), rank=Rank(ascending=True, count=1), names_winner=True
     ),
     "top 2 carriers by total distance": Summary(
-        HERE, (_DISTANCE,), (Key("carrier"),), rank=Rank(count=2)
+        HERE, (_DISTANCE,), (GroupKey("carrier"),), rank=Rank(count=2)
     ),
     "carrier with the second highest mean dep_delay": Summary(
-        HERE, (MEAN,), (Key("carrier"),), rank=Rank(nth=2), names_winner=True
+        HERE, (MEAN,), (GroupKey("carrier"),), rank=Rank(nth=2), names_winner=True
     ),
     "total distance by carrier, largest first": Summary(
-        HERE, (_DISTANCE,), (Key("carrier"),), rank=Rank()
+        HERE, (_DISTANCE,), (GroupKey("carrier"),), rank=Rank()
     ),
     "what percentage of flights are from JFK?": Summary(
         HERE, (COUNT,), then=Share(is_("origin", "JFK"))
@@ -162,18 +162,18 @@ SUMMARIES: dict[str, Summary] = {
     "what percentage of Delta flights were cancelled?": Summary(
         HERE, (COUNT,), where=is_("carrier", "Delta"), then=Share(is_("cancelled", value=True))
     ),
-    "share of flights per origin": Summary(HERE, (COUNT,), (Key("origin"),), then=Share()),
+    "share of flights per origin": Summary(HERE, (COUNT,), (GroupKey("origin"),), then=Share()),
     "difference in mean dep_delay between Delta and United": Summary(
         HERE, (MEAN,), then=Contrast(is_("carrier", "Delta"), is_("carrier", "United"))
     ),
     "year over year growth of total distance": Summary(
-        HERE, (_DISTANCE,), (Key("date", unit="year"),), then=Change(is_relative=True)
+        HERE, (_DISTANCE,), (GroupKey("date", unit="year"),), then=PeriodChange(is_relative=True)
     ),
     "cumulative distance per month": Summary(
-        HERE, (_DISTANCE,), (Key("date", unit="month"),), then=Cumulative()
+        HERE, (_DISTANCE,), (GroupKey("date", unit="month"),), then=Cumulative()
     ),
     "bar chart of mean dep_delay by carrier": Summary(
-        HERE, (MEAN,), (Key("carrier"),), chart="bar"
+        HERE, (MEAN,), (GroupKey("carrier"),), chart="bar"
     ),
 }  # fmt: skip
 
@@ -183,19 +183,19 @@ def test_summaries(text: str) -> None:
     assert reading_of(text, FLIGHTS) == SUMMARIES[text]
 
 
-OTHERS: dict[str, Rows | Inspection] = {
+OTHERS: dict[str, Rows | TableView] = {
     "first 3 rows": Rows(HERE, rank=Rank(count=3)),
     "last 2 rows": Rows(HERE, rank=Rank(count=2), from_end=True),
     "show the 3 largest flights by distance times dep_delay": Rows(
-        HERE, by=Operation("*", Column("distance"), Column("dep_delay")), rank=Rank(count=3)
+        HERE, by=Arithmetic("*", Column("distance"), Column("dep_delay")), rank=Rank(count=3)
     ),
     "biggest month over month drop of the mean Delta distance": Summary(
-        HERE, (Measure("mean", Column("distance")),), (Key("date", unit="month"),),
-        is_("carrier", "Delta"), Change(), Rank(ascending=True, count=1), names_winner=True,
+        HERE, (Measure("mean", Column("distance")),), (GroupKey("date", unit="month"),),
+        is_("carrier", "Delta"), PeriodChange(), Rank(ascending=True, count=1), names_winner=True,
     ),
     "the top distance": Summary(HERE, (Measure("max", Column("distance")),)),
     "mean dep_delay per month as a line": Summary(
-        HERE, (MEAN,), (Key("date", unit="month"),), chart="line"
+        HERE, (MEAN,), (GroupKey("date", unit="month"),), chart="line"
     ),
     "flights with a distance over 500": Rows(HERE, where=is_("distance", 500, ">")),
     "arr_delay of Delta flights": Rows(HERE, ("arr_delay",), is_("carrier", "Delta")),
@@ -209,12 +209,12 @@ OTHERS: dict[str, Rows | Inspection] = {
     "plot distance over time": Rows(
         HERE, ("date", "distance"), by=Column("date"), rank=Rank(ascending=True), chart="line"
     ),
-    "which columns are there": Inspection(HERE, "columns"),
-    "describe the data": Inspection(HERE, "describe"),
-    "unique destinations": Inspection(HERE, "values", ("destination",)),
-    "which carriers fly from JFK": Inspection(HERE, "values", ("carrier",), is_("origin", "JFK")),
-    "missing values per column": Inspection(HERE, "missing"),
-    "how many columns are there": Inspection(HERE, "shape"),
+    "which columns are there": TableView(HERE, "columns"),
+    "describe the data": TableView(HERE, "describe"),
+    "unique destinations": TableView(HERE, "values", ("destination",)),
+    "which carriers fly from JFK": TableView(HERE, "values", ("carrier",), is_("origin", "JFK")),
+    "missing values per column": TableView(HERE, "missing"),
+    "how many columns are there": TableView(HERE, "shape"),
 }  # fmt: skip
 
 
@@ -260,7 +260,7 @@ def test_columns_of_two_tables_are_joined_on_the_shared_key() -> None:
     assert reading_of("total quantity per city", *ALL) == Summary(
         source(PURCHASES, CLIENTS, on="client_id"),
         (Measure("sum", Column("quantity")),),
-        (Key("city"),),
+        (GroupKey("city"),),
     )
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.memory import memory_uses
 from taskweaver.ces.bounds.processes import read_process
+from taskweaver.ces.process.footprint import read_rollup
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.process.rollup import read_rollup
 from taskweaver.ces.template.template import Expectation
 
 _SET_DUMPABLE = 4

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.claims import MAX_CHARS, claims_in
-from taskweaver.session.answers.outcomes import Source
+from taskweaver.session.answers.outcomes import SupportingText
 
 
 def unsupported(answer: str, *outcomes: str) -> list[str]:
-    sources = [Source("post", number, "Result", text) for number, text in enumerate(outcomes, 1)]
+    sources = [
+        SupportingText("post", number, "Result", text) for number, text in enumerate(outcomes, 1)
+    ]
     return list(verify(answer, sources).unsupported_numbers)
 
 

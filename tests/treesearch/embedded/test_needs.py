@@ -9,7 +9,7 @@ import pytest
 from search_lab import FAST, Climber, lab
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import resume_search, start_search
+from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.treesearch.embedded.needs import Needs, named_packages
 from taskweaver.treesearch.errors import SearchError
 

@@ -10,7 +10,7 @@ import pytest
 from search_lab import FAST, lab
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import start_search
+from taskweaver.app.search_service import start_search
 from taskweaver.treesearch.embedded.choice import model_for
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.node import NodeKind

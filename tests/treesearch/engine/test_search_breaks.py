@@ -12,8 +12,8 @@ from search_lab import Climber, lab, remembering, search
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import resume_search, start_search
-from taskweaver.cli.search.runs import list_runs
+from taskweaver.app.search_service import resume_search, start_search
+from taskweaver.cli.search.run_search import list_runs
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError

@@ -14,7 +14,7 @@ from desk import Asked, Desk, at_desk
 from search_lab import FAST, FULL, Climber, lab, proposal, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import find_run, report_run, resume_search, start_search
+from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError

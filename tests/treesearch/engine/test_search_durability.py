@@ -16,7 +16,7 @@ import pytest
 from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, story
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import find_run, report_run, resume_search, start_search
+from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.errors import RunInUse, SearchError
 from taskweaver.treesearch.model.node import NodeStatus

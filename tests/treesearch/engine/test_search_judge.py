@@ -17,7 +17,7 @@ from fake_endpoint import Call, good, serving
 from search_lab import FAST, Climber, is_memory_asked, lab, proposal, remembering, sections_of
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import report_run, resume_search, session_on_node, start_search
+from taskweaver.app.search_service import report_run, resume_search, session_on_node, start_search
 from taskweaver.llm.types import ModelRequest
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search

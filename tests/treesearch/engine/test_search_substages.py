@@ -16,7 +16,7 @@ from desk import Asked, Desk, at_desk
 from search_lab import FAST, Climber, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import start_search
+from taskweaver.app.search_service import start_search
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 

@@ -14,7 +14,7 @@ import pytest
 from search_lab import FAST, Climber, lab, remembering, search, story
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import start_search
+from taskweaver.app.search_service import start_search
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.memory.branched.manager import MemoryManager

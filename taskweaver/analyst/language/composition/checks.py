@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from taskweaver.analyst.language.composition.groups import conjuncts
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError, columns_in
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError, columns_in
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Keys, Look, Mark, Noun, Picture
@@ -18,12 +18,12 @@ from taskweaver.analyst.readings.reading import (
     Comparison,
     Condition,
     During,
-    Inspection,
-    Key,
+    GroupKey,
     Measure,
     Reading,
     Rows,
     Summary,
+    TableView,
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
@@ -43,7 +43,7 @@ _OF_SEVERAL = ("count", "nunique", "std", "var", "range", "iqr", "correlation")
 _NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
 
 
-def check(reading: Reading, parts: Parts) -> None:
+def check(reading: Reading, parts: Phrases) -> None:
     """Refuse a reading that is no answer to the request.
 
     Raises:
@@ -59,14 +59,14 @@ def check(reading: Reading, parts: Parts) -> None:
         _check_measures(reading, parts)
         _check_time_asked(reading, parts)
         _check_rows(reading, parts)
-    if isinstance(reading, Rows | Inspection) and reading.where is not None:
+    if isinstance(reading, Rows | TableView) and reading.where is not None:
         _check_shown(reading, parts)
 
 
 # -- phrases ---------------------------------------------------------------------------------------
 
 
-def _check_agents(parts: Parts) -> None:
+def _check_agents(parts: Phrases) -> None:
     """Refuse ``orders by customers from Boston`` as groups: those may be the ones who ordered."""
     words = parts.words
     phrases = [atom for atom in parts.atoms if not isinstance(atom.content, Mark)]
@@ -86,7 +86,7 @@ def _check_agents(parts: Parts) -> None:
             raise UnfitError((phrase,), f"Say “per {singular(last)}”, or leave it out.")
 
 
-def _check_light_words(parts: Parts) -> None:
+def _check_light_words(parts: Phrases) -> None:
     """Refuse light words with a meaning: ``have only``, ``same``, a column of numbers."""
     words = parts.words
     columns = {name.casefold(): column.kind for name, column in words.scope.columns.items()}
@@ -113,7 +113,7 @@ def _check_light_words(parts: Parts) -> None:
             raise UnfitError((parts.phrase(atom),))
 
 
-def _check_nesting(parts: Parts) -> None:
+def _check_nesting(parts: Phrases) -> None:
     """Refuse an aggregate of an aggregate: ``average of the total fare per class``."""
     fns = [atom for atom in parts.atoms if isinstance(atom.content, Fn)]
     for first, second in pairwise(fns):
@@ -127,7 +127,7 @@ def _check_nesting(parts: Parts) -> None:
             raise UnfitError((phrase,), "An aggregate of an aggregate is not understood.")
 
 
-def _check_negations(parts: Parts) -> None:
+def _check_negations(parts: Phrases) -> None:
     """Refuse a negation before two conditions that may stand under it both."""
     for atom in parts.atoms:
         if not isinstance(atom.content, Cond) or not atom.content.is_negative:
@@ -144,7 +144,7 @@ def _check_negations(parts: Parts) -> None:
             raise UnfitError((phrase,), "Say of each condition whether it is negated.")
 
 
-def _next_condition(parts: Parts, atom: Atom) -> tuple[Atom | None, set[str]]:
+def _next_condition(parts: Phrases, atom: Atom) -> tuple[Atom | None, set[str]]:
     """Return the condition after a phrase, and the light words between them."""
     following = [other for other in parts.atoms if other.start >= atom.end]
     for other in following:
@@ -156,7 +156,7 @@ def _next_condition(parts: Parts, atom: Atom) -> tuple[Atom | None, set[str]]:
     return None, set()
 
 
-def _is_exclusion(parts: Parts, atom: Atom) -> bool:
+def _is_exclusion(parts: Phrases, atom: Atom) -> bool:
     word = parts.words.lower(atom.start)
     return not word.endswith(("not", "n't", "nicht", "never")) and word not in ("is", "are", "was")
 
@@ -165,7 +165,7 @@ def _columns(cond: Cond) -> set[str]:
     return {name for option in cond.options for name in columns_in(option.condition)}
 
 
-def _check_counted(reading: Reading, parts: Parts) -> None:
+def _check_counted(reading: Reading, parts: Phrases) -> None:
     """Refuse a count of a noun that is itself the value or the column of a condition.
 
     ``How many deaths`` of a table with a ``death_date`` is not certain to mean a value ``Death``,
@@ -194,11 +194,11 @@ def _check_counted(reading: Reading, parts: Parts) -> None:
                 _check_own_column(parts, head, head.content)
 
 
-def _after_light(parts: Parts, atom: Atom) -> int:
+def _after_light(parts: Phrases, atom: Atom) -> int:
     return parts.words.skip(atom.end, "the", "of", "different", "distinct")
 
 
-def _check_head(parts: Parts, head: Atom, cond: Cond) -> None:
+def _check_head(parts: Phrases, head: Atom, cond: Cond) -> None:
     noun = singular(parts.words.lower(head.start))
     is_plural = noun != parts.words.lower(head.start)
     if cond.is_bare and is_plural and _is_subject(parts, noun):
@@ -206,14 +206,14 @@ def _check_head(parts: Parts, head: Atom, cond: Cond) -> None:
         raise UnfitError((cond.phrase,), f"Say whether the number {values} is meant.")
 
 
-def _is_subject(parts: Parts, noun: str) -> bool:
+def _is_subject(parts: Phrases, noun: str) -> bool:
     """Return whether the table is about a noun: its name, or ``death_date`` and ``death_id``."""
     names = [name_words(name) for name in parts.words.scope.columns]
     is_dated = any(words[0] == noun and set(words[1:]) & _SUBJECTS for words in names if words)
     return is_dated or noun in parts.words.scope.nouns
 
 
-def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
+def _check_own_column(parts: Phrases, head: Atom, operand: Operand) -> None:
     for atom in parts.atoms:
         cond = atom.content
         if not isinstance(cond, Cond) or cond.is_negative or cond.is_list:
@@ -226,7 +226,7 @@ def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def _check_keys(reading: Summary, parts: Parts) -> None:
+def _check_keys(reading: Summary, parts: Phrases) -> None:
     """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
     for key in reading.keys:
         profile = parts.words.profile(key.column)
@@ -246,7 +246,7 @@ def _check_keys(reading: Summary, parts: Parts) -> None:
             raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
 
 
-def _is_time(parts: Parts, key: Key) -> bool:
+def _is_time(parts: Phrases, key: GroupKey) -> bool:
     return key.column in parts.words.scope.time_columns
 
 
@@ -254,7 +254,7 @@ def _is_of(measure: Measure, name: str) -> bool:
     return measure.of is not None and columns_of(measure.of) == (name,)
 
 
-def _is_pinned(part: Condition, key: Key) -> bool:
+def _is_pinned(part: Condition, key: GroupKey) -> bool:
     """Return whether a condition leaves a single group of a key."""
     if isinstance(part, Comparison) and isinstance(part.left, Column):
         return part.left.name == key.column and part.operator == "==" and not key.part
@@ -267,7 +267,7 @@ def _is_pinned(part: Condition, key: Key) -> bool:
 # -- measures --------------------------------------------------------------------------------------
 
 
-def _check_measures(reading: Summary, parts: Parts) -> None:
+def _check_measures(reading: Summary, parts: Phrases) -> None:
     """Refuse numbers computed from identifiers, unless these are named exactly."""
     named = {
         name
@@ -283,7 +283,7 @@ def _check_measures(reading: Summary, parts: Parts) -> None:
                 raise UnfitError((name,), f"`{name}` holds identifiers.")
 
 
-def _check_time_asked(reading: Summary, parts: Parts) -> None:
+def _check_time_asked(reading: Summary, parts: Phrases) -> None:
     """Refuse a single value where a time is asked for: ``in which month was ... lowest``."""
     if reading.keys:
         return
@@ -296,7 +296,7 @@ def _check_time_asked(reading: Summary, parts: Parts) -> None:
             raise UnfitError((parts.phrase(atom),), "Name the column of times that is asked for.")
 
 
-def _check_rows(reading: Summary, parts: Parts) -> None:
+def _check_rows(reading: Summary, parts: Phrases) -> None:
     """Refuse a count of all rows where the counted noun is not known to name the rows."""
     if reading.measures != (Measure("count"),) or reading.then is not None:
         return
@@ -323,7 +323,7 @@ def _check_rows(reading: Summary, parts: Parts) -> None:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
 
 
-def _check_deeds(parts: Parts) -> None:
+def _check_deeds(parts: Phrases) -> None:
     """Refuse the number of rows where a deed may be counted by another column or table."""
     words, scope = parts.words, parts.words.scope
     deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
@@ -332,7 +332,7 @@ def _check_deeds(parts: Parts) -> None:
         raise UnfitError(sorted(deeds), "Say which column or table counts it.")
 
 
-def names_rows(parts: Parts, word: str) -> bool:
+def names_rows(parts: Phrases, word: str) -> bool:
     """Return whether a noun is in the name of the table or of one of its columns."""
     scope, noun = parts.words.scope, singular(word)
     known = scope.nouns | scope.side_nouns
@@ -342,7 +342,7 @@ def names_rows(parts: Parts, word: str) -> bool:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _check_shown(reading: Rows | Inspection, parts: Parts) -> None:
+def _check_shown(reading: Rows | TableView, parts: Phrases) -> None:
     """Refuse columns that are shown by a noun alone: ``deaths`` is no ``death_date``.
 
     A column of yes and no beside conditions is a condition, and questions of yes or no are not

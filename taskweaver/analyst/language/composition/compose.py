@@ -17,13 +17,14 @@ from taskweaver.analyst.language.composition.leftover import check_unused
 from taskweaver.analyst.language.composition.links import drop_links
 from taskweaver.analyst.language.composition.looks import looked, pictured
 from taskweaver.analyst.language.composition.orders import sorted_groups
-from taskweaver.analyst.language.composition.parts import Parts, UnclearError, UnfitError
+from taskweaver.analyst.language.composition.parts import Phrases, UnclearError, UnfitError
 from taskweaver.analyst.language.composition.ranks import ranked
 from taskweaver.analyst.language.composition.steps import stepped
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import (
+    AggregateStep,
     Atom,
     Dimension,
     Fn,
@@ -32,35 +33,34 @@ from taskweaver.analyst.language.phrases.atoms import (
     Mark,
     Noun,
     Pick,
-    Step,
 )
 from taskweaver.analyst.language.words.names import singular
 from taskweaver.analyst.readings.reading import (
+    Arithmetic,
     Column,
     Condition,
-    Inspection,
-    Key,
+    GroupKey,
     Measure,
     Missing,
     Not,
-    Operation,
     Rank,
     Reading,
     Rows,
-    Source,
     Summary,
+    TableSource,
+    TableView,
     Understood,
 )
 
 
-def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
+def compose(words: Words, atoms: Sequence[Atom], source: TableSource) -> Understood:
     """Return the reading that phrases make.
 
     Raises:
         UnfitError: If they make none.
         UnclearError: If they make several.
     """
-    parts = Parts(words, atoms)
+    parts = Phrases(words, atoms)
     _refuse(parts)
     skipped = check_unused(parts)
     drop_links(parts)
@@ -81,7 +81,7 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     return Understood(reading, unused, tuple(dict.fromkeys(parts.notes)))
 
 
-def _refuse(parts: Parts) -> None:
+def _refuse(parts: Phrases) -> None:
     refused = [mark.detail for _, mark in parts.all(Mark) if mark.kind == "refused"]
     if refused:
         raise UnfitError(refused, "Only what can be counted or computed from the rows is answered.")
@@ -89,9 +89,9 @@ def _refuse(parts: Parts) -> None:
         raise UnfitError(("files",))
 
 
-def _summary(parts: Parts, source: Source) -> Reading | None:
+def _summary(parts: Phrases, source: TableSource) -> Reading | None:
     """Return measures of all rows or of groups."""
-    if parts.has(Step) or parts.has(Pick):
+    if parts.has(AggregateStep) or parts.has(Pick):
         return None
     dimension = parts.take(Dimension)
     if dimension is not None:
@@ -129,12 +129,12 @@ def _without_missing(
     return conjunction(*kept)
 
 
-def _product(parts: Parts, source: Source) -> Reading | None:
+def _product(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the total of a product per group: ``revenue (quantity times price) per year``."""
     products = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
-        if isinstance(operand.options[0], Operation) and operand.options[0].operator == "*"
+        if isinstance(operand.options[0], Arithmetic) and operand.options[0].operator == "*"
     ]
     if not products and parts.has(Keys):
         return _of_choice(parts, source) or _counted_groups(parts, source)
@@ -146,7 +146,7 @@ def _product(parts: Parts, source: Source) -> Reading | None:
     return Summary(source, (Measure("sum", value),), parts.keys(), where)
 
 
-def _counted_groups(parts: Parts, source: Source) -> Reading | None:
+def _counted_groups(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the number of rows of groups: ``flights per day``."""
     has_rows = parts.has(Noun, lambda noun: noun.kind in ("row", "file", "thing", "person"))
     entities = [atom for atom, operand in parts.all(Operand) if _names_each_row(parts, operand)]
@@ -159,7 +159,7 @@ def _counted_groups(parts: Parts, source: Source) -> Reading | None:
     return Summary(source, (Measure("count"),), parts.keys(), where)
 
 
-def _names_each_row(parts: Parts, operand: Operand) -> bool:
+def _names_each_row(parts: Phrases, operand: Operand) -> bool:
     """Return whether a column of texts is named in the plural and has another value in each row."""
     low = operand.phrase.casefold()
     if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
@@ -168,7 +168,7 @@ def _names_each_row(parts: Parts, operand: Operand) -> bool:
     return profile.kind == "text" and profile.distinct == parts.words.scope.rows
 
 
-def _of_choice(parts: Parts, source: Source) -> Reading | None:
+def _of_choice(parts: Phrases, source: TableSource) -> Reading | None:
     """Ask for the function of ``sales by region``, or use the one that was chosen."""
     numbers = [
         (atom, operand)
@@ -188,12 +188,12 @@ def _of_choice(parts: Parts, source: Source) -> Reading | None:
     return Summary(source, (measure,), parts.keys(), where)
 
 
-def _group_of_each(parts: Parts) -> None:
+def _group_of_each(parts: Phrases) -> None:
     if parts.has(Fn, lambda fn: fn.function == "count"):
         parts.take_all(Look, lambda look: look.view == "values")
 
 
-def _counts_rows(parts: Parts) -> bool:
+def _counts_rows(parts: Phrases) -> bool:
     """Return whether ``how many`` goes with a noun for rows."""
     fns = [(atom, fn) for atom, fn in parts.all(Fn)]
     if len(fns) != 1 or fns[0][1].function not in ("count", "nunique"):
@@ -207,12 +207,12 @@ def _counts_rows(parts: Parts) -> bool:
     return not after and fns[0][1].function == "count"
 
 
-def _row_count(parts: Parts) -> tuple[Measure, ...]:
+def _row_count(parts: Phrases) -> tuple[Measure, ...]:
     parts.take(Fn)
     return (Measure("count"),)
 
 
-def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
+def _mode(parts: Phrases, fn: Fn, source: TableSource) -> Reading:
     """Return the commonest or rarest value of a column."""
     parts.mark("which", "who")
     where = parts.condition(parts.conditions())
@@ -230,11 +230,11 @@ def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
         return Summary(source, (Measure("mode", value),), keys, where)
     rank = Rank(fn.is_least, 1)
     return Summary(
-        source, (Measure("count"),), (Key(value.name),), where, None, rank, names_winner=True
+        source, (Measure("count"),), (GroupKey(value.name),), where, None, rank, names_winner=True
     )
 
 
-def _of_dimension(parts: Parts, dimension: Dimension, source: Source) -> Reading:
+def _of_dimension(parts: Phrases, dimension: Dimension, source: TableSource) -> Reading:
     """Return the reading of ``how heavy is a Gentoo penguin on average``."""
     if dimension.is_comparative:
         raise UnfitError((parts.words.text.split()[0],), "Name the two sets of rows to compare.")
@@ -261,9 +261,9 @@ def _of_dimension(parts: Parts, dimension: Dimension, source: Source) -> Reading
     return Summary(source, (Measure(fn.function, value, quantile=fn.quantile),), keys, where)
 
 
-def _rows(parts: Parts, source: Source) -> Reading | None:
+def _rows(parts: Phrases, source: TableSource) -> Reading | None:
     """Return values or rows that satisfy a condition: ``population of India in 2007``."""
-    if parts.has(Step) or parts.has(Pick) or parts.has(Fn):
+    if parts.has(AggregateStep) or parts.has(Pick) or parts.has(Fn):
         return None
     conds = parts.conditions()
     if not conds:
@@ -282,7 +282,7 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
     if is_which and any(cond.is_negative for cond in conds):
         raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
     if len(names) == 1 and _repeats(parts, names[0]):
-        return Inspection(source, "values", (names[0],), where)
+        return TableView(source, "values", (names[0],), where)
     is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")
     if not names and not is_shown:
         raise UnfitError(
@@ -291,12 +291,14 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
     return Rows(source, tuple(dict.fromkeys(names)), where)
 
 
-def _repeats(parts: Parts, name: str) -> bool:
+def _repeats(parts: Phrases, name: str) -> bool:
     profile = parts.words.profile(name)
     return profile.kind == "text" and profile.distinct < parts.words.scope.rows
 
 
-def _computed(parts: Parts, operand: Operand, conds: Sequence[Cond], source: Source) -> Reading:
+def _computed(
+    parts: Phrases, operand: Operand, conds: Sequence[Cond], source: TableSource
+) -> Reading:
     """Return arithmetic of the columns of a single row."""
     where = parts.condition(conds)
     if not is_one_row(parts, where):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Pick
@@ -17,7 +17,7 @@ from taskweaver.analyst.readings.reading import (
     During,
     Expression,
     Function,
-    Key,
+    GroupKey,
     Measure,
     OneOf,
     Or,
@@ -38,7 +38,7 @@ def kinds_for(function: Function) -> tuple[str, ...]:
     return _KINDS.get(function, NUMERIC)
 
 
-def measures(parts: Parts) -> tuple[Measure, ...]:
+def measures(parts: Phrases) -> tuple[Measure, ...]:
     """Use functions and the operands that go with them; return their measures.
 
     Raises:
@@ -65,7 +65,7 @@ def _check_pairs(functions: Sequence[Fn], operands: Sequence[Operand]) -> None:
         raise UnfitError((phrase,), "Say whether the pairs are counted, or each column.")
 
 
-def _grouped(parts: Parts) -> list[tuple[list[Fn], list[Operand]]]:
+def _grouped(parts: Phrases) -> list[tuple[list[Fn], list[Operand]]]:
     """Return functions with the operands after them; operands before the first go with it."""
     sequence = [
         (atom, atom.content) for atom in parts.left if isinstance(atom.content, Fn | Operand)
@@ -95,7 +95,9 @@ def _grouped(parts: Parts) -> list[tuple[list[Fn], list[Operand]]]:
     return groups
 
 
-def _add(parts: Parts, group: tuple[list[Fn], list[Operand]], atom: Atom, operand: Operand) -> None:
+def _add(
+    parts: Phrases, group: tuple[list[Fn], list[Operand]], atom: Atom, operand: Operand
+) -> None:
     """Use an operand for the functions of a group, if it goes with them."""
     functions, operands = group
     is_first = not operands
@@ -106,7 +108,7 @@ def _add(parts: Parts, group: tuple[list[Fn], list[Operand]], atom: Atom, operan
         parts.use(atom)
 
 
-def _is_joined(parts: Parts, atom: Atom) -> bool:
+def _is_joined(parts: Phrases, atom: Atom) -> bool:
     """Return whether a conjunction or a comma comes before a phrase."""
     at = atom.start - 1
     while parts.words.lower(at) in ("the", "of", "with"):
@@ -140,7 +142,7 @@ def _without_repeats(
     ]
 
 
-def _all_numbers(parts: Parts) -> list[Operand]:
+def _all_numbers(parts: Phrases) -> list[Operand]:
     return [
         Operand((Column(name),), name)
         for name in parts.words.scope.columns
@@ -155,7 +157,7 @@ def _is_mention(operand: Operand, before: Sequence[Operand]) -> bool:
 
 
 def _without_counts(
-    parts: Parts, sequence: list[tuple[Atom, Fn | Operand]]
+    parts: Phrases, sequence: list[tuple[Atom, Fn | Operand]]
 ) -> list[tuple[Atom, Fn | Operand]]:
     """Drop ``number of`` between a function and its operand: ``mean number of patients``."""
     kept: list[tuple[Atom, Fn | Operand]] = []
@@ -170,7 +172,7 @@ def _without_counts(
     return kept
 
 
-def _takes(functions: Sequence[Fn], operand: Operand, parts: Parts, *, is_first: bool) -> bool:
+def _takes(functions: Sequence[Fn], operand: Operand, parts: Phrases, *, is_first: bool) -> bool:
     if operand.is_arithmetic or is_first:
         return True
     kinds = [parts.kind(name) for name in operand.names]
@@ -181,7 +183,7 @@ def _takes(functions: Sequence[Fn], operand: Operand, parts: Parts, *, is_first:
     )
 
 
-def _correlation(parts: Parts, operands: Sequence[Operand]) -> Measure:
+def _correlation(parts: Phrases, operands: Sequence[Operand]) -> Measure:
     parts.mark("between")
     values = list(dict.fromkeys(parts.column_of(operand, kinds=NUMERIC) for operand in operands))
     if len(values) != 2:
@@ -189,7 +191,7 @@ def _correlation(parts: Parts, operands: Sequence[Operand]) -> Measure:
     return Measure("correlation", values[0], other=values[1])
 
 
-def _measure(parts: Parts, fn: Fn, operand: Operand) -> Measure:
+def _measure(parts: Phrases, fn: Fn, operand: Operand) -> Measure:
     if fn.function == "count":
         return counted(parts, operand)
     kinds = ("time",) if fn.is_time else kinds_for(fn.function)
@@ -197,7 +199,7 @@ def _measure(parts: Parts, fn: Fn, operand: Operand) -> Measure:
     return Measure(fn.function, value, quantile=fn.quantile)
 
 
-def counted(parts: Parts, operand: Operand) -> Measure:
+def counted(parts: Phrases, operand: Operand) -> Measure:
     """Return the measure for ``how many`` with a column: distinct values, or a total."""
     value = parts.column_of(operand)
     if not isinstance(value, Column):
@@ -232,7 +234,9 @@ def _without_operand(fn: Fn) -> Measure:
     raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
 
 
-def compared(parts: Parts, conds: Sequence[Cond], found: Sequence[Measure]) -> tuple[Key, ...]:
+def compared(
+    parts: Phrases, conds: Sequence[Cond], found: Sequence[Measure]
+) -> tuple[GroupKey, ...]:
     """Return the group key of values that are listed to be compared; none otherwise.
 
     Means of ``male and female penguins`` are two; counts and totals of them are one.
@@ -250,37 +254,37 @@ def compared(parts: Parts, conds: Sequence[Cond], found: Sequence[Measure]) -> t
     for cond in listed:
         condition = cond.options[0].condition
         if isinstance(condition, OneOf):
-            keys.append(Key(condition.column))
+            keys.append(GroupKey(condition.column))
         elif isinstance(condition, Or):
             keys += _time_keys(condition)
     return tuple(dict.fromkeys(keys))
 
 
-def _time_keys(condition: Or) -> list[Key]:
+def _time_keys(condition: Or) -> list[GroupKey]:
     found = []
     for part in condition.parts:
         if isinstance(part, During):
             is_year = part.start.endswith("-01-01") and part.end.endswith("-01-01")
-            found.append(Key(part.column, unit="year" if is_year else "month"))
+            found.append(GroupKey(part.column, unit="year" if is_year else "month"))
     return found
 
 
-def is_single(parts: Parts, key: str, where: Condition | None) -> bool:
+def is_single(parts: Phrases, key: str, where: Condition | None) -> bool:
     """Return whether each group of a key has about one row under a condition."""
     return _expected_rows(parts, where) <= parts.words.profile(key).distinct * 1.1
 
 
-def is_unique(parts: Parts, name: str) -> bool:
+def is_unique(parts: Phrases, name: str) -> bool:
     """Return whether a column has another value in each row, so that counts mean nothing."""
     return parts.words.profile(name).distinct >= parts.words.scope.rows > 1
 
 
-def is_one_row(parts: Parts, where: Condition | None) -> bool:
+def is_one_row(parts: Phrases, where: Condition | None) -> bool:
     """Return whether a condition is expected to leave one row."""
     return _expected_rows(parts, where) <= 1.1
 
 
-def _expected_rows(parts: Parts, where: Condition | None) -> float:
+def _expected_rows(parts: Phrases, where: Condition | None) -> float:
     """Return the number of rows under a condition, if its columns are independent."""
     scope = parts.words.scope
     rows = float(scope.rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Mark
@@ -10,7 +10,7 @@ from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Mark
 _MOST_DESCRIBING = 2
 
 
-def check_unused(parts: Parts) -> tuple[str, ...]:
+def check_unused(parts: Phrases) -> tuple[str, ...]:
     """Use the words that may be left unused, and return them.
 
     Raises:
@@ -25,7 +25,7 @@ def check_unused(parts: Parts) -> tuple[str, ...]:
     return tuple(mark.detail for _, mark in marks)
 
 
-def _is_harmless(parts: Parts, atom: Atom) -> bool:
+def _is_harmless(parts: Phrases, atom: Atom) -> bool:
     """Return whether a word is the name of some arithmetic."""
     words, at = parts.words, atom.start
     token = words.tokens[at]
@@ -38,7 +38,7 @@ def _is_harmless(parts: Parts, atom: Atom) -> bool:
     return _is_label(parts, atom) or _is_described(parts, atom)
 
 
-def _is_described(parts: Parts, atom: Atom) -> bool:
+def _is_described(parts: Phrases, atom: Atom) -> bool:
     """Return whether a word describes the value or column in parentheses after it."""
     words, opening = parts.words, atom.end
     unused = [
@@ -61,7 +61,7 @@ def _is_described(parts: Parts, atom: Atom) -> bool:
     return isinstance(content, Operand) or (isinstance(content, Cond) and not content.is_negative)
 
 
-def _is_label(parts: Parts, atom: Atom) -> bool:
+def _is_label(parts: Phrases, atom: Atom) -> bool:
     """Return whether a word names the arithmetic that follows it in brackets or after a comma."""
     following = [other for other in parts.atoms if other.start >= atom.end]
     for other in following:

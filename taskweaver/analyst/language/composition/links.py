@@ -6,7 +6,7 @@ may be the verb's object, and times of a column that is named after the verb or 
 
 from __future__ import annotations
 
-from taskweaver.analyst.language.composition.parts import Parts
+from taskweaver.analyst.language.composition.parts import Phrases
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.phrases.atoms import Atom, Mark
 from taskweaver.analyst.language.words.names import name_words
@@ -17,14 +17,14 @@ _ENDS = frozenset("dest destination to end arrival arr arrive target into".split
 _STEM = 4
 
 
-def drop_links(parts: Parts) -> None:
+def drop_links(parts: Phrases) -> None:
     """Use the verbs that add nothing to the conditions after them."""
     for atom, mark in parts.all(Mark):
         if mark.kind == "link" and _is_idle(parts, atom, mark):
             parts.use(atom)
 
 
-def _is_idle(parts: Parts, atom: Atom, mark: Mark) -> bool:
+def _is_idle(parts: Phrases, atom: Atom, mark: Mark) -> bool:
     """Return whether the verb of a mark adds nothing to the condition after it."""
     cond = _condition_after(parts, atom)
     if cond is None or len(cond.options) != 1:
@@ -41,7 +41,7 @@ def _is_idle(parts: Parts, atom: Atom, mark: Mark) -> bool:
     return True
 
 
-def _condition_after(parts: Parts, atom: Atom) -> Cond | None:
+def _condition_after(parts: Phrases, atom: Atom) -> Cond | None:
     """Return the condition that follows a phrase, prepositions apart."""
     following = (other for other in parts.atoms if other.start >= atom.end)
     for other in following:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.composition.groups import NUMERIC, measures
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Fn, Keys, Look, Mark, Noun, Picture
@@ -13,19 +13,19 @@ from taskweaver.analyst.readings.reading import (
     Chart,
     Column,
     Condition,
-    Inspection,
-    Key,
+    GroupKey,
     Measure,
     Missing,
     Rank,
     Reading,
     Rows,
-    Source,
     Summary,
+    TableSource,
+    TableView,
 )
 
 
-def looked(parts: Parts, source: Source) -> Reading | None:
+def looked(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the reading of a request to look at a table; None if it is none."""
     looks = [look.view for _, look in parts.all(Look)]
     is_computed = parts.has(Fn, lambda fn: fn.function not in ("count", "nunique"))
@@ -43,23 +43,25 @@ def looked(parts: Parts, source: Source) -> Reading | None:
     return _view(look, _names(parts), where, source)
 
 
-def _view(look: Look, names: tuple[str, ...], where: Condition | None, source: Source) -> Reading:
+def _view(
+    look: Look, names: tuple[str, ...], where: Condition | None, source: TableSource
+) -> Reading:
     view = look.view
     if view == "head" or view == "tail":
         rank = Rank(count=look.count or 5)
         return Rows(source, names, where, rank=rank, from_end=view == "tail")
     if view == "ncolumns":
-        return Inspection(source, "shape", names, where)
+        return TableView(source, "shape", names, where)
     if view == "values" and not names:
         raise UnfitError(("values",), "Name the column whose values are listed.")
     if view == "columns" and names:
         raise UnfitError(("columns",))
     if view == "correlations" and len(names) == 1:
         raise UnfitError(("correlations",), "Name two columns, or none.")
-    return Inspection(source, view, names, where, look.count or 5)
+    return TableView(source, view, names, where, look.count or 5)
 
 
-def _names(parts: Parts) -> tuple[str, ...]:
+def _names(parts: Phrases) -> tuple[str, ...]:
     found = []
     for operand in parts.take_all(Operand):
         value = parts.column_of(operand)
@@ -69,7 +71,7 @@ def _names(parts: Parts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _missing(parts: Parts, source: Source) -> Reading:
+def _missing(parts: Phrases, source: TableSource) -> Reading:
     """Return the number of missing values: of a column, of each, or of all."""
     parts.take_all(Look, lambda look: look.view in ("missing", "values", "columns"))
     if parts.has(Look):
@@ -87,10 +89,10 @@ def _missing(parts: Parts, source: Source) -> Reading:
         return Summary(source, (Measure("missing", Column(names[0])),), (), where)
     if counts and not per_column and not names and not is_which:
         return Summary(source, (Measure("missing"),), (), where)
-    return Inspection(source, "missing", names, where)
+    return TableView(source, "missing", names, where)
 
 
-def _incomplete(parts: Parts, source: Source) -> Reading:
+def _incomplete(parts: Phrases, source: TableSource) -> Reading:
     """Return the number of rows with missing values: of one column, or of any."""
     parts.take_all(Noun, lambda noun: noun.kind != "unit")
     where = parts.condition(parts.conditions())
@@ -104,7 +106,7 @@ def _incomplete(parts: Parts, source: Source) -> Reading:
 # -- pictures -------------------------------------------------------------------------------------
 
 
-def pictured(parts: Parts, source: Source) -> Reading | None:
+def pictured(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the reading of a request for a picture; None if it asks for none."""
     pictures = [picture.chart for picture in parts.take_all(Picture)]
     if not pictures:
@@ -129,14 +131,14 @@ def pictured(parts: Parts, source: Source) -> Reading | None:
     return _of_rows(parts, chart, where, source, is_against=against)
 
 
-def _counts_texts(parts: Parts) -> bool:
+def _counts_texts(parts: Phrases) -> bool:
     """Return whether the ``distribution`` of a column of texts is drawn: counts as bars."""
     is_distribution = "distribution" in parts.words.text.casefold()
     names = [name for _, operand in parts.all(Operand) for name in operand.names]
     return is_distribution and len(names) == 1 and parts.kind(names[0]) == "text"
 
 
-def _guess(parts: Parts, times: Sequence[Cond], *, is_over: bool, is_against: bool) -> Chart:
+def _guess(parts: Phrases, times: Sequence[Cond], *, is_over: bool, is_against: bool) -> Chart:
     numbers = [
         operand
         for _, operand in parts.all(Operand)
@@ -156,7 +158,12 @@ def _guess(parts: Parts, times: Sequence[Cond], *, is_over: bool, is_against: bo
 
 
 def _of_groups(
-    parts: Parts, chart: Chart | None, where: Condition | None, source: Source, *, is_over: bool
+    parts: Phrases,
+    chart: Chart | None,
+    where: Condition | None,
+    source: TableSource,
+    *,
+    is_over: bool,
 ) -> Reading:
     if chart in ("histogram", "box", "scatter"):
         raise UnfitError((chart,), f"A {chart} is drawn from the rows, not from one value each.")
@@ -170,13 +177,13 @@ def _of_groups(
         if texts is None:
             raise UnfitError((chart or "plot",), "Name the groups to draw: “per …”.")
         value = parts.column_of(texts)
-        keys = (Key(value.name),) if isinstance(value, Column) else ()
+        keys = (GroupKey(value.name),) if isinstance(value, Column) else ()
     is_time = any(key.unit or parts.kind(key.column) == "time" or key.column in
                   parts.words.scope.year_columns for key in keys)  # fmt: skip
     return Summary(source, tuple(found), keys, where, chart=chart or ("line" if is_time else "bar"))
 
 
-def _counted(parts: Parts) -> Measure:
+def _counted(parts: Phrases) -> Measure:
     numbers = [
         operand.phrase
         for _, operand in parts.all(Operand)
@@ -187,19 +194,19 @@ def _counted(parts: Parts) -> Measure:
     return Measure("count")
 
 
-def _time_key(parts: Parts) -> tuple[Key, ...]:
+def _time_key(parts: Phrases) -> tuple[GroupKey, ...]:
     times = parts.words.scope.time_columns
     if len(times) != 1:
         raise UnfitError(("over time",), "There is not one column of times.")
     parts.mentioned.add(times[0])
-    return (Key(times[0]),)
+    return (GroupKey(times[0]),)
 
 
 def _of_rows(
-    parts: Parts,
+    parts: Phrases,
     chart: Chart,
     where: Condition | None,
-    source: Source,
+    source: TableSource,
     *,
     is_against: bool,
 ) -> Reading:
@@ -231,7 +238,7 @@ def _of_rows(
     return Rows(source, tuple(names), where, chart=chart, split=splits[0] if splits else "")
 
 
-def _is_explicit(parts: Parts) -> bool:
+def _is_explicit(parts: Phrases) -> bool:
     """Return whether the second column is the horizontal one: ``a against b``."""
     words = {
         parts.phrase(atom).casefold() for atom in parts.atoms if isinstance(atom.content, Mark)
@@ -240,11 +247,11 @@ def _is_explicit(parts: Parts) -> bool:
 
 
 def _line(
-    parts: Parts,
+    parts: Phrases,
     names: list[str],
     splits: list[str],
     where: Condition | None,
-    source: Source,
+    source: TableSource,
 ) -> Reading:
     times = [name for name in splits if name in parts.words.scope.time_columns]
     splits = [name for name in splits if name not in times]

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from taskweaver.analyst.language.composition.groups import NUMERIC, measures
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.composition.ranks import by_operand, can_group
 from taskweaver.analyst.language.lookup.measures import Operand
-from taskweaver.analyst.language.phrases.atoms import Fn, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.phrases.atoms import AggregateStep, Fn, Mark, Noun, Pick
 from taskweaver.analyst.readings.reading import (
     Column,
-    Key,
+    GroupKey,
     Measure,
     Rank,
     Reading,
     Rows,
-    Source,
     Summary,
+    TableSource,
 )
 
 
-def sorted_groups(parts: Parts, source: Source) -> Reading | None:
+def sorted_groups(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the reading of ``sort the sources by total net_generation``; None if none sorts."""
     if not parts.has(Mark, lambda mark: mark.kind in ("sort", "asc", "desc")):
         return None
-    if parts.has(Pick) or parts.has(Step):
+    if parts.has(Pick) or parts.has(AggregateStep):
         return None
     direction = parts.mark("asc", "desc")
     order = parts.mark("sort")
@@ -41,7 +41,7 @@ def sorted_groups(parts: Parts, source: Source) -> Reading | None:
         for atom, operand in texts[:1]:
             parts.use(atom)
             value = parts.column_of(operand)
-            keys = (Key(value.name),) if isinstance(value, Column) else keys
+            keys = (GroupKey(value.name),) if isinstance(value, Column) else keys
         found = _sorted_measures(parts, by)
         if not keys:
             raise UnfitError(("sort",), "Name the groups to sort.")
@@ -56,7 +56,7 @@ def sorted_groups(parts: Parts, source: Source) -> Reading | None:
     return Rows(source, (), where, value, Rank(ascending))
 
 
-def _sorted_measures(parts: Parts, by: Operand | None) -> tuple[Measure, ...]:
+def _sorted_measures(parts: Phrases, by: Operand | None) -> tuple[Measure, ...]:
     if by is not None:
         fn = parts.take(Fn)
         value = parts.column_of(by, kinds=NUMERIC)

@@ -18,7 +18,7 @@ from taskweaver.analyst.readings.reading import (
     Contains,
     During,
     Expression,
-    Key,
+    GroupKey,
     Latest,
     Missing,
     Not,
@@ -61,7 +61,7 @@ class UnclearError(Exception):
         super().__init__(self.unclear.question)
 
 
-class Parts:
+class Phrases:
     """Phrases that a reading has not used yet, and its notes.
 
     Attributes:
@@ -203,13 +203,13 @@ class Parts:
         """Use all conditions."""
         return self.take_all(Cond)
 
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[GroupKey, ...]:
         """Use all group keys.
 
         Raises:
             UnclearError: If the column of a key is not clear.
         """
-        found: list[Key] = []
+        found: list[GroupKey] = []
         for keys in self.take_all(Keys):
             for options in keys.keys:
                 if len(options) > 1:

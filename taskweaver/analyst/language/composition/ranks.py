@@ -13,7 +13,7 @@ from taskweaver.analyst.language.composition.groups import (
     is_unique,
     kinds_for,
 )
-from taskweaver.analyst.language.composition.parts import Parts, UnclearError, UnfitError
+from taskweaver.analyst.language.composition.parts import Phrases, UnclearError, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.phrases.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
@@ -22,13 +22,13 @@ from taskweaver.analyst.readings.reading import (
     Column,
     Condition,
     Expression,
-    Key,
+    GroupKey,
     Measure,
     Rank,
     Reading,
     Rows,
-    Source,
     Summary,
+    TableSource,
 )
 
 _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
@@ -38,7 +38,7 @@ _COUNTED = ("most", "least", "fewest", "of")
 """Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
 
 
-def ranked(parts: Parts, source: Source) -> Reading | None:
+def ranked(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the reading of a request with a superlative or a rank; None if it has none."""
     picks = parts.all(Pick)
     modes = [fn for _, fn in parts.all(Fn) if fn.function == "mode"]
@@ -62,7 +62,7 @@ def ranked(parts: Parts, source: Source) -> Reading | None:
     return _of_groups(parts, pick, key, where, source)
 
 
-def _ranks_rows(parts: Parts, pick: Atom) -> bool:
+def _ranks_rows(parts: Phrases, pick: Atom) -> bool:
     """Return whether a noun for rows follows a superlative, as in ``5 longest flights``."""
     groups = [atom for atom, _ in parts.all(Operand) if atom.start < pick.start]
     after = [
@@ -74,7 +74,7 @@ def _ranks_rows(parts: Parts, pick: Atom) -> bool:
     return is_noun and not groups
 
 
-def _ranks_values(parts: Parts, pick: Atom) -> bool:
+def _ranks_values(parts: Phrases, pick: Atom) -> bool:
     """Return whether a value is asked for: ``the lowest body_mass_g of Adelie penguins``."""
     nouns = [
         atom
@@ -86,7 +86,7 @@ def _ranks_values(parts: Parts, pick: Atom) -> bool:
     return not asks and bool(after) and isinstance(after[0], Operand)
 
 
-def _with_count(parts: Parts, pick: Pick) -> Pick:
+def _with_count(parts: Phrases, pick: Pick) -> Pick:
     """Use a number before the groups: ``the 3 customers with the largest ...``."""
     if pick.count or pick.nth:
         return pick
@@ -94,18 +94,18 @@ def _with_count(parts: Parts, pick: Pick) -> Pick:
     return replace(pick, count=int(count.detail)) if count else pick
 
 
-def _group(parts: Parts, *, asks_when: bool) -> Key | None:
+def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
     """Use the phrase that names the groups a rank is of; None if rows or values are ranked."""
     key = _named_unit(parts) or _named_column(parts)
     if key is None and asks_when:
         times = parts.words.scope.time_columns
         if len(times) != 1:
             raise UnfitError(("when",), "There is not one column of times.")
-        return Key(times[0])
+        return GroupKey(times[0])
     return key
 
 
-def _named_unit(parts: Parts) -> Key | None:
+def _named_unit(parts: Phrases) -> GroupKey | None:
     for atom, noun in parts.all(Noun):
         if noun.kind == "unit" and not (noun.unit == "day" and _is_daily(parts)):
             key = _unit_keys(parts, noun)
@@ -115,13 +115,13 @@ def _named_unit(parts: Parts) -> Key | None:
     return None
 
 
-def _named_column(parts: Parts) -> Key | None:
+def _named_column(parts: Phrases) -> GroupKey | None:
     """Use a column of texts; a noun of a joined table stands for the column of its names."""
     label = parts.words.scope.label
     for atom, operand in parts.all(Operand):
         if label and singular(operand.phrase.casefold()) in parts.words.scope.side_nouns:
             parts.use(atom)
-            return Key(label)
+            return GroupKey(label)
     for atom, operand in parts.all(Operand):
         names = tuple(Column(name) for name in operand.names if can_group(parts, name))
         if singular(operand.phrase.casefold()) in parts.words.scope.other_nouns:
@@ -129,11 +129,11 @@ def _named_column(parts: Parts) -> Key | None:
         if names:
             parts.use(atom)
             value = parts.column_of(Operand(names, operand.phrase, operand.distance))
-            return Key(value.name) if isinstance(value, Column) else None
+            return GroupKey(value.name) if isinstance(value, Column) else None
     return None
 
 
-def can_group(parts: Parts, name: str) -> bool:
+def can_group(parts: Phrases, name: str) -> bool:
     """Return whether a column can name groups: one of texts, flags, identifiers or years."""
     kind = parts.kind(name)
     is_id = name_words(name)[-1:] == ("id",) and (
@@ -143,24 +143,24 @@ def can_group(parts: Parts, name: str) -> bool:
     return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
 
 
-def _is_daily(parts: Parts) -> bool:
+def _is_daily(parts: Phrases) -> bool:
     times = [parts.words.profile(name) for name in parts.words.scope.time_columns]
     return len(times) == 1 and times[0].distinct == parts.words.scope.rows
 
 
-def _unit_keys(parts: Parts, noun: Noun) -> Key | None:
+def _unit_keys(parts: Phrases, noun: Noun) -> GroupKey | None:
     is_calendar = "calendar" in noun.word or _has_calendar(parts)
     is_calendar = is_calendar or f"{noun.unit} of the year" in parts.words.text.casefold()
     for name in parts.words.scope.time_columns:
         if parts.kind(name) != "time":
-            return Key(name) if noun.unit == "year" else None
+            return GroupKey(name) if noun.unit == "year" else None
         if noun.unit == "weekday" or is_calendar:
-            return Key(name, part=noun.unit)  # type: ignore[arg-type]
-        return Key(name, unit=noun.unit)  # type: ignore[arg-type]
+            return GroupKey(name, part=noun.unit)  # type: ignore[arg-type]
+        return GroupKey(name, unit=noun.unit)  # type: ignore[arg-type]
     return None
 
 
-def _has_calendar(parts: Parts) -> bool:
+def _has_calendar(parts: Phrases) -> bool:
     return any(
         parts.words.lower(place) == "calendar"
         for atom, noun in [*parts.all(Noun)]
@@ -169,7 +169,7 @@ def _has_calendar(parts: Parts) -> bool:
     )
 
 
-def _can_rank(parts: Parts, name: str) -> bool:
+def _can_rank(parts: Phrases, name: str) -> bool:
     """Return whether a column can be ranked by: one of numbers that are no identifiers."""
     is_id = name_words(name)[-1:] == ("id",)
     return parts.kind(name) in NUMERIC and not is_id and not _is_unit(name)
@@ -180,7 +180,7 @@ def _is_unit(name: str) -> bool:
     return name_words(name) in (("month",), ("day",), ("hour",), ("weekday",), ("quarter",))
 
 
-def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
+def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
     by = by_operand(parts)
@@ -210,7 +210,7 @@ def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
 
 
 def _by_dimension(
-    parts: Parts, pick: Pick, fn: Fn | None, others: Sequence[Operand]
+    parts: Phrases, pick: Pick, fn: Fn | None, others: Sequence[Operand]
 ) -> tuple[Fn | None, Expression | None]:
     """Return the dimension of an adjective; other columns are those of the row that is found."""
     if fn is not None or any(operand.is_arithmetic for operand in others):
@@ -218,7 +218,7 @@ def _by_dimension(
     return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
 
 
-def by_operand(parts: Parts) -> Operand | None:
+def by_operand(parts: Phrases) -> Operand | None:
     """Use ``by gdpPercap`` of a rank as an operand."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):
@@ -235,7 +235,7 @@ def by_operand(parts: Parts) -> Operand | None:
 
 
 def _of_groups(
-    parts: Parts, pick: Pick, key: Key, where: Condition | None, source: Source
+    parts: Phrases, pick: Pick, key: GroupKey, where: Condition | None, source: TableSource
 ) -> Reading:
     fn, value = _ordering(parts, pick)
     measure = _group_measure(parts, pick, fn, value, key, where)
@@ -250,11 +250,11 @@ def _of_groups(
 
 
 def _group_measure(
-    parts: Parts,
+    parts: Phrases,
     pick: Pick,
     fn: Fn | None,
     value: Expression | None,
-    key: Key,
+    key: GroupKey,
     where: Condition | None,
 ) -> Measure:
     if value is None:
@@ -279,7 +279,7 @@ def _group_measure(
     return Measure("min" if pick.ascending else "max", value)
 
 
-def _counted_rows(parts: Parts, pick: Pick) -> Measure:
+def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
     """Return the count of rows, for ``most penguins``."""
     rows = parts.take_all(Noun, lambda noun: noun.kind in ("row", "file", "person", "thing"))
     others = [
@@ -297,7 +297,7 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
     return Measure("count")
 
 
-def _counts_values(parts: Parts, pick: Pick) -> bool:
+def _counts_values(parts: Phrases, pick: Pick) -> bool:
     """Return whether values follow a superlative: ``most droids`` counts rows of droids."""
     ends = {atom.end for atom in parts.atoms if atom.content == pick}
     return pick.word in ("most", "fewest", "least") and any(
@@ -307,7 +307,7 @@ def _counts_values(parts: Parts, pick: Pick) -> bool:
 
 
 def _without_group(
-    parts: Parts, pick: Pick, where: Condition | None, source: Source, *, is_of_value: bool
+    parts: Phrases, pick: Pick, where: Condition | None, source: TableSource, *, is_of_value: bool
 ) -> Reading:
     is_value = is_of_value and not pick.count
     rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
@@ -337,20 +337,20 @@ def _without_group(
     return Summary(source, (as_measure(pick, value),), keys, where)
 
 
-def _names_days(parts: Parts, units: Sequence[Noun]) -> bool:
+def _names_days(parts: Phrases, units: Sequence[Noun]) -> bool:
     """Return whether units of time are days, and each row may be one."""
     return all(unit.unit == "day" for unit in units) and (
         _is_daily(parts) or not parts.words.scope.time_columns
     )
 
 
-def _keys_beside(parts: Parts) -> tuple[Key, ...]:
+def _keys_beside(parts: Phrases) -> tuple[GroupKey, ...]:
     found = [
         (atom, keys)
         for atom, keys in parts.all(Keys)
         if not (keys.is_by and all(parts.kind(key.column) in NUMERIC for key in keys.keys[0]))
     ]
-    result: list[Key] = []
+    result: list[GroupKey] = []
     for atom, keys in found:
         parts.use(atom)
         for options in keys.keys:
@@ -361,7 +361,7 @@ def _keys_beside(parts: Parts) -> tuple[Key, ...]:
     return tuple(result)
 
 
-def _is_named(parts: Parts, value: Expression) -> bool:
+def _is_named(parts: Phrases, value: Expression) -> bool:
     """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``.
 
     Columns of arithmetic are no rows: a rank by it shows the rows whole.
@@ -372,11 +372,7 @@ def _is_named(parts: Parts, value: Expression) -> bool:
 
 
 def _rows(
-    parts: Parts,
-    pick: Pick,
-    value: Expression,
-    where: Condition | None,
-    source: Source,
+    parts: Phrases, pick: Pick, value: Expression, where: Condition | None, source: TableSource
 ) -> Reading:
     """Return the rows that come first by a value, with the column that names them."""
     names = list(columns_of(value))

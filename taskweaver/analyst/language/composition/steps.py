@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.composition.groups import NUMERIC, is_one_row, measures
-from taskweaver.analyst.language.composition.parts import Parts, UnfitError, columns_in
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError, columns_in
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import (
+    AggregateStep,
     Atom,
     Dimension,
     Fn,
@@ -16,32 +17,31 @@ from taskweaver.analyst.language.phrases.atoms import (
     Mark,
     Noun,
     Pick,
-    Step,
 )
 from taskweaver.analyst.readings.reading import (
     And,
-    Change,
     Column,
     Comparison,
     Condition,
     Contrast,
     Cumulative,
     During,
-    Key,
+    GroupKey,
     Measure,
     OneOf,
     Or,
+    PeriodChange,
     Rank,
     Reading,
     Share,
-    Source,
     Summary,
+    TableSource,
 )
 
 
-def stepped(parts: Parts, source: Source) -> Reading | None:
+def stepped(parts: Phrases, source: TableSource) -> Reading | None:
     """Return the reading of a request with a step after the aggregation; None if it has none."""
-    steps = [step for _, step in parts.all(Step)]
+    steps = [step for _, step in parts.all(AggregateStep)]
     if not steps:
         dimension = [d for _, d in parts.all(Dimension) if d.is_comparative]
         return _contrast(parts, source) if dimension and _sides(parts) else None
@@ -57,7 +57,7 @@ def stepped(parts: Parts, source: Source) -> Reading | None:
         is_relative = "share" in kinds or any(detail.startswith("rel") for detail in details)
         if (
             _sides(parts)
-            and not parts.has(Step, lambda step: bool(step.unit))
+            and not parts.has(AggregateStep, lambda step: bool(step.unit))
             and not _has_keys(parts)
         ):
             return _contrast(parts, source, is_relative=is_relative)
@@ -65,16 +65,16 @@ def stepped(parts: Parts, source: Source) -> Reading | None:
     raise UnfitError([step.kind for step in steps])
 
 
-def _has_keys(parts: Parts) -> bool:
+def _has_keys(parts: Phrases) -> bool:
     return parts.has(Keys)
 
 
 # -- shares ---------------------------------------------------------------------------------------
 
 
-def _share(parts: Parts, source: Source) -> Reading:
-    step = next(atom for atom, _ in parts.all(Step))
-    parts.take_all(Step)
+def _share(parts: Phrases, source: TableSource) -> Reading:
+    step = next(atom for atom, _ in parts.all(AggregateStep))
+    parts.take_all(AggregateStep)
     conds = [(atom, cond) for atom, cond in parts.all(Cond)]
     keys = parts.keys()
     parts.mark("which", "who")
@@ -100,7 +100,7 @@ def _share(parts: Parts, source: Source) -> Reading:
     ]
     if texts and not conds:
         parts.use(texts[0][0])
-        return Summary(source, (measure,), (Key(texts[0][1].names[0]),), None, Share())
+        return Summary(source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
     if not conds:
         raise UnfitError(("share",), "Say of which rows the share is.")
     rated = _rated(conds, step)
@@ -118,7 +118,7 @@ def _rated(conds: Sequence[tuple[Atom, Cond]], step: Atom) -> list[Cond]:
     return [cond for atom, cond in conds if cond.is_flag and atom.end == step.start]
 
 
-def _total(parts: Parts) -> Measure:
+def _total(parts: Phrases) -> Measure:
     """Return the measure a share is of: a total, or a count of rows."""
     fns = parts.take_all(Fn)
     if any(fn.function not in ("sum", "count") for fn in fns):
@@ -134,12 +134,12 @@ def _total(parts: Parts) -> Measure:
     return Measure("count")
 
 
-def _adds_up(parts: Parts, name: str) -> bool:
+def _adds_up(parts: Phrases, name: str) -> bool:
     return parts.kind(name) in NUMERIC and parts.words.scope.flag_value(name) is None
 
 
 def _split(
-    parts: Parts, conds: Sequence[tuple[Atom, Cond]], step: Atom
+    parts: Phrases, conds: Sequence[tuple[Atom, Cond]], step: Atom
 ) -> tuple[list[Cond], list[Cond]]:
     """Return the conditions on the part, and those on the whole: before the verb."""
     if len(conds) == 1:
@@ -176,7 +176,7 @@ def _split(
     return after, before
 
 
-def _whole_at(parts: Parts) -> int | None:
+def _whole_at(parts: Phrases) -> int | None:
     """Return the place of a word that introduces the whole of a share: ``among``."""
     words = parts.words
     found = [at for at in range(words.size) if words.lower(at) in ("among", "amongst", "within")]
@@ -186,7 +186,7 @@ def _whole_at(parts: Parts) -> int | None:
 # -- differences ----------------------------------------------------------------------------------
 
 
-def _sides(parts: Parts) -> tuple[Condition, Condition] | None:
+def _sides(parts: Phrases) -> tuple[Condition, Condition] | None:
     """Return two sets of rows to compare, as they are named; None if there are not two."""
     found: list[Condition] = []
     for _, cond in parts.all(Cond):
@@ -203,7 +203,7 @@ def _sides(parts: Parts) -> tuple[Condition, Condition] | None:
     return singles if singles else _years(parts)
 
 
-def _same_column(parts: Parts) -> tuple[Condition, Condition] | None:
+def _same_column(parts: Phrases) -> tuple[Condition, Condition] | None:
     by_column: dict[str, list[Condition]] = {}
     for _, cond in parts.all(Cond):
         if len(cond.options) == 1 and not cond.is_negative:
@@ -215,7 +215,7 @@ def _same_column(parts: Parts) -> tuple[Condition, Condition] | None:
     return (pairs[0][0], pairs[0][1]) if len(pairs) == 1 else None
 
 
-def _years(parts: Parts) -> tuple[Condition, Condition] | None:
+def _years(parts: Phrases) -> tuple[Condition, Condition] | None:
     """Return the first and the last year of ``from 2004 to 2005``, the later one first."""
     for _, cond in parts.all(Cond):
         condition = cond.options[0].condition
@@ -239,11 +239,11 @@ def _years(parts: Parts) -> tuple[Condition, Condition] | None:
     return None
 
 
-def _contrast(parts: Parts, source: Source, *, is_relative: bool = False) -> Reading:
+def _contrast(parts: Phrases, source: TableSource, *, is_relative: bool = False) -> Reading:
     sides = _sides(parts)
     if sides is None:
         raise UnfitError(("difference",), "Name the two sets of rows to compare.")
-    steps = parts.take_all(Step)
+    steps = parts.take_all(AggregateStep)
     _use_sides(parts, sides)
     first, second = sides
     if _is_later(second, first) and any(step.kind == "change" for step in steps):
@@ -259,7 +259,9 @@ def _contrast(parts: Parts, source: Source, *, is_relative: bool = False) -> Rea
     return Summary(source, (fn,), keys, where, Contrast(first, second, is_relative))
 
 
-def _contrast_measure(parts: Parts, dimension: Dimension | None, side: Condition | None) -> Measure:
+def _contrast_measure(
+    parts: Phrases, dimension: Dimension | None, side: Condition | None
+) -> Measure:
     if dimension is not None and not any(operand for _, operand in parts.all(Operand)):
         fn = parts.take(Fn)
         value = parts.column_of(Operand(tuple(map(Column, dimension.columns)), dimension.word))
@@ -282,7 +284,7 @@ def _contrast_measure(parts: Parts, dimension: Dimension | None, side: Condition
     return found[0]
 
 
-def _use_sides(parts: Parts, sides: tuple[Condition, Condition]) -> None:
+def _use_sides(parts: Phrases, sides: tuple[Condition, Condition]) -> None:
     names = columns_in(sides[0])
     for atom, cond in parts.all(Cond):
         if len(cond.options) == 1 and columns_in(cond.options[0].condition) == names:
@@ -302,8 +304,8 @@ def _is_later(left: Condition, right: Condition) -> bool:
 # -- changes and running totals -------------------------------------------------------------------
 
 
-def _change(parts: Parts, source: Source, *, is_relative: bool) -> Reading:
-    steps = parts.take_all(Step)
+def _change(parts: Phrases, source: TableSource, *, is_relative: bool) -> Reading:
+    steps = parts.take_all(AggregateStep)
     units = [step.unit for step in steps if step.unit]
     keys = list(parts.keys())
     times = list(parts.words.scope.time_columns)
@@ -311,7 +313,7 @@ def _change(parts: Parts, source: Source, *, is_relative: bool) -> Reading:
         is_time = parts.kind(times[0]) == "time"
         if not is_time and units[0] != "year":
             raise UnfitError((units[0],))
-        keys = [Key(times[0], unit=units[0] if is_time else None)]  # type: ignore[arg-type]
+        keys = [GroupKey(times[0], unit=units[0] if is_time else None)]  # type: ignore[arg-type]
     if not keys:
         raise UnfitError(("change",), "Say between which times: “per year”, “from 2004 to 2005”.")
     parts.mark("over")
@@ -320,11 +322,11 @@ def _change(parts: Parts, source: Source, *, is_relative: bool) -> Reading:
     found = _changed(parts, keys[0])
     rank = _extreme(pick, steps)
     parts.mentioned.update(key.column for key in keys)
-    return Summary(source, (found,), tuple(keys), where, Change(is_relative), rank,
+    return Summary(source, (found,), tuple(keys), where, PeriodChange(is_relative), rank,
                    names_winner=rank is not None)  # fmt: skip
 
 
-def _changed(parts: Parts, key: Key) -> Measure:
+def _changed(parts: Phrases, key: GroupKey) -> Measure:
     """Return the measure that changes; a value of which there is one per period needs no name."""
     if parts.has(Fn):
         return measures(parts)[0]
@@ -340,7 +342,7 @@ def _changed(parts: Parts, key: Key) -> Measure:
     raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
 
 
-def _has_one_per_period(parts: Parts, key: Key) -> bool:
+def _has_one_per_period(parts: Phrases, key: GroupKey) -> bool:
     """Return whether the data has one row per period and series."""
     profile = parts.words.profile(key.column)
     low, high = profile.low[:7].split("-"), profile.high[:7].split("-")
@@ -352,7 +354,7 @@ def _has_one_per_period(parts: Parts, key: Key) -> bool:
     return key.unit is None and profile.distinct == parts.words.scope.rows
 
 
-def _extreme(pick: Pick | None, steps: Sequence[Step]) -> Rank | None:
+def _extreme(pick: Pick | None, steps: Sequence[AggregateStep]) -> Rank | None:
     if pick is None:
         return None
     is_down = any("down" in step.detail for step in steps)
@@ -360,8 +362,8 @@ def _extreme(pick: Pick | None, steps: Sequence[Step]) -> Rank | None:
     return Rank(ascending, None if pick.nth else pick.count or 1, pick.nth)
 
 
-def _cumulative(parts: Parts, source: Source) -> Reading:
-    parts.take_all(Step)
+def _cumulative(parts: Phrases, source: TableSource) -> Reading:
+    parts.take_all(AggregateStep)
     keys = parts.keys()
     parts.take_all(Fn, lambda fn: fn.function == "sum")
     is_over = parts.mark("over") is not None
@@ -379,5 +381,5 @@ def _cumulative(parts: Parts, source: Source) -> Reading:
     if not keys:
         if len(times) != 1 and not is_over:
             raise UnfitError(("cumulative",), "Say over which time.")
-        keys = (Key(times[0]),)
+        keys = (GroupKey(times[0]),)
     return Summary(source, (measure,), keys, where, Cumulative())

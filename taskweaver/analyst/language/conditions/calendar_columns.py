@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from taskweaver.analyst.language.conditions.options import Cond, Option, conjunction
 from taskweaver.analyst.language.lookup.parser import Words
-from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.times import Period, Recurring, points, times
 from taskweaver.analyst.language.words.lexicon import MONTHS
 from taskweaver.analyst.language.words.names import name_words
@@ -45,7 +45,7 @@ def _cond(words: Words, at: int, end: int, condition: Condition, *, is_list: boo
     return Cond((Option("", condition),), phrase, is_time=True, is_span=is_list)
 
 
-def _column(scope: Scope, unit: str) -> str | None:
+def _column(scope: DataScope, unit: str) -> str | None:
     """Return the column of integers that is called after a unit and holds its numbers."""
     found = [
         name
@@ -57,7 +57,7 @@ def _column(scope: Scope, unit: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _is_within(scope: Scope, name: str, unit: str) -> bool:
+def _is_within(scope: DataScope, name: str, unit: str) -> bool:
     low, high = scope.columns[name].low, scope.columns[name].high
     try:
         return (0 if unit == "hour" else 1) <= float(low) <= float(high) <= _LAST[unit]
@@ -65,7 +65,7 @@ def _is_within(scope: Scope, name: str, unit: str) -> bool:
         return False
 
 
-def _recurring(scope: Scope, when: Recurring) -> Condition | None:
+def _recurring(scope: DataScope, when: Recurring) -> Condition | None:
     name = _column(scope, when.part) if when.part in ("month", "quarter") else None
     if name is not None:
         return _one_of(name, when.values)
@@ -81,7 +81,7 @@ def _one_of(name: str, values: tuple[int, ...]) -> Condition:
     return OneOf(name, values)
 
 
-def _period(scope: Scope, when: Period) -> Condition | None:
+def _period(scope: DataScope, when: Period) -> Condition | None:
     """Return a day, or months of one year, as conditions on the year and its part."""
     if when.first_year or len(scope.year_columns) != 1:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.language.lookup.times import Bound, Period, Recent, Recurring, When
+from taskweaver.analyst.language.lookup.times import Period, Recent, Recurring, TimeBound, When
 from taskweaver.analyst.readings.reading import (
     And,
     Column,
@@ -34,7 +34,7 @@ def as_condition(when: When, column: str, *, is_time: bool) -> Condition | None:
     return _in_years(when, column)
 
 
-def _during(when: Period | Bound, column: str) -> Condition:
+def _during(when: Period | TimeBound, column: str) -> Condition:
     if isinstance(when, Period):
         return During(column, when.start, when.end)
     bounds = {
@@ -46,12 +46,12 @@ def _during(when: Period | Bound, column: str) -> Condition:
     return During(column, *bounds[when.relation])
 
 
-def _in_years(when: Period | Bound, column: str) -> Condition | None:
+def _in_years(when: Period | TimeBound, column: str) -> Condition | None:
     period = when if isinstance(when, Period) else when.period
     if not period.first_year or not period.last_year:
         return None
     name = Column(column)
-    if isinstance(when, Bound):
+    if isinstance(when, TimeBound):
         if when.relation in ("since", "before"):
             operator = ">=" if when.relation == "since" else "<"
             return Comparison(name, ">=" if operator == ">=" else "<", period.first_year)

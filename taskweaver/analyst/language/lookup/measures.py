@@ -9,7 +9,7 @@ from typing import Literal
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import DIMENSION_COLUMNS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.readings.reading import Column, Constant, Expression, Operation
+from taskweaver.analyst.readings.reading import Arithmetic, Column, Constant, Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Operand:
     @property
     def is_arithmetic(self) -> bool:
         """Whether it is arithmetic of columns."""
-        return isinstance(self.options[0], Operation)
+        return isinstance(self.options[0], Arithmetic)
 
 
 Found = tuple[int, Operand, float]
@@ -51,14 +51,14 @@ def operands(words: Words, at: int) -> Iterator[Found]:
         options = tuple(Column(name) for name in ref.names)
         yield column.end, Operand(options, ref.phrase, ref.distance), column.cost
     for end, expression, cost in _sums(words, at):
-        if isinstance(expression, Operation) and columns_of(expression):
+        if isinstance(expression, Arithmetic) and columns_of(expression):
             yield end, Operand((expression,), words.raw(at, end)), cost - 0.2
     yield from _named_forms(words, at)
 
 
 def columns_of(expression: Expression) -> tuple[str, ...]:
     """Return the columns of an expression."""
-    if isinstance(expression, Operation):
+    if isinstance(expression, Arithmetic):
         return (*columns_of(expression.left), *columns_of(expression.right))
     return (expression.name,) if isinstance(expression, Column) else ()
 
@@ -103,7 +103,7 @@ def _chain(words: Words, at: int, *, is_product: bool) -> list[Part]:
                 )
                 is_compared = words.lower(middle) in ("over", "less")
                 longer += [
-                    (end, Operation(operator, left, value), cost + more)
+                    (end, Arithmetic(operator, left, value), cost + more)
                     for end, value, more in right
                     if not (is_compared and isinstance(value, Constant))
                 ]
@@ -127,7 +127,7 @@ def _named_forms(words: Words, at: int) -> Iterator[Found]:
                 continue
             for end, right, more in _factors(words, middle + 1):
                 if isinstance(right, Column) and sense.kind != "sumof":
-                    operation = Operation(_OPERATORS[sense.detail], left, right)
+                    operation = Arithmetic(_OPERATORS[sense.detail], left, right)
                     yield end, Operand((operation,), words.raw(at, end)), cost + more
 
 

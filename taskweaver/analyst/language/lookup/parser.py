@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
-from taskweaver.analyst.language.lookup.scope import ColumnRef, Scope, is_function_word
+from taskweaver.analyst.language.lookup.scope import ColumnRef, DataScope, is_function_word
 from taskweaver.analyst.language.words.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
 from taskweaver.analyst.language.words.names import (
     is_amount,
@@ -61,7 +61,7 @@ class Words:
     """
 
     def __init__(
-        self, text: str, tokens: list[Token], scope: Scope, notes: tuple[str, ...] = ()
+        self, text: str, tokens: list[Token], scope: DataScope, notes: tuple[str, ...] = ()
     ) -> None:
         """Look nothing up yet."""
         self.text = text

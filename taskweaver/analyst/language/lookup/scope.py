@@ -20,7 +20,7 @@ from taskweaver.analyst.language.words.names import (
     singular,
 )
 from taskweaver.analyst.language.words.tokens import is_unusual
-from taskweaver.analyst.readings.reading import Source
+from taskweaver.analyst.readings.reading import TableSource
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
 _LABEL_WORDS = ("name", "title", "label", "full", "employee", "model", "product", "id")
@@ -44,7 +44,7 @@ class ColumnRef:
 
 
 @dataclass
-class Scope:
+class DataScope:
     """Columns and values of a table or of a join of tables.
 
     Attributes:
@@ -57,7 +57,7 @@ class Scope:
         vocabulary: Words of the columns and values; None until `spelling` needs them.
     """
 
-    source: Source
+    source: TableSource
     tables: tuple[TableProfile, ...]
     nouns: frozenset[str] = frozenset()
     side_nouns: frozenset[str] = frozenset()

@@ -9,9 +9,9 @@ from itertools import permutations
 from pathlib import PurePosixPath
 
 from taskweaver.analyst.files.profile import TableId, TableProfile
-from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.readings.reading import Source
+from taskweaver.analyst.readings.reading import TableSource
 
 _NO_NOUNS = frozenset("list data file table the of csv final new raw clean export report".split())
 _MAX_TABLES = 12
@@ -42,12 +42,16 @@ def nouns_of(table: TableId) -> frozenset[str]:
 
 def scopes(
     tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
-) -> list[Scope]:
+) -> list[DataScope]:
     """Return a scope for each single table that a request may be about."""
     nouns = frozenset(noun for id in tables for noun in nouns_of(id))
     return [
-        Scope(
-            Source((id,)), (table,), nouns_of(id), other_nouns=nouns - nouns_of(id), choices=choices
+        DataScope(
+            TableSource((id,)),
+            (table,),
+            nouns_of(id),
+            other_nouns=nouns - nouns_of(id),
+            choices=choices,
         )
         for id, table in list(_allowed(tables, wanted))[:_MAX_TABLES]
         if table.columns
@@ -66,7 +70,7 @@ def _allowed(
 
 def joins(
     tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
-) -> list[Scope]:
+) -> list[DataScope]:
     """Return a scope for each two tables that can be joined on a shared key."""
     files = Wanted(wanted.files)  # a part that is named may be joined with another
     allowed = list(_allowed(tables, files))[:_MAX_TABLES]
@@ -74,8 +78,8 @@ def joins(
     for (left_id, left), (right_id, right) in permutations(allowed, 2):
         on = _shared(left, right)
         if on and _is_key(right, on) and (left.rows > right.rows or not _is_key(left, on)):
-            scope = Scope(
-                Source((left_id, right_id), (on,)), (left, right), nouns_of(left_id),
+            scope = DataScope(
+                TableSource((left_id, right_id), (on,)), (left, right), nouns_of(left_id),
                 nouns_of(right_id) - nouns_of(left_id), choices=choices,
             )  # fmt: skip
             found.append(scope)

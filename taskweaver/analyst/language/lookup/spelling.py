@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.words.lexicon import (
     DIMENSION_WORDS,
     LEXICON_WORDS,
@@ -34,7 +34,7 @@ _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def corrected(tokens: Sequence[Token], scope: Scope) -> tuple[list[Token], tuple[str, ...]]:
+def corrected(tokens: Sequence[Token], scope: DataScope) -> tuple[list[Token], tuple[str, ...]]:
     """Return the tokens with typing errors corrected, and a note for each of them."""
     found: list[Token] = []
     notes: list[str] = []
@@ -46,7 +46,7 @@ def corrected(tokens: Sequence[Token], scope: Scope) -> tuple[list[Token], tuple
     return found, tuple(dict.fromkeys(notes))
 
 
-def _correction(token: Token, scope: Scope) -> str | None:
+def _correction(token: Token, scope: DataScope) -> str | None:
     low = token.lower
     if (
         token.kind != "word"
@@ -61,7 +61,7 @@ def _correction(token: Token, scope: Scope) -> str | None:
     return near.pop() if len(near) == 1 else None
 
 
-def _is_known(word: str, scope: Scope) -> bool:
+def _is_known(word: str, scope: DataScope) -> bool:
     """Return whether a word, or another form of it, means something."""
     forms = {word, singular(word)}
     nouns = scope.nouns | scope.other_nouns | scope.side_nouns
@@ -70,7 +70,7 @@ def _is_known(word: str, scope: Scope) -> bool:
     return bool(scope.column((word,), word) or scope.values(word) or scope.begins_value(word))
 
 
-def vocabulary(scope: Scope) -> frozenset[str]:
+def vocabulary(scope: DataScope) -> frozenset[str]:
     """Return the words of columns and of the values of columns with few, in lower case."""
     if scope.vocabulary is None:
         texts = [value for column in scope.columns.values() for value in column.values or ()]

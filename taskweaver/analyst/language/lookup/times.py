@@ -42,14 +42,14 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class TimeBound:
     """Time before, after, since or until a period."""
 
     relation: str
     period: Period
 
 
-When = Period | Recurring | Recent | Bound
+When = Period | Recurring | Recent | TimeBound
 _NEEDS_CAPITAL = frozenset("may mar sun sat mon fri wed mai mars jun jul dec jan thu tue".split())
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3,
              "4th": 4, "last": 4}  # fmt: skip
@@ -269,9 +269,9 @@ def _related(words: Words, at: int) -> Iterator[tuple[int, When]]:
             if relation == "during":
                 yield end, point
             elif relation in ("since", "before", "after", "until"):
-                yield end, Bound(relation, point)
+                yield end, TimeBound(relation, point)
             elif relation == "from" and words.lower(end) in ("on", "onwards", "onward"):
-                yield end + 1, Bound("since", point)
+                yield end + 1, TimeBound("since", point)
 
 
 def _ranges(words: Words, at: int) -> Iterator[tuple[int, When]]:
@@ -344,4 +344,4 @@ def _tails(words: Words, at: int) -> Iterator[tuple[int, When]]:
     for end, point in points(words, start):
         if isinstance(point, Period):
             for stop, sense in words.of_kind(end, "tail"):
-                yield stop, Bound("since" if sense.detail == ">=" else "until", point)
+                yield stop, TimeBound("since" if sense.detail == ">=" else "until", point)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand
-from taskweaver.analyst.readings.reading import Chart, Function, Key, View
+from taskweaver.analyst.readings.reading import Chart, Function, GroupKey, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Fn:
 class Keys:
     """Group keys; each with the meanings it may have."""
 
-    keys: tuple[tuple[Key, ...], ...]
+    keys: tuple[tuple[GroupKey, ...], ...]
     phrase: str
     is_by: bool = False
 
@@ -75,7 +75,7 @@ class Dimension:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AggregateStep:
     """Step after an aggregation: share, difference, change or running total."""
 
     kind: Literal["share", "diff", "change", "cumulative"]
@@ -112,7 +112,9 @@ class Mark:
     detail: str = ""
 
 
-Content = Fn | Operand | Cond | Keys | Noun | Pick | Dimension | Step | Picture | Look | Mark
+Content = (
+    Fn | Operand | Cond | Keys | Noun | Pick | Dimension | AggregateStep | Picture | Look | Mark
+)
 
 
 @dataclass(frozen=True, slots=True)

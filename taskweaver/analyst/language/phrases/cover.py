@@ -11,6 +11,7 @@ from taskweaver.analyst.language.conditions.row_conditions import Conditions
 from taskweaver.analyst.language.lookup.measures import operands
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import (
+    AggregateStep,
     Atom,
     Content,
     Dimension,
@@ -20,7 +21,6 @@ from taskweaver.analyst.language.phrases.atoms import (
     Noun,
     Pick,
     Picture,
-    Step,
 )
 from taskweaver.analyst.language.phrases.keys import key_phrases
 from taskweaver.analyst.language.phrases.polarity import judged
@@ -214,15 +214,15 @@ def _dimension(words: Words, at: int) -> Iterator[Found]:
 def _steps(words: Words, at: int) -> Iterator[Found]:
     is_how_much = words.lower(at) == "how" and words.lower(at + 1) == "much"
     if is_how_much and _is_comparative(words, at + 2):
-        yield at + 2, Step("diff"), 1.0
+        yield at + 2, AggregateStep("diff"), 1.0
     for end, sense in words.of_kind(at, "share", "diff", "cumulative"):
-        yield end, Step(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
+        yield end, AggregateStep(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "change"):
-        yield end, Step("change", sense.detail + _direction(words, at)), 1.0
+        yield end, AggregateStep("change", sense.detail + _direction(words, at)), 1.0
     if words.lower(at) in ("rate", "rates") and next(flags(words, at - 1), None) and at:
-        yield at + 1, Step("share"), 1.0
+        yield at + 1, AggregateStep("share"), 1.0
     for end, sense in words.of_kind(at, "step"):
-        yield end, Step("change", "", sense.detail), 1.0
+        yield end, AggregateStep("change", "", sense.detail), 1.0
 
 
 def _looks(words: Words, at: int) -> Iterator[Found]:

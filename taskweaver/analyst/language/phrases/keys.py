@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import Keys
-from taskweaver.analyst.readings.reading import Key
+from taskweaver.analyst.readings.reading import GroupKey
 
 Found = tuple[int, Keys, float]
 _ADVERBS = frozenset("yearly annual annually quarterly monthly weekly daily hourly".split())
@@ -25,7 +25,7 @@ def key_phrases(words: Words, at: int) -> Iterator[Found]:
             yield end, Keys(keys, words.raw(at, end), is_by), 0.9 + cost
 
 
-Part = tuple[int, tuple[tuple[Key, ...], ...], float]
+Part = tuple[int, tuple[tuple[GroupKey, ...], ...], float]
 
 
 def _lists(words: Words, at: int) -> Iterator[Part]:
@@ -47,15 +47,15 @@ def _lists(words: Words, at: int) -> Iterator[Part]:
             return
 
 
-def _elements(words: Words, at: int) -> Iterator[tuple[int, tuple[Key, ...], float]]:
+def _elements(words: Words, at: int) -> Iterator[tuple[int, tuple[GroupKey, ...], float]]:
     for column in words.columns(at):
         is_named = column.ref.distance < 2 and words.is_kind(at, "unit")
         cost = 0.0 if is_named else column.cost
-        yield column.end, tuple(Key(name) for name in column.ref.names), cost
+        yield column.end, tuple(GroupKey(name) for name in column.ref.names), cost
     yield from _units(words, at)
 
 
-def _units(words: Words, at: int) -> Iterator[tuple[int, tuple[Key, ...], float]]:
+def _units(words: Words, at: int) -> Iterator[tuple[int, tuple[GroupKey, ...], float]]:
     is_calendar = words.lower(at) == "calendar"
     start = at + 1 if is_calendar else at
     for stop, sense in words.of_kind(start, "unit"):
@@ -83,11 +83,11 @@ def _time_columns(words: Words, at: int) -> tuple[tuple[str, ...], int]:
     return words.scope.time_columns, at
 
 
-def _key(words: Words, name: str, unit: str, *, is_part: bool) -> Key | None:
+def _key(words: Words, name: str, unit: str, *, is_part: bool) -> GroupKey | None:
     if words.profile(name).kind != "time":
-        return Key(name) if unit == "year" and not is_part else None
+        return GroupKey(name) if unit == "year" and not is_part else None
     if is_part:
         part = {"weekday": "weekday", "day": "day", "month": "month", "quarter": "quarter",
                 "hour": "hour"}.get(unit)  # fmt: skip
-        return Key(name, part=part) if part else None  # type: ignore[arg-type]
-    return Key(name, unit=unit)  # type: ignore[arg-type]
+        return GroupKey(name, part=part) if part else None  # type: ignore[arg-type]
+    return GroupKey(name, unit=unit)  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def announce(path: str, message: dict[str, Any], secret: str = "") -> socket.soc
 
     The handle is a pidfd: it works across process id namespaces and never means another process.
     The second file is ``smaps_rollup`` of this process, which its owner may not open if the memory
-    is closed; see `ces.process.rollup`.
+    is closed; see `ces.process.footprint`.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(path)

@@ -3,9 +3,9 @@
 A template and the kernels in its sandbox have the same user, so a kernel may open
 ``/proc/PID/mem`` of the template and rewrite it; every later kernel would start from that. A
 process that is not dumpable is closed to others. Its owner outside reads how much memory it uses
-from a file that the process hands over, see `ces.process.rollup`. Without a namespace for users the
-protection is left out: the owner finds the processes of a sandbox by their environment, which an
-ordinary user could not read then, and no namespace ends them.
+from a file that the process hands over, see `ces.process.footprint`. Without a namespace for users
+the protection is left out: the owner finds the processes of a sandbox by their environment, which
+an ordinary user could not read then, and no namespace ends them.
 """
 
 from __future__ import annotations

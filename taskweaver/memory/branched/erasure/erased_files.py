@@ -82,6 +82,7 @@ class ErasedFiles:
             is_dry: Whether the texts are only looked for.
         """
         self._path = path
+        self._name = glob.escape(path.name)
         self._logs = logs
         self._folders = folders
         self._patterns = (*_BESIDE, *map(glob.escape, names))
@@ -91,7 +92,7 @@ class ErasedFiles:
 
     def erase(self, needles: Needles) -> None:
         """Overwrite the texts in all files; files that cannot be changed are noted."""
-        for draft in self._path.parent.glob(f"{glob.escape(self._path.name)}.original*{_DRAFT}"):
+        for draft in self._path.parent.glob(f"{self._name}.original*{_DRAFT}"):
             draft.unlink(missing_ok=True)  # of an erasure that was interrupted
         if not needles:
             return
@@ -100,7 +101,7 @@ class ErasedFiles:
             self._guarded(path, partial(self._overwrite, path, finder))
         for path in self._copies():
             self._guarded(path, partial(self._look, path, finder))
-        for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.original*")):
+        for path in sorted(self._path.parent.glob(f"{self._name}.original*")):
             if _ORIGINAL.fullmatch(path.name):
                 self._guarded(path, partial(self._original, path, needles))
 
@@ -119,7 +120,7 @@ class ErasedFiles:
         for home in (folder, folder / "memory"):
             for pattern in self._patterns:
                 yield from sorted(home.glob(pattern))
-        yield from sorted(folder.glob(f"{glob.escape(self._path.name)}.original*.json"))
+        yield from sorted(folder.glob(f"{self._name}.original*.json"))
         yield from sorted(self._logs.glob("memory_*.jsonl*"))
         for given in self._folders:
             if not given.is_dir():

@@ -15,7 +15,7 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from taskweaver.memory.branched.erasure.needles import Needles, is_mark
 from taskweaver.memory.branched.storage.schema import has_search
@@ -27,24 +27,19 @@ from taskweaver.memory.branched.types import Branch
 from taskweaver.memory.branched.upkeep.consolidation import extract
 from taskweaver.memory.branched.values import dump
 
-_TEXTS = {
-    "events": ("text",),
-    "archival": ("text",),
-    "digests": ("text",),
-    "rounds": ("user_query",),
-    "injections": ("task_hint",),
-    "compressions": ("text",),
-    "summaries": ("text",),
+_COLUMNS: dict[str, dict[str, Literal["text", "name", "json"]]] = {
+    "events": {"text": "text", "kind": "name", "tags": "json", "data": "json"},
+    "archival": {"text": "text", "tags": "json", "meta": "json"},
+    "digests": {"text": "text", "kinds": "json"},
+    "rounds": {"user_query": "text"},
+    "injections": {"task_hint": "text", "shown": "json"},
+    "compressions": {"text": "text"},
+    "summaries": {"text": "text"},
+    "branches": {"name": "name", "node_uid": "name"},
+    "posts": {"body": "json"},
+    "applied_blocks": {"results": "json"},
 }
-_NAMES = {"branches": ("name", "node_uid"), "events": ("kind",)}
-_JSON = {
-    "events": ("tags", "data"),
-    "archival": ("tags", "meta"),
-    "digests": ("kinds",),
-    "posts": ("body",),
-    "injections": ("shown",),
-    "applied_blocks": ("results",),
-}
+"""Columns that may hold a text, with the form of their values, by table."""
 _KEPT = {"posts": frozenset({"id", "type", "send_from", "send_to"})}
 """Fields of JSON that no text of a person stands in, by table."""
 _KEYS = {"branches": "id", "applied_blocks": "id", "compressions": "id"}
@@ -188,36 +183,30 @@ class _Eraser:
         if not self._needles:
             return
         self._clean_core()
-        for table in dict.fromkeys((*_TEXTS, *_NAMES, *_JSON)):
-            columns = [*_TEXTS.get(table, ()), *_NAMES.get(table, ()), *_JSON.get(table, ())]
-            for key, old, new in self._changes(table, columns):
-                self._replace(table, key, dict(zip(columns, old, strict=True)), new)
+        for table in _COLUMNS:
+            for key, old, new in self._changes(table):
+                self._replace(table, key, old, new)
 
-    def _changes(
-        self, table: str, columns: list[str]
-    ) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
+    def _changes(self, table: str) -> list[tuple[Any, dict[str, Any], dict[str, Any]]]:
         """Return the rows that hold a text: key, values, and the new values of columns."""
         found = []
-        key = _KEYS.get(table, "seq")
-        query = f"SELECT {key}, {', '.join(columns)} FROM {table}"
-        for number, *values in self._connection.execute(query):
-            pairs = zip(columns, values, strict=True)
-            cleaned = {name: self._cleaned(table, name, value) for name, value in pairs}
-            new = {
-                name: cleaned[name]
-                for name, value in zip(columns, values, strict=True)
-                if cleaned[name] != value
-            }
+        columns = _COLUMNS[table]
+        query = f"SELECT {_KEYS.get(table, 'seq')}, {', '.join(columns)} FROM {table}"
+        for key, *values in self._connection.execute(query):
+            old = dict(zip(columns, values, strict=True))
+            cleaned = {name: self._cleaned(table, name, value) for name, value in old.items()}
+            new = {name: value for name, value in cleaned.items() if value != old[name]}
             if new:
-                found.append((number, tuple(values), new))
+                found.append((key, old, new))
         return found
 
     def _cleaned(self, table: str, name: str, value: Any) -> Any:
+        form = _COLUMNS[table][name]
         if not isinstance(value, str):
             return value
-        if name in _NAMES.get(table, ()):
+        if form == "name":
             return self._needles.clean_name(value)
-        if name not in _JSON.get(table, ()):
+        if form == "text":
             return self._needles.clean(value)
         try:
             data = json.loads(value)

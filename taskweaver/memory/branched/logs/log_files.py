@@ -7,14 +7,13 @@ number and the reason.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from taskweaver.memory.branched.logs.log_lines import encoded, head
 
 _MODE = 0o600
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
@@ -77,18 +76,8 @@ class LogFolder:
         count = self._lost.get(name, 0)
         if not count:
             return []
-        line: dict[str, Any] = {
-            "ts": time.time(),
-            "op": "log_lines_lost",
-            "layer": "internal",
-            "memory_type": "log",
-            "branch_id": None,
-            "node_id": None,
-            "phase": None,
-            "run_id": None,
-            "details": {"count": count, "reason": self._reasons[name]},
-        }
-        return [json.dumps(line)]
+        details = {"count": count, "reason": self._reasons[name]}
+        return [encoded({**head("log_lines_lost", "internal", "log"), "details": details})]
 
 
 def _append(path: Path, data: bytes) -> tuple[int, OSError | None]:

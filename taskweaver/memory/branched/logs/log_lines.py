@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from taskweaver.utils.redact import redact, redact_data
 
+Line = dict[str, Any]
 Layer = Literal["primitive", "public_api", "system", "internal", "llm"]
 _KINDS: dict[str, tuple[Layer, str]] = {
     "check_memory_pressure": ("internal", "pressure"),
@@ -42,6 +44,21 @@ _encode = json.JSONEncoder(ensure_ascii=True, default=str).encode
 _VALUES = ("value", "value_preview")
 _SECRET_CHARS = 1 << 16
 """No secret that begins in the part of a text that is shown ends beyond these characters."""
+
+
+def head(op: str, layer: str, memory_type: str, *, ts: float | None = None, **known: Any) -> Line:
+    """Return the fields that the lines of all logs have.
+
+    Args:
+        op: The operation.
+        layer: Its layer.
+        memory_type: The part of memory it belongs to.
+        ts: Time of the operation; None for now.
+        known: Any of `branch_id`, `node_id`, `phase` and `run_id`.
+    """
+    at = time.time() if ts is None else ts
+    fields = {"ts": at, "op": op, "layer": layer, "memory_type": memory_type}
+    return {**fields, **dict.fromkeys(("branch_id", "node_id", "phase", "run_id")), **known}
 
 
 def encoded(line: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from taskweaver.memory.branched.logs.log_lines import (
     Layer,
     display_phase,
     encoded,
+    head,
     layer_of,
     masked_preview,
 )
@@ -71,16 +72,10 @@ class OperationLog:
         if self._files is None:
             return
         layer, memory_type = layer_of(op)
-        line = {
-            "ts": time.time(),
-            "op": op,
-            "layer": layer,
-            "memory_type": memory_type,
-            "branch_id": branch_id,
-            "node_id": node_id,
-            "phase": phase,
-            "run_id": self._run_id or None,
-        }
+        run = self._run_id or None
+        line = head(
+            op, layer, memory_type, branch_id=branch_id, node_id=node_id, phase=phase, run_id=run
+        )
         if details:
             line["details"] = details
         chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))

@@ -20,12 +20,11 @@ import json
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from taskweaver.memory.branched.logs.log_files import LogFolder
-from taskweaver.memory.branched.logs.log_lines import display_phase, encoded, masked_row
+from taskweaver.memory.branched.logs.log_lines import Line, display_phase, encoded, head, masked_row
 from taskweaver.memory.branched.storage.changes import Change
 from taskweaver.memory.branched.storage.database import Database
 
@@ -51,7 +50,7 @@ _MOST_RANGES = 1000
 _MOST_CHANGES = 10_000
 
 Range = tuple[int, int]
-_Line = tuple[int, str]
+_Numbered = tuple[int, str]
 """The number up to which the log is complete when a line is written, and the line."""
 
 
@@ -140,7 +139,7 @@ class RowLog:
 
     def _write_all(self, ranges: Sequence[Range], most: int | None) -> list[Range]:
         """Write the lines of ranges, or those of the first `most` numbers; return the others."""
-        left = [part for whole in ranges for part in _parts(whole)]
+        left = [part for whole in ranges for part in parts(whole, _AT_ONCE)]
         try:
             connection = self._reader()
             self._branch = max(self._branch, self._write(self._branch_lines(connection)))
@@ -164,7 +163,7 @@ class RowLog:
             self._connection = self._database.connect_reader()
         return self._connection
 
-    def _write(self, lines: Sequence[_Line]) -> int:
+    def _write(self, lines: Sequence[_Numbered]) -> int:
         """Write lines; return the number up to which the log is complete now, 0 for none."""
         if not lines:
             return 0
@@ -175,21 +174,21 @@ class RowLog:
         count -= len(begin)
         return lines[count - 1][0] if count > 0 else 0
 
-    def _branch_lines(self, connection: sqlite3.Connection) -> list[_Line]:
+    def _branch_lines(self, connection: sqlite3.Connection) -> list[_Numbered]:
         query = f"SELECT {', '.join(BRANCH_COLUMNS)} FROM branches WHERE id > ? ORDER BY id"
         lines = []
         for values in connection.execute(query, (self._branch,)):
             branch = masked_row(dict(zip(BRANCH_COLUMNS, values, strict=True)))
             op = "create_branch" if branch["parent_id"] is None else "fork"
-            head = self._head(branch["created_at"], op, "branch", branch["name"])
-            head["node_id"] = branch["node_uid"]
-            lines.append((int(branch["id"]), encoded({**head, "branch": branch})))
+            line = self._head(op, "branch", branch["name"], ts=branch["created_at"])
+            line["node_id"] = branch["node_uid"]
+            lines.append((int(branch["id"]), encoded({**line, "branch": branch})))
         return lines
 
-    def _row_lines(self, connection: sqlite3.Connection, first: int, last: int) -> list[_Line]:
+    def _row_lines(self, connection: sqlite3.Connection, first: int, last: int) -> list[_Numbered]:
         """Return the lines of a range, ordered by number; numbers without a row come first."""
         names: dict[int, str] = {}
-        found: list[_Line] = []
+        found: list[_Numbered] = []
         for table in LOGGED:
             for row in _rows(connection, table, first, last):
                 number = row["branch_id"]
@@ -203,8 +202,8 @@ class RowLog:
         logged = [(seq, seq) for seq, _ in found]
         skipped = list(gaps([*logged, (last + 1, last + 1)], first=first))
         if skipped:
-            head = self._head(time.time(), "skip", "log", None)
-            found.insert(0, (first - 1, encoded({**head, "skip": skipped})))
+            line = {**self._head("skip", "log"), "skip": skipped}
+            found.insert(0, (first - 1, encoded(line)))
         return [*found[:-1], (last, found[-1][1])]
 
     def _row_line(self, table: str, row: dict[str, Any], branch: str) -> str:
@@ -217,41 +216,35 @@ class RowLog:
         elif table == "archival" and row["record"] != seq:
             op = "update_archival"
         row = masked_row(row)
-        head = self._head(row.get("created_at") or time.time(), op, memory_type, branch)
+        line = self._head(op, memory_type, branch, ts=row.get("created_at") or None)
         data = row.get("data")
         if isinstance(data, dict):
             phase = data.get("phase")
-            head["node_id"] = data.get("node_id")
-            head["phase"] = display_phase(phase) if isinstance(phase, str) else None
-        return encoded({**head, "seq": seq, "table": table, "row": row})
+            line["node_id"] = data.get("node_id")
+            line["phase"] = display_phase(phase) if isinstance(phase, str) else None
+        return encoded({**line, "seq": seq, "table": table, "row": row})
 
     def _change_line(self, change: Change) -> str:
-        head = self._head(change.at, change.op, "branch", None)
+        line = self._head(change.op, "branch", ts=change.at)
         facts = masked_row(dict(change.facts))
-        return encoded({**head, "seq": change.seq, "change": facts})
+        return encoded({**line, "seq": change.seq, "change": facts})
 
     def _mark(self, op: str) -> str:
-        return encoded({**self._head(time.time(), op, "log", None), "writer": self._writer})
+        return encoded({**self._head(op, "log"), "writer": self._writer})
 
-    def _head(self, at: float, op: str, memory_type: str, branch: str | None) -> dict[str, Any]:
-        return {
-            "ts": at,
-            "op": op,
-            "layer": "primitive",
-            "memory_type": memory_type,
-            "branch_id": branch,
-            "node_id": None,
-            "phase": None,
-            "run_id": self._run_id,
-            "file": self._database.path.name,
-        }
+    def _head(
+        self, op: str, memory_type: str, branch: str | None = None, *, ts: float | None = None
+    ) -> Line:
+        name = self._database.path.name
+        line = head(op, "primitive", memory_type, ts=ts, branch_id=branch, run_id=self._run_id)
+        return {**line, "file": name}
 
 
-def _parts(whole: Range) -> Iterator[Range]:
-    """Split a range into parts whose lines are written with one call each."""
+def parts(whole: Range, size: int) -> Iterator[Range]:
+    """Split a range into parts of a size."""
     first, last = whole
-    for begin in range(first, last + 1, _AT_ONCE):
-        yield begin, min(last, begin + _AT_ONCE - 1)
+    for begin in range(first, last + 1, size):
+        yield begin, min(last, begin + size - 1)
 
 
 def _rows(

@@ -8,6 +8,7 @@ without this program.
 
 from __future__ import annotations
 
+import glob
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -122,16 +123,12 @@ def migration_reports(path: Path) -> list[MigrationReport]:
         StoreCorrupt: If one cannot be read.
     """
     reports = []
-    for file in path.parent.glob(f"{_escaped(path.name)}.original*{_ENDING}"):
+    for file in path.parent.glob(f"{glob.escape(path.name)}.original*{_ENDING}"):
         try:
             reports.append(_parsed(json.loads(file.read_text("utf-8"))))
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise StoreCorrupt(f"{file} is no readable account of a migration: {error}") from error
     return sorted(reports, key=lambda report: report.migrated_at)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{character}]" if character in "*?[" else character for character in name)
 
 
 def _parsed(data: dict[str, Any]) -> MigrationReport:

@@ -8,9 +8,10 @@ rows, which skips bad pages at the cost of a few lookups.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from taskweaver.memory.branched.logs.row_log import parts
 from taskweaver.utils.sqlite_files import READ_ERRORS, harden
 
 Row = dict[str, object]
@@ -118,7 +119,7 @@ class DamagedFile:
         between = f"{select} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
         whole = [value for value in {*found.rows, *listed} if isinstance(value, int)]
         end = min(max([highest, *whole]), _MOST_KEYS)
-        for low, high in _ranges(1, end):
+        for low, high in parts((1, end), _CHUNK):
             if not self._scan(found, columns, between, (low, high)):
                 for number in range(low, high + 1):
                     if number not in found.rows:
@@ -126,8 +127,3 @@ class DamagedFile:
         for value in [*listed]:
             if value not in found.rows:
                 self._scan(found, columns, f"{select} WHERE {key} = ?", (value,))
-
-
-def _ranges(low: int, high: int) -> Iterator[tuple[int, int]]:
-    for start in range(low, high + 1, _CHUNK):
-        yield start, min(start + _CHUNK - 1, high)

@@ -168,7 +168,7 @@ def _table(ledger: FactLedger, index: Mapping[str, Any]) -> str:
     rows = [f"| {' | '.join(_TOP_HEADER)} |", f"|{' --- |' * len(_TOP_HEADER)}"]
     facts = ledger.facts("top_nodes_comparison")
     for rank, (node, fact) in enumerate(zip(index["top_nodes_data"], facts, strict=True), start=1):
-        cells = [str(rank), *paper_nodes.cells(node, best)[1:], "; ".join(fact.sources)]
+        cells = [str(rank), *paper_nodes.cells(node, best), "; ".join(fact.sources)]
         rows.append(f"| {' | '.join(map(inert_prose, cells))} |")
     return "\n".join(rows)
 

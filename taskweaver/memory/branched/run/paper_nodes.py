@@ -193,14 +193,14 @@ def top_facts(
     for rank, node in enumerate(nodes, start=1):
         id_ = plain(node.get("id", ""))
         sources = [source_of(node), *result_sources.get(id_, ())]
-        text = f"{rank}. " + "; ".join(part for part in cells(node, best_id)[1:] if part)
+        text = f"{rank}. " + "; ".join(filter(None, cells(node, best_id)))
         same = plan_fact(node).text.removeprefix("Plan: ") if node.get("plan") else ""
         facts.append(Fact(text, sources, key=f"result {id_}", same=same))
     return facts
 
 
 def cells(node: Data, best_id: object) -> list[str]:
-    """Return the cells of a top node; the first, its rank, is empty, and sources are not there."""
+    """Return the cells of a top node, but for its rank and its sources."""
     is_best = node.get("id") is not None and node.get("id") == best_id
     plan = "see Best Node Details" if is_best else _plan_and_parameters(node)
     changed = "" if is_best else plain(node.get("changed") or "")
@@ -209,7 +209,7 @@ def cells(node: Data, best_id: object) -> list[str]:
     metric = metric_text(node.get("metric"))
     gain = plain(node.get("gain_over_parent") or "")
     change = ": ".join(filter(None, [from_, changed]))
-    return ["", plain(node.get("id", "")) + _label(node), metric, gain, change, plan, findings]
+    return [plain(node.get("id", "")) + _label(node), metric, gain, change, plan, findings]
 
 
 def _plan_and_parameters(node: Data) -> str:

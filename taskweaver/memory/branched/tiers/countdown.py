@@ -2,8 +2,8 @@
 
 A branch with c events in view needs no count before threshold + 1 - c more. A fork has the view
 of its parent, so it goes on from the parent's number. A number that is too small costs one count
-more than needed; another process's appends, or a failed transaction, make one too large, and a consolidation late by as
-many events.
+more than needed; another process's appends, or a failed transaction, make one too large, and a
+consolidation late by as many events.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from taskweaver.plugin.library.sql.statement import (
     NO_ROWS,
     ONLY_ONE,
     ONLY_READING,
-    Answer,
     Statement,
+    StatementResult,
     cannot_run,
     database_file,
 )
@@ -31,7 +31,7 @@ _SEALED = {
 _READING = frozenset({"SELECT", "EXPLAIN", "PRAGMA"})
 
 
-def run_duckdb(file: str, statement: Statement) -> Answer:
+def run_duckdb(file: str, statement: Statement) -> StatementResult:
     """Run a statement over a DuckDB file.
 
     Raises:
@@ -91,9 +91,9 @@ def _interrupting(interrupt: Callable[[], None], timeout_s: float) -> Iterator[N
         timer.join()
 
 
-def _answer(cursor: Any, statement: Statement) -> Answer:
+def _answer(cursor: Any, statement: Statement) -> StatementResult:
     names = [str(column[0]) for column in cursor.description or ()]
-    return Answer(names, cursor.fetchmany(statement.max_rows + 1))
+    return StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
 
 
 def _explain(error: Exception, connection: Any, statement: Statement) -> str:

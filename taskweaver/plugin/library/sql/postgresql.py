@@ -13,8 +13,8 @@ from urllib.parse import unquote
 from taskweaver.plugin.library.sql.statement import (
     ONLY_ONE,
     ONLY_READING,
-    Answer,
     Statement,
+    StatementResult,
     cannot_run,
 )
 from taskweaver.utils.redact import MASK
@@ -38,7 +38,7 @@ _NO_ADDRESS = (
 )
 
 
-def run_postgresql(url: str, statement: Statement) -> Answer:
+def run_postgresql(url: str, statement: Statement) -> StatementResult:
     """Run a statement on a PostgreSQL server.
 
     Raises:
@@ -84,22 +84,22 @@ def _connect(url: str, statement: Statement) -> Any:
     return connection
 
 
-def _query(connection: Any, statement: Statement) -> Answer:
+def _query(connection: Any, statement: Statement) -> StatementResult:
     # A cursor on the server takes one query and nothing else: no COPY, no SET, no second statement.
     with connection.cursor("taskweaver") as cursor:
         cursor.execute(statement.query.encode())
         rows = cursor.fetchmany(statement.max_rows + 1)
-        return Answer([column.name for column in cursor.description or ()], rows)
+        return StatementResult([column.name for column in cursor.description or ()], rows)
 
 
-def _execute(connection: Any, statement: Statement) -> Answer:
+def _execute(connection: Any, statement: Statement) -> StatementResult:
     # Prepared, because the server prepares one statement only.
     with connection.execute(statement.query.encode(), prepare=True) as cursor:
         if cursor.description is None:
-            answer = Answer([], [], max(cursor.rowcount, 0))
+            answer = StatementResult([], [], max(cursor.rowcount, 0))
         else:
             names = [column.name for column in cursor.description]
-            answer = Answer(names, cursor.fetchmany(statement.max_rows + 1))
+            answer = StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
     if not statement.read_only:
         connection.commit()
     return answer

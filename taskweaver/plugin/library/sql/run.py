@@ -5,12 +5,12 @@ from __future__ import annotations
 from taskweaver.plugin.library.sql.duckdb import run_duckdb
 from taskweaver.plugin.library.sql.postgresql import run_postgresql
 from taskweaver.plugin.library.sql.sqlite import run_sqlite
-from taskweaver.plugin.library.sql.statement import Answer, Statement
+from taskweaver.plugin.library.sql.statement import Statement, StatementResult
 
 _FILE_ENGINES = {"sqlite": run_sqlite, "duckdb": run_duckdb}
 
 
-def run_sql(database: str, statement: Statement) -> Answer:
+def run_sql(database: str, statement: Statement) -> StatementResult:
     """Run a statement.
 
     Args:

@@ -14,8 +14,8 @@ from taskweaver.plugin.library.sql.statement import (
     NO_ROWS,
     ONLY_ONE,
     ONLY_READING,
-    Answer,
     Statement,
+    StatementResult,
     cannot_run,
     database_file,
 )
@@ -35,7 +35,7 @@ _NEVER = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE
 _STEPS_BETWEEN_CHECKS = 10_000
 
 
-def run_sqlite(file: str, statement: Statement) -> Answer:
+def run_sqlite(file: str, statement: Statement) -> StatementResult:
     """Run a statement over an SQLite file.
 
     Raises:
@@ -61,7 +61,9 @@ def _tables(connection: sqlite3.Connection, path: Path) -> list[str]:
         raise ValueError(problem) from error
 
 
-def _run(connection: sqlite3.Connection, statement: Statement, tables: list[str]) -> Answer:
+def _run(
+    connection: sqlite3.Connection, statement: Statement, tables: list[str]
+) -> StatementResult:
     refused: list[int] = []
     deadline = time.monotonic() + statement.timeout_s
 
@@ -87,13 +89,13 @@ def _run(connection: sqlite3.Connection, statement: Statement, tables: list[str]
     return answer
 
 
-def _answer(cursor: sqlite3.Cursor, statement: Statement) -> Answer:
+def _answer(cursor: sqlite3.Cursor, statement: Statement) -> StatementResult:
     if cursor.description is not None:
         names = [column[0] for column in cursor.description]
-        return Answer(names, cursor.fetchmany(statement.max_rows + 1))
+        return StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
     if statement.read_only:
         raise ValueError(NO_ROWS)
-    return Answer([], [], max(cursor.rowcount, 0))
+    return StatementResult([], [], max(cursor.rowcount, 0))
 
 
 def _explain(text: str, statement: Statement, tables: list[str], *, is_refused: bool) -> str:

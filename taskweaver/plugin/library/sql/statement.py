@@ -32,7 +32,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatementResult:
     """Result of a statement.
 
     Attributes:

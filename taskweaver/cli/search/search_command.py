@@ -126,8 +126,8 @@ def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **opt
 
     Ctrl-C stops it cleanly: finished work is kept, and --resume continues.
     """
-    from taskweaver.cli.search.options import read_options
-    from taskweaver.cli.search.runs import search_and_show
+    from taskweaver.cli.search.run_search import search_and_show
+    from taskweaver.cli.search.search_options import read_options
 
     is_plain = options.pop("plain")
     choice = read_options(options.pop("load_ideas") or idea, resume, options)
@@ -138,7 +138,7 @@ def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **opt
 @click.pass_obj
 def list_(project: Path | None) -> None:
     """List the runs of the project, the newest first."""
-    from taskweaver.cli.search.runs import list_runs
+    from taskweaver.cli.search.run_search import list_runs
 
     list_runs(project)
 
@@ -148,7 +148,7 @@ def list_(project: Path | None) -> None:
 @click.pass_obj
 def show(project: Path | None, run: str) -> None:
     """Show the tree of a run, and its best node."""
-    from taskweaver.cli.search.runs import show_run
+    from taskweaver.cli.search.run_search import show_run
 
     show_run(project, run)
 
@@ -158,7 +158,7 @@ def show(project: Path | None, run: str) -> None:
 @click.pass_obj
 def report(project: Path | None, run: str) -> None:
     """Write report, page and the other results of a run anew."""
-    from taskweaver.cli.search.runs import write_report
+    from taskweaver.cli.search.run_search import write_report
 
     write_report(project, run)
 
@@ -168,6 +168,6 @@ def report(project: Path | None, run: str) -> None:
 @click.pass_obj
 def open_(project: Path | None, run: str) -> None:
     """Open the page of a run in the browser."""
-    from taskweaver.cli.search.runs import open_page
+    from taskweaver.cli.search.run_search import open_page
 
     open_page(project, run)

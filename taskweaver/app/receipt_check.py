@@ -8,12 +8,12 @@ from pathlib import Path
 
 from injector import Injector
 
-from taskweaver.app.replaying import Replaying
+from taskweaver.app.replay import ReplayRunner
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.receipts.compare import Difference, Outcome, compare
+from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare
 from taskweaver.session.receipts.inputs import files_for, hash_of
 from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
 from taskweaver.session.receipts.versions import changes, versions_for
@@ -30,7 +30,7 @@ class ReceiptVerdict:
             of the answer that no outcome of a cell proves.
     """
 
-    difference: Difference | None
+    difference: ReceiptDifference | None
     cells: int
     notes: tuple[str, ...]
 
@@ -40,11 +40,11 @@ class ReceiptVerdict:
         return self.difference is None
 
 
-class Checking:
+class ReceiptCheck:
     """Checks receipts for an application."""
 
     def __init__(self, injector: Injector) -> None:
-        self._replaying = Replaying(injector)
+        self._runner = ReplayRunner(injector)
         self._has_sandbox = injector.get(SandboxChoice).policy is not None
         self._config = injector.get(AppSessionConfig)
 
@@ -59,7 +59,7 @@ class Checking:
         folders = (self._config.data_dir, file.resolve().parent)
         inputs = files_for(receipt.inputs, data, folders, self._config.data_root)
         hashes = {name: hash_of(item) for name, item in inputs.items()}
-        with self._replaying.fresh_kernel(list(inputs.values()), is_kept=False) as execute:
+        with self._runner.fresh_kernel(list(inputs.values()), is_kept=False) as execute:
 
             def run(cell: ExecutedCell) -> Outcome:
                 result = execute(cell.post_id, cell.code)

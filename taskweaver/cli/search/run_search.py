@@ -14,7 +14,7 @@ from types import FrameType
 import click
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import (
+from taskweaver.app.search_service import (
     find_run,
     report_run,
     resume_search,
@@ -23,7 +23,7 @@ from taskweaver.app.searching import (
     start_search,
 )
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.search.options import SearchOptions
+from taskweaver.cli.search.search_options import SearchOptions
 from taskweaver.console.terminal.surface import is_plain
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.coordinator import Changed
@@ -120,7 +120,7 @@ def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[
     It draws a live tree, or prints a line for each node.
     """
     if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
-        from taskweaver.cli.search.live import live_view
+        from taskweaver.cli.search.live_tree import live_view
 
         with live_view(search) as view:
             yield view.changed, view.say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import sys
 
-from taskweaver.console.terminal.blocks import Code, Note
+from taskweaver.console.terminal.blocks import CodeBlock, NoteBlock
 from taskweaver.console.terminal.keyboard import discard_typed, is_keyboard
 from taskweaver.console.terminal.surface import Surface
 from taskweaver.console.terminal.text import safe
@@ -30,18 +30,18 @@ class TerminalConfirmation:
         with self._surface.paused():
             shown = request.content if _is_tool(request) else request.diff()
             if shown:
-                self._surface.show(Code(safe(shown)))
+                self._surface.show(CodeBlock(safe(shown)))
             kinds = ", ".join(sorted(request.kinds))
             self._surface.show(
-                Note(f"Run this ({safe(kinds)})? y: yes, a: always in this session, else no")
+                NoteBlock(f"Run this ({safe(kinds)})? y: yes, a: always in this session, else no")
             )
             line = read_line(timeout_s)
         if line is None:
-            self._surface.show(Note("no answer: it does not run", is_warning=True))
+            self._surface.show(NoteBlock("no answer: it does not run", is_warning=True))
             return None
         answer = _ANSWERS.get(line.strip().lower(), Confirmation.no)
         if answer is Confirmation.no:
-            self._surface.show(Note("it does not run"))
+            self._surface.show(NoteBlock("it does not run"))
         return answer
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from taskweaver.console.terminal.search_view import search_view
+from taskweaver.console.terminal.search_tree import search_tree
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.record.run_facts import (
@@ -66,7 +66,7 @@ def drawn(snapshot: SearchSnapshot, width: int, rows: int = 30) -> str:
     """Return what a terminal without colours shows."""
     target = io.StringIO()
     console = Console(file=target, width=width, color_system=None, force_terminal=False)
-    console.print(search_view(snapshot, rows))
+    console.print(search_tree(snapshot, rows))
     return "".join(f"{line.rstrip()}\n" for line in target.getvalue().splitlines())
 
 

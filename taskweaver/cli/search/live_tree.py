@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.live import Live
 from rich.text import Text
 
-from taskweaver.console.terminal.search_view import search_view
+from taskweaver.console.terminal.search_tree import search_tree
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.record.run_facts import RunningPhase, SearchSnapshot
@@ -30,7 +30,7 @@ class LiveView:
     def changed(self, state: RunState) -> None:
         """Draw it."""
         rows = self._live.console.size.height - _MARGIN
-        view = search_view(_snapshot(self._search, state), rows, self._hint)
+        view = search_tree(_snapshot(self._search, state), rows, self._hint)
         self._live.update(view, refresh=True)
 
     def end(self) -> None:

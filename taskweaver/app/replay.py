@@ -24,7 +24,7 @@ from taskweaver.memory.executed import executed_cells
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.replay import Step, replay
+from taskweaver.session.replay import ReplayedCell, replay
 from taskweaver.session.storage.workdir import AddedFile, add_files
 from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml
 from taskweaver.utils.ids import create_id
@@ -33,7 +33,7 @@ _PROMPT = Path(__file__).with_name("repair_prompt.yaml")
 _FENCE = re.compile(r"```(?:python)?[ \t]*\n(.*?)\n```", re.DOTALL)
 
 
-class Replaying:
+class ReplayRunner:
     """Replays experiences for an application."""
 
     def __init__(self, injector: Injector) -> None:
@@ -47,7 +47,7 @@ class Replaying:
 
     def run(
         self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path], *, repairs: bool
-    ) -> Iterator[Step]:
+    ) -> Iterator[ReplayedCell]:
         """Run an experience again; see `TaskWeaverApp.replay`."""
         rounds = Conversation.from_yaml(file).rounds
         code = [cell.code for cell in executed_cells(rounds)]

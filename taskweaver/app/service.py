@@ -28,7 +28,7 @@ _MOST_FOUND = 20
 
 
 @dataclass(frozen=True)  # without slots, which the package takes for defaults
-class Said:
+class RoundResult:
     """Result of a round.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Listener:
             self.warnings.append(event.msg)
 
 
-class Serving:
+class AppService:
     """An application as others use it. The application's owner closes that."""
 
     def __init__(self, app: TaskWeaverApp) -> None:
@@ -90,24 +90,24 @@ class Serving:
             return session
 
     @staticmethod
-    def ask(session: Session, question: str, report: Report) -> Said:
+    def ask(session: Session, question: str, report: Report) -> RoundResult:
         """Ask a question; progress is reported through `report`.
 
         Raises:
             SessionError: As `Session.send_message`.
         """
         listener = _Listener(report)
-        return _said(session, session.send_message(question, listener), listener)
+        return _result(session, session.send_message(question, listener), listener)
 
     @staticmethod
-    def run_code(session: Session, code: str, report: Report) -> Said:
+    def run_code(session: Session, code: str, report: Report) -> RoundResult:
         """Run a cell in the session's kernel; progress is reported through `report`.
 
         Raises:
             SessionError: As `Session.run_code`.
         """
         listener = _Listener(report)
-        return _said(session, session.run_code(code, listener), listener)
+        return _result(session, session.run_code(code, listener), listener)
 
     def fork(self, session_id: str, name: str = "") -> str:
         """Fork a session; return the name of the branch.
@@ -174,7 +174,7 @@ def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str,
     return [{"session": session_id, "branch": name, "text": text} for text, name in found.items()]
 
 
-def _said(session: Session, round_: Round, listener: _Listener) -> Said:
+def _result(session: Session, round_: Round, listener: _Listener) -> RoundResult:
     last = round_.post_list[-1]
     stops = last.get_attachment(AttachmentType.stop)
     failed = any(str(stop.content).strip() == "TaskFailure" for stop in stops)
@@ -184,7 +184,7 @@ def _said(session: Session, round_: Round, listener: _Listener) -> Said:
     is_answered = round_.state == "finished" and not failed
     answer = last.message if round_.state == "finished" else listener.error
     # For another program, whose model may be anywhere.
-    return Said(
+    return RoundResult(
         answer=redact_secrets(answer),
         session=session.session_id,
         branch=session.branch,

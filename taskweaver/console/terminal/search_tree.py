@@ -20,7 +20,7 @@ _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
 
 
-def search_view(
+def search_tree(
     snapshot: SearchSnapshot, rows: int = 30, hint: str = "Ctrl-C stops"
 ) -> RenderableType:
     """Return a search's display on a terminal.

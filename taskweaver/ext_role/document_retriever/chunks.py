@@ -1,4 +1,4 @@
-"""Cuts a document into pieces: paragraphs, each with the heading it stands under."""
+"""Division of a document into chunks: paragraphs, each with the headings above it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DocumentChunk:
     """A paragraph, or a part of a long one.
 
     Attributes:
@@ -24,8 +24,8 @@ class Piece:
     text: str
 
 
-def pieces(text: str, most_chars: int) -> Iterator[Piece]:
-    """Yield the pieces of a document, in order, each of at most `most_chars` characters.
+def document_chunks(text: str, most_chars: int) -> Iterator[DocumentChunk]:
+    """Yield the chunks of a document, in order, each of at most `most_chars` characters.
 
     Short paragraphs under one heading are put together as long as they fit.
     """
@@ -36,7 +36,7 @@ def pieces(text: str, most_chars: int) -> Iterator[Piece]:
             gathered += f"\n\n{line}"
             continue
         if gathered:
-            yield Piece(heading, gathered)
+            yield DocumentChunk(heading, gathered)
         gathered = ""
         if level:
             above = {each: name for each, name in above.items() if each < level}
@@ -44,9 +44,9 @@ def pieces(text: str, most_chars: int) -> Iterator[Piece]:
             heading = " > ".join(above.values())
             continue
         *full, gathered = _split(line, most_chars)
-        yield from (Piece(heading, part) for part in full)
+        yield from (DocumentChunk(heading, part) for part in full)
     if gathered:
-        yield Piece(heading, gathered)
+        yield DocumentChunk(heading, gathered)
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, int]]:

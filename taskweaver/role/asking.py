@@ -1,0 +1,172 @@
+"""The questions of roles: a reply streamed into a post, and fed back as a post to its author."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.parsing.json_stream import ParsedReply
+from taskweaver.llm.types import ChatMessage
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.compaction import CompactedMessage
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.role.answering import AnswerReview, as_list
+from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
+from taskweaver.role.correction import send_back, with_beginning
+from taskweaver.role.experiences import RoleExperiences
+from taskweaver.role.translator import PostTranslator
+from taskweaver.utils.asking import Asking
+
+T = TypeVar("T")
+
+
+class RefusedReply(Exception):
+    """A reply that its author is asked to correct.
+
+    Attributes:
+        revise: The correction that is asked for.
+        unsupported: Numbers of an answer that stand in no outcome, if these are the reason.
+    """
+
+    def __init__(self, problem: str, revise: str, unsupported: Sequence[str] = ()) -> None:
+        super().__init__(problem)
+        self.revise = revise
+        self.unsupported = unsupported
+
+
+class View(NamedTuple):
+    """The rounds that a prompt shows, and the summary of those before them."""
+
+    rounds: list[Round]
+    summary: CompactedMessage | None
+
+
+class RoleModel:
+    """The model of a role, with the summaries and experiences in its prompts.
+
+    Attributes:
+        llm_api: The models.
+        logger: The log.
+        translator: Writes replies into posts, and posts as replies.
+    """
+
+    def __init__(
+        self,
+        config: CompactingRoleConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        llm_api: LLMApi,
+    ) -> None:
+        self.llm_api = llm_api
+        self.logger = logger
+        self.translator = PostTranslator(logger, tracing, event_emitter)
+        self._llm_alias = config.llm_alias
+        self._compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
+        self._experiences = RoleExperiences(config, llm_api, logger)
+
+    def view(self, memory: Memory, alias: str) -> View:
+        """Return the rounds `alias` sees; the last one is being answered."""
+        self._compaction.attach(memory, alias)
+        return View(*memory.get_role_rounds_with_compaction(alias))
+
+    def with_experiences(self, messages: list[ChatMessage], memory: Memory) -> list[ChatMessage]:
+        """Return a prompt with the experiences that suit the newest request."""
+        return self._experiences.added_to(messages, memory)
+
+    def stream(
+        self, messages: list[ChatMessage], schema: Mapping[str, object], proxy: PostEventProxy
+    ) -> ParsedReply:
+        """Return the model's reply, after it was streamed into a post.
+
+        Raises:
+            ModelError: If the model cannot be reached.
+        """
+        chunks = self.llm_api.chat_completion_stream(
+            messages,
+            llm_alias=self._llm_alias,
+            json_schema=schema,
+            on_status=proxy.update_status,
+        )
+        return self.translator.raw_text_to_post(chunks, proxy)
+
+    def review(self, review: AnswerReview | None, post: Post, revise: Callable[[str], str]) -> None:
+        """Check the numbers of an answer, unless the model takes no corrections.
+
+        Args:
+            review: Checks the answer; None for no check.
+            post: The answer.
+            revise: Returns the request to correct numbers.
+
+        Raises:
+            RefusedReply: If some stand in no outcome.
+        """
+        if review is None or not self.llm_api.takes_corrections(self._llm_alias):
+            return
+        doubts = review.doubts(post)
+        if doubts:
+            raise RefusedReply("", revise(as_list(doubts)), doubts)
+
+    def close(self) -> None:
+        """Stop the summaries."""
+        self._compaction.stop()
+
+
+@dataclass
+class PostAsking(Asking[ParsedReply, T | Post]):
+    """A question of a role. An unusable reply becomes a post to its author, who is asked again.
+
+    The session hands such a post back to the role, so that the posts are the count of attempts.
+
+    Attributes:
+        model: The role's model.
+        messages: The prompt.
+        schema: JSON schema of the reply.
+        proxy: The post that is written.
+        author: Name of the author in the log.
+        validate: Returns the answer in a reply, or raises `RefusedReply`.
+        end: Returns or raises the outcome of the last attempt, given its problem and reply.
+        failed: Number of unusable replies before this one.
+        attempts: Most unusable replies.
+    """
+
+    model: RoleModel
+    messages: list[ChatMessage]
+    schema: Mapping[str, object]
+    proxy: PostEventProxy
+    author: str
+    validate: Callable[[ParsedReply], T | Post]
+    end: Callable[[str], T | Post]
+    failed: int
+    attempts: int
+
+    refusals = (RefusedReply,)
+
+    def call(self) -> ParsedReply:
+        """Stream the model's reply into the post."""
+        return self.model.stream(self.messages, self.schema, self.proxy)
+
+    def read(self, reply: ParsedReply) -> T | Post:
+        """Return the answer in a reply."""
+        return self.validate(reply)
+
+    def feed_back(self, error: Exception, reply: ParsedReply) -> Post:
+        """Return the post, with the problem, to its author."""
+        assert isinstance(error, RefusedReply)
+        if not error.unsupported:
+            self._warn(error)
+        return send_back(self.proxy, reply.raw, error.revise, error.unsupported)
+
+    def give_up(self, error: Exception, reply: ParsedReply) -> T | Post:
+        """Return the outcome of the last attempt."""
+        self._warn(error)
+        return self.end(with_beginning(str(error), reply.raw))
+
+    def _warn(self, error: Exception) -> None:
+        self.model.logger.warning(f"{self.author}'s reply cannot be used: {error}")
