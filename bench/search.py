@@ -15,12 +15,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
+from unittest.mock import patch
 
 from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
@@ -114,6 +114,12 @@ class FakeWorkerPool(WorkerPool):
         super().shutdown(wait, cancel_futures=cancel_futures)
 
 
+def fake_workers(slots: int, seconds: float) -> AbstractContextManager[object]:
+    """Have searches that open meanwhile use workers that only wait."""
+    pool = "taskweaver.treesearch.engine.search.WorkerPool"
+    return patch(pool, lambda *_: FakeWorkerPool(slots, seconds))
+
+
 def outcome(job: Job) -> JobResult:
     """Return what came of a job; its number decides."""
     step = int(job.node_id[1:])
@@ -153,8 +159,7 @@ def worked(app: TaskWeaverApp, steps: int) -> list[float]:
         while len(times) < len(state.journal):
             times.append(process_time())
 
-    with new_search(app, steps, 2) as search, FakeWorkerPool(2, 0.0) as workers:
-        search.tools = replace(search.tools, workers=workers)
+    with fake_workers(2, 0.0), new_search(app, steps, 2) as search:
         times.append(process_time())
         search.run(changed)
         times.append(process_time())
@@ -164,11 +169,11 @@ def worked(app: TaskWeaverApp, steps: int) -> list[float]:
 
 def parallel(place: Path) -> dict[str, float]:
     """Return how long nodes of a second take in parallel, and the same sleeps alone."""
-    with application(place / "fake") as app, FakeWorkerPool(SLOTS, SLEEP_S) as workers:
-        fake = finished(app, workers)
+    with application(place / "fake") as app, fake_workers(SLOTS, SLEEP_S):
+        fake = finished(app)
     metric = "mkdir -p working; echo '{\"metric\": {}}' > working/result.json"
     with application(place / "real", f"sleep {SLEEP_S:g}; {metric}") as app:
-        real = finished(app, None)
+        real = finished(app)
     since = perf_counter()
     with ThreadPoolExecutor(SLOTS) as threads:
         for _ in range(SLEEPS):
@@ -183,11 +188,9 @@ def parallel(place: Path) -> dict[str, float]:
     }
 
 
-def finished(app: TaskWeaverApp, workers: WorkerPool | None) -> float:
-    """Work on a run of nodes that take a second, with its own workers or others; return seconds."""
+def finished(app: TaskWeaverApp) -> float:
+    """Work on a run of nodes that take a second; return seconds."""
     with new_search(app, SLEEPS, SLOTS) as search:
-        if workers is not None:
-            search.tools = replace(search.tools, workers=workers)
         since = perf_counter()
         search.run(lambda _: None)
         assert len(search.state.journal) == SLEEPS, search.state.reason

@@ -17,6 +17,7 @@ from bench.common import sized
 from bench.search import PROGRAM
 from taskweaver.ext_role.web_explorer.devtools import DevTools
 from taskweaver.ext_role.web_explorer.process import find_browser
+from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
@@ -44,7 +45,7 @@ def made_up(places: RunPlaces) -> Journal:
             parent=parent,
             status=NodeStatus.BUGGY if is_bad else NodeStatus.OK,
             plan=f"Try the value {step}, since the one before left room. " * 5,
-            artifacts={"coding": {"workspace": {"files": files}}},
+            artifacts=read_artifacts({"coding": {"workspace": {"files": files}}}),
             error=NodeError("RuntimeError", "shapes differ\n" * 10) if is_bad else None,
             metric=None if is_bad else Measurement({"": step / NODES}),
             finished_at=float(step),

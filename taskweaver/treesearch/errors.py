@@ -1,4 +1,4 @@
-"""What can go wrong around a search. A node that fails is a result, not an error."""
+"""Errors of a search. A node that fails is a result, not an error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from taskweaver.errors import TaskWeaverError
 
 
 class SearchError(TaskWeaverError):
-    """A search cannot do what was asked.
+    """A search cannot be opened, or cannot go on.
 
     Attributes:
-        detail: What happened.
-        hint: What to do about it.
+        detail: The problem.
+        hint: The remedy; empty for none.
     """
 
     def __init__(self, detail: str, hint: str = "") -> None:
@@ -19,7 +19,7 @@ class SearchError(TaskWeaverError):
         self.hint = hint
 
     def __str__(self) -> str:
-        """What happened, and what to do."""
+        """The problem, and its remedy."""
         return f"{self.detail} {self.hint}".strip()
 
 
@@ -32,15 +32,15 @@ class WorkerLost(SearchError):
 
 
 class NotTransferable(SearchError):
-    """A job, what it returned, or what it raised cannot travel between processes."""
+    """A job, its result or its error cannot travel between processes."""
 
 
 class PhasePlanError(SearchError):
-    """What a model proposed cannot be carried out as it is written.
+    """A proposal that cannot be executed as it is written.
 
     Attributes:
-        place: Where in it, such as ``coding.workspace.files[0].path``.
-        problem: What is wrong there.
+        place: Place in the proposal, as in ``coding.workspace.files[0].path``.
+        problem: The problem there.
     """
 
     def __init__(self, place: str, problem: str) -> None:

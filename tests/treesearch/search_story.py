@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import (
@@ -94,7 +95,7 @@ def node(step: int, kind: NodeKind, value: float | None = None, **given: Any) ->
         stage=1,
         status=NodeStatus.BUGGY if has_failed else NodeStatus.OK,
         plan=PLANS[kind],
-        artifacts=artifacts(rate=0.1 / step, layers=1 + step % 5),
+        artifacts=read_artifacts(artifacts(rate=0.1 / step, layers=1 + step % 5)),
         phases=outcomes,
         error=NodeError(*ERRORS[step % len(ERRORS)]) if has_failed else None,
         metric=None if value is None else Measurement({"": value}, {"loss": 1 - value}),

@@ -8,7 +8,7 @@ from textwrap import shorten as shorten_words
 from typing import Any
 
 from taskweaver.treesearch.agent.prompt_files import plan_lines
-from taskweaver.treesearch.model.artifacts import own_files
+from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record import run_statistics
@@ -75,7 +75,7 @@ def run_sections(node: Node, journal: Journal) -> dict[str, str]:
     """Return the sections of a node that has run, for questions about its outcome."""
     return {
         "Plan": node.plan,
-        "Code": _code(node, {**journal.files(node.id), **own_files(node.artifacts)}),
+        "Code": _code(node, {**journal.files(node.id), **artifact_files(node.artifacts)}),
         "Execution output": _output(node, _REVIEWED_OUTPUT_CHARS),
     }
 
@@ -105,7 +105,7 @@ def result_text(node: Node, journal: Journal) -> str:
 
 def own_code(node: Node) -> str:
     """Return the files and commands that a node itself proposed."""
-    return _code(node, own_files(node.artifacts))
+    return _code(node, artifact_files(node.artifacts))
 
 
 def _output(node: Node, limit_chars: int) -> str:
@@ -129,9 +129,9 @@ def repeated(node: Node, journal: Journal) -> dict[str, str]:
 
 def _code(node: Node, files: Mapping[str, str]) -> str:
     """Return files, by path, with the commands that build and run them."""
-    artifacts = node.artifacts or {}
     parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
-    rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
+    sections = node.artifacts.to_dict() if node.artifacts else {}
+    rest = {name: sections[name] for name in ("compile", "run") if name in sections}
     if rest:
         parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
     return shorten("\n\n".join(parts), _CODE_CHARS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,43 @@ from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 
-def read_plan(text: str) -> dict[str, Any]:
-    """Read the reply of Phase 0: its plan, with every part there, and ``internal``.
+@dataclass(frozen=True, slots=True)
+class Phase0Plan:
+    """Plan of an attempt, written before its files and commands.
+
+    Attributes:
+        goal_summary: Its goal.
+        implementation_strategy: Its steps.
+        dependencies: Packages and programs it needs, by their manager.
+        phase_guidance: Advice for each phase, ``phase1`` to ``phase4``.
+        risks_and_mitigations: Risks, in whatever form the model gave them.
+        time_budget_estimate: Expected times.
+        internal: Notes for the memory; None where the model wrote none.
+    """
+
+    goal_summary: str
+    implementation_strategy: tuple[str, ...]
+    dependencies: Mapping[str, Any]
+    phase_guidance: Mapping[str, Mapping[str, Any]]
+    risks_and_mitigations: tuple[Any, ...]
+    time_budget_estimate: Mapping[str, Any]
+    internal: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, the form of ``phase0_plan.json``."""
+        data: dict[str, Any] = {
+            "goal_summary": self.goal_summary,
+            "implementation_strategy": list(self.implementation_strategy),
+            "dependencies": self.dependencies,
+            "phase_guidance": self.phase_guidance,
+            "risks_and_mitigations": list(self.risks_and_mitigations),
+            "time_budget_estimate": self.time_budget_estimate,
+        }
+        return data if self.internal is None else data | {"internal": self.internal}
+
+
+def read_plan(text: str) -> Phase0Plan:
+    """Return the plan in a reply of Phase 0; parts that are missing are empty.
 
     Raises:
         ValueError: If it is no JSON object.
@@ -22,33 +58,30 @@ def read_plan(text: str) -> dict[str, Any]:
     plan = dict(given) if isinstance(given, Mapping) else {}
     guidance = plan.get("phase_guidance")
     phases = guidance if isinstance(guidance, Mapping) else {}
-    normal: dict[str, Any] = {
-        "goal_summary": str(plan.get("goal_summary", "")),
-        "implementation_strategy": _texts(plan.get("implementation_strategy")),
-        "dependencies": _mapping(plan.get("dependencies")),
-        "phase_guidance": {f"phase{n}": _mapping(phases.get(f"phase{n}")) for n in range(1, 5)},
-        "risks_and_mitigations": _list(plan.get("risks_and_mitigations")),
-        "time_budget_estimate": _mapping(plan.get("time_budget_estimate")),
-    }
+    risks = plan.get("risks_and_mitigations")
     internal = data.get("internal")
-    return normal | ({"internal": internal} if isinstance(internal, Mapping) else {})
+    return Phase0Plan(
+        goal_summary=str(plan.get("goal_summary", "")),
+        implementation_strategy=_texts(plan.get("implementation_strategy")),
+        dependencies=_mapping(plan.get("dependencies")),
+        phase_guidance={f"phase{n}": _mapping(phases.get(f"phase{n}")) for n in range(1, 5)},
+        risks_and_mitigations=tuple(risks) if isinstance(risks, list) else (),
+        time_budget_estimate=_mapping(plan.get("time_budget_estimate")),
+        internal=internal if isinstance(internal, Mapping) else None,
+    )
 
 
-def save_plan(folder: Path, plan: Mapping[str, Any], raw: str, history: Mapping[str, Any]) -> None:
+def save_plan(folder: Path, plan: Phase0Plan, raw: str, history: Mapping[str, Any]) -> None:
     """Write the files of Phase 0, which people read, with their secrets masked."""
-    write_json(folder / "phase0_plan.json", redact_secrets_in({"plan": dict(plan)}))
+    write_json(folder / "phase0_plan.json", redact_secrets_in({"plan": plan.to_dict()}))
     write_json(folder / "phase0_history_full.json", redact_secrets_in(dict(history)))
     write_text(folder / "phase0_llm_output.txt", redact_secrets(raw))
 
 
-def _texts(value: object) -> list[str]:
+def _texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return [value]
-    return [str(item) for item in value] if isinstance(value, Sequence) else []
-
-
-def _list(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list) else []
+        return (value,)
+    return tuple(str(item) for item in value) if isinstance(value, Sequence) else ()
 
 
 def _mapping(value: object) -> dict[str, Any]:

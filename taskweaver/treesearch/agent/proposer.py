@@ -19,9 +19,10 @@ from taskweaver.treesearch.agent.describe import (
     sibling_digest,
 )
 from taskweaver.treesearch.agent.node_agent import NodeAgent
-from taskweaver.treesearch.agent.phase0 import read_plan
+from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.model.artifacts import Artifacts, ScriptArtifact
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
@@ -48,19 +49,36 @@ HINTS = {
 
 
 @dataclass(frozen=True, slots=True)
+class RunBackground:
+    """Facts about a run that prompts show.
+
+    Attributes:
+        idea: The idea.
+        environment: Facts about the machine.
+        compilers: Names of the compilers on it.
+        resources: The resources of the run, in words; empty for none.
+        history: Findings of earlier runs of the same idea, in words; empty for none.
+        earlier: The same findings as data.
+    """
+
+    idea: Idea
+    environment: Mapping[str, Any]
+    compilers: tuple[str, ...]
+    resources: str
+    history: str
+    earlier: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """All that is known when a node begins.
+    """Facts about a node that begins, and its run.
 
     Attributes:
         node: The node.
         parent: The node it is made from; None for a draft.
-        idea: The idea.
+        background: Facts about the run.
         state: The stage.
         journal: All nodes so far.
-        environment: Facts about the machine.
-        resources: Further resources, in words; empty for nothing.
-        history: Findings of earlier runs of the same idea, in words; empty for nothing.
-        compilers: Names of the compilers that are there.
         run_seconds: Longest time of a run.
         has_memory: Whether the node has a memory.
         is_script: Whether the attempt is one script in a kernel, and not phases.
@@ -70,13 +88,9 @@ class Question:
 
     node: Node
     parent: Node | None
-    idea: Idea
+    background: RunBackground
     state: StageState
     journal: Journal
-    environment: Mapping[str, Any]
-    resources: str
-    history: str
-    compilers: tuple[str, ...]
     run_seconds: float
     has_memory: bool
     is_script: bool
@@ -91,12 +105,12 @@ class Proposal:
     Attributes:
         plan: In words.
         name: The parameter or part that is changed; empty for none.
-        artifacts: The ``phase_artifacts``, or ``{"code": ...}``.
+        artifacts: The phase plan or the script.
     """
 
     plan: str
     name: str
-    artifacts: Mapping[str, Any]
+    artifacts: PhasePlan | ScriptArtifact
 
 
 class Proposer:
@@ -106,7 +120,7 @@ class Proposer:
         self._prompts = prompts
         self._agent = agent
 
-    def plan(self, question: Question) -> tuple[dict[str, Any], str]:
+    def plan(self, question: Question) -> tuple[Phase0Plan, str]:
         """Return the plan of Phase 0, normalised, and the reply it was read from.
 
         Raises:
@@ -120,18 +134,18 @@ class Proposer:
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
-            "Environment": environment_lines(question.environment),
+            "Environment": environment_lines(question.background.environment),
             **_resources(question),
             "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
         }
 
-        def read(text: str) -> tuple[dict[str, Any], str]:
+        def read(text: str) -> tuple[Phase0Plan, str]:
             return read_plan(text), text
 
         return self._agent.ask("phase0", prompt, read, hint="phase0_planning")
 
     def propose(
-        self, question: Question, plan: Mapping[str, Any], claim: Callable[[Node, str], str]
+        self, question: Question, plan: Phase0Plan | None, claim: Callable[[Node, str], str]
     ) -> Proposal:
         """Return a proposed attempt.
 
@@ -160,8 +174,8 @@ class Proposer:
     def install_step(
         self,
         question: Question,
-        plan: Mapping[str, Any],
-        artifacts: Mapping[str, Any],
+        plan: Phase0Plan | None,
+        artifacts: Artifacts | None,
         progress: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return the next command of the installer: ``command``, ``done`` and ``notes``.
@@ -170,18 +184,18 @@ class Proposer:
             ReplyUnusable, ModelError: If there is none.
         """
         introduction = "config/phases/phase1_installer"
-        guidance = plan.get("phase_guidance", {}).get("phase1", {})
+        sections = artifacts.to_dict() if artifacts else {}
         wanted = {
-            "commands that were planned": artifacts.get("download", {}).get("commands", []),
-            "guidance": guidance,
-            "compile": artifacts.get("compile", {}),
-            "run": artifacts.get("run", {}),
+            "commands that were planned": sections.get("download", {}).get("commands", []),
+            "guidance": plan.phase_guidance.get("phase1", {}) if plan else {},
+            "compile": sections.get("compile", {}),
+            "run": sections.get("run", {}),
         }
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
-            "Research idea": fenced(question.idea.text, "markdown"),
+            "Research idea": fenced(question.background.idea.text, "markdown"),
             "Phase plan": plan_lines(wanted),
-            "Environment": environment_lines(question.environment),
+            "Environment": environment_lines(question.background.environment),
             **_resources(question),
             "Progress": plan_lines(progress),
             "Reply": self._prompts.text("agent/parallel/response_format/phase1"),
@@ -202,7 +216,7 @@ class Proposer:
     def _task(self, question: Question) -> dict[str, Any]:
         node, parent = question.node, question.parent
         task: dict[str, Any] = {
-            "Research idea": fenced(question.idea.text, "markdown"),
+            "Research idea": fenced(question.background.idea.text, "markdown"),
             "Evaluation metric": metric_text(question.journal),
             "Kind of attempt": f"{node.kind}. Its author gets these instructions:"
             f" {self._prompts.text(_INTRODUCTIONS[node.kind])}",
@@ -214,7 +228,7 @@ class Proposer:
 
 
 def attempt_prompt(
-    prompts: PromptFiles, question: Question, plan: Mapping[str, Any]
+    prompts: PromptFiles, question: Question, plan: Phase0Plan | None
 ) -> dict[str, Any]:
     """Return the prompt for an attempt, by its kind."""
     node, parent = question.node, question.parent
@@ -242,7 +256,7 @@ def attempt_prompt(
     prompt: dict[str, Any] = {
         "Introduction": introduction,
         "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
-        "Research idea": fenced(question.idea.text, "markdown"),
+        "Research idea": fenced(question.background.idea.text, "markdown"),
         "Evaluation metric": metric_text(question.journal),
         **_stage(question),
     }
@@ -254,9 +268,9 @@ def attempt_prompt(
     if digest:
         prompt["Other attempts"] = digest
     prompt["Domain"] = prompts.text("core/domain_neutral")
-    prompt["Environment"] = environment_lines(question.environment)
+    prompt["Environment"] = environment_lines(question.background.environment)
     prompt |= _resources(question)
-    planned = plan_lines(plan)
+    planned = plan_lines(plan.to_dict()) if plan else []
     if planned:
         prompt["Phase 0 plan"] = planned
     prompt["Instructions"] = {"Response format": response}
@@ -279,12 +293,11 @@ def read_proposal(text: str, question: Question) -> Proposal:
         if not data["code"].strip():
             raise PhasePlanError("code", "there is none")
         refuse_mask("code", data["code"])
-        artifacts: Mapping[str, Any] = {"code": data["code"]}
+        artifacts: PhasePlan | ScriptArtifact = ScriptArtifact(data["code"])
     else:
         data = required_object(text, {})
         given = data.get("phase_artifacts", data)
-        plan = PhasePlan.from_dict(given, question.compilers)
-        artifacts = plan.to_dict()
+        artifacts = PhasePlan.from_dict(given, question.background.compilers)
     outline = data.get("plan")
     name = data.get("name")
     return Proposal(
@@ -302,8 +315,8 @@ def _stage(question: Question) -> dict[str, str]:
 
 
 def _resources(question: Question) -> dict[str, str]:
-    return {"Resources": question.resources} if question.resources else {}
+    return {"Resources": question.background.resources} if question.background.resources else {}
 
 
 def _history(question: Question) -> dict[str, str]:
-    return {"History": question.history} if question.history else {}
+    return {"History": question.background.history} if question.background.history else {}

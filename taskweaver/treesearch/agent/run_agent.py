@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
-from taskweaver.treesearch.agent.prompt_files import KEEPING
-from taskweaver.treesearch.agent.toolbox import Toolbox
+from taskweaver.treesearch.agent.prompt_files import KEEPING, PromptFiles
+from taskweaver.treesearch.model.limits import AskLimits
 
 
 class RunAgent:
     """Asks a model about the run as a whole, with the memory of the root."""
 
-    def __init__(self, tools: Toolbox) -> None:
-        self._tools = tools
-        self._api = LLMApi(tools.services)
+    def __init__(
+        self,
+        services: ModelServices,
+        prompts: PromptFiles,
+        store: BranchedMemory | None,
+        limits: AskLimits,
+        folder: Path,
+    ) -> None:
+        """Open the run's access to the models.
+
+        Args:
+            services: The models.
+            prompts: Texts of the prompts.
+            store: The memory; None without.
+            limits: How often the model is asked.
+            folder: Folder of the prompts and replies.
+        """
+        self._api = LLMApi(services)
+        self._prompts = prompts
+        self._store = store
+        self._limits = limits
+        self._folder = folder
 
     def give_up(self) -> None:
         """Cancel running and later calls, from any thread."""
@@ -44,17 +66,15 @@ class RunAgent:
             BudgetSpent: If no more may be spent.
             ModelError: If no other question could be answered either.
         """
-        tools = self._tools
-        folder = tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
-        store = tools.store if name in KEEPING else None
+        store = self._store if name in KEEPING else None
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, MemoryPromptLog(folder), shown_elsewhere())
-        system, limits = tools.prompts.text("core/system"), tools.config.asking
-        agent = NodeAgent(self._api, "root", folder, system, memory, limits)
-        prompt = {"Introduction": tools.prompts.text(name), **sections}
-        first = tools.prompts.text(name, with_memory=True)
+            memory = NodeMemory(root, MemoryPromptLog(self._folder), shown_elsewhere())
+        system = self._prompts.text("core/system")
+        agent = NodeAgent(self._api, "root", self._folder, system, memory, self._limits)
+        prompt = {"Introduction": self._prompts.text(name), **sections}
+        first = self._prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
             return agent.ask_structured(label, prompt, Form(schema), first, hint=hint)

@@ -1,4 +1,4 @@
-"""Which model of our own knows an idea."""
+"""The choice of a built-in model for an idea."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 
 from taskweaver.llm.types import ChatMessage
+from taskweaver.treesearch.embedded.needs import Needs, named_packages
 from taskweaver.treesearch.embedded.proposer import RuleProposer
 from taskweaver.treesearch.embedded.space import Space
 from taskweaver.treesearch.embedded.stencil import STENCIL
 from taskweaver.treesearch.embedded.tabular import TABULAR
 from taskweaver.treesearch.model.idea import Idea
-from taskweaver.treesearch.model.needs import Needs, named_packages
 
 Model = Callable[[Sequence[ChatMessage]], str]
 _NAMED = re.compile(r"built-in proposer\W+(?:is\s+)?`(?P<name>[a-z_]+)`", re.IGNORECASE)

@@ -19,14 +19,14 @@ _CORE = re.compile(r"^- (?P<key>[\w.]+)(?: \[\d\])?: (?P<value>.*)$", re.MULTILI
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Another attempt, as the digest tells of it.
+    """Another attempt, as the digest lists it.
 
     Attributes:
         id: Its id.
         kind: Its kind.
-        change: What it changed, as ``name=value``; empty for nothing.
-        parent: What it was made from; empty for nothing.
-        value: What it reached; None when it failed.
+        change: Its change, as ``name=value``; empty for none.
+        parent: Id of its parent; empty for none.
+        value: Its measurement; None when it failed.
     """
 
     id: str

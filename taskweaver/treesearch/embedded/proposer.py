@@ -1,7 +1,7 @@
 """Proposes attempts by rules: it reads the prompt it is given, memory included, and nothing else.
 
-It changes one thing at a time. What helped is gone on with, in the same direction where it is a
-number; what was tried, by its ancestors (memory) or by others (the digest), is not tried again.
+It changes one thing at a time. A change that helped is continued, in the same direction where it is
+a number; a change that ancestors (memory) or others (the digest) tried is not tried again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RuleProposer:
             why = "A plain first attempt."
         elif kind == "debug":
             error = f"{prompt.get('Error', '')}\n{prompt.get('Execution output', '')}"
-            values, change = dict(self._space.mend(parent, error)), ""
+            values, change = dict(self._space.repair(parent, error)), ""
             why = f"Mended: {prompt.get('Error', 'it failed').splitlines()[0][:120]}"
         else:
             helped = self._hint(prompt, memory)
@@ -69,7 +69,7 @@ class RuleProposer:
         return self._reply(prompt, values, change or wanted, why)
 
     def _tried(self, prompt: Mapping[str, str], known: Sequence[Other]) -> set[str]:
-        """Return what is not to be tried: by its ancestors, from the same node, or right now."""
+        """Return the changes not to try: those of ancestors, of the same node, or running now."""
         before = remembered(prompt.get("Memory", ""), _TRIED)
         changes = set(before) if isinstance(before, list) else set()
         parent = prompt.get("Made from", "")
@@ -88,7 +88,7 @@ class RuleProposer:
         return gains
 
     def _hint(self, prompt: Mapping[str, str], memory: str) -> str:
-        """Return the parameter whose last change helped; it is gone on with."""
+        """Return the parameter whose last change helped, to change it further."""
         last = remembered(memory, _LAST)
         now = number(prompt.get("Result", ""))
         if not isinstance(last, dict) or now is None or last.get("before") is None:
@@ -150,7 +150,7 @@ def _chosen(
     gains: Mapping[str, float],
     helped: str,
 ) -> tuple[dict[str, Any], str, str]:
-    """Choose: what goes on from what helped, then what gained elsewhere, then what is new."""
+    """Choose a change: one that helped continued, one that gained elsewhere, or a new one."""
 
     def rank(move: tuple[Parameter, Any]) -> tuple[bool, float]:
         parameter, value = move
@@ -176,7 +176,7 @@ def _with_memory(prompt: Mapping[str, str], updates: Mapping[str, Any], answer: 
 
 
 def _plan(prompt: Mapping[str, str]) -> dict[str, Any]:
-    """Return a plan for Phase 0: what its prompt says, in its form."""
+    """Return a plan for Phase 0, of the content of its prompt, in its form."""
     first = prompt.get("Environment", "").splitlines()
     return {
         "plan": {

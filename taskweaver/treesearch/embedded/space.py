@@ -1,4 +1,4 @@
-"""What a rule-based proposer knows of an idea: parameters, first attempts, and how to write one."""
+"""The space of a rule-based proposer: parameters, first attempts, and writers of attempts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.model.needs import Needs
+from taskweaver.treesearch.embedded.needs import Needs
 
 Values = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ class Parameter:
 
     Attributes:
         name: Its name.
-        values: What it may be; of numbers in order, the plainest first.
+        values: Its values; of numbers in order, the plainest first.
         is_tuned: Whether it is a number to tune, rather than a part of the method.
         applies: Whether it means anything with the other values.
     """
@@ -30,15 +30,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All that can be tried.
+    """Space of the attempts at an idea.
 
     Attributes:
-        name: What ideas call it.
-        parameters: What can be chosen, the most promising first.
+        name: Its name in ideas.
+        parameters: Its parameters, the most promising first.
         drafts: First attempts.
         write: Writes the ``phase_artifacts`` of values.
         script: Writes one script of values; None where a script cannot do it.
-        mend: Returns values that avoid an error, from the values and the error's text.
+        repair: Returns values that avoid an error, from the values and the error's text.
         needs: Packages and programs of its attempts.
     """
 
@@ -47,5 +47,5 @@ class Space:
     drafts: Sequence[Values]
     write: Callable[[Values], dict[str, Any]]
     script: Callable[[Values], str] | None
-    mend: Callable[[Values, str], Values]
+    repair: Callable[[Values, str], Values]
     needs: Needs

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from taskweaver.treesearch.embedded.needs import Needs
 from taskweaver.treesearch.embedded.space import Parameter, Space, Values
-from taskweaver.treesearch.model.needs import Needs
 
 _SOURCE = Path(__file__).with_name("stencil.c")
 
@@ -45,7 +45,7 @@ def _write(values: Values) -> dict[str, Any]:
     }
 
 
-def _mend(values: Values, error: str) -> Values:
+def _repair(values: Values, error: str) -> Values:
     if "omp_" in error or "GOMP" in error or "openmp" in error.lower():
         return {**values, "openmp": "yes"}
     return {**values, "fast_math": "no", "openmp": "no", "threads": 1}
@@ -71,6 +71,6 @@ STENCIL = Space(
     drafts=(_PLAIN, {**_PLAIN, "threads": 2, "block_i": 16}, {**_PLAIN, "optimize": "O1"}),
     write=_write,
     script=None,
-    mend=_mend,
+    repair=_repair,
     needs=Needs(programs=("gcc",)),
 )

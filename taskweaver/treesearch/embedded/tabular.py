@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from taskweaver.treesearch.embedded.needs import Needs
 from taskweaver.treesearch.embedded.space import Parameter, Space, Values
-from taskweaver.treesearch.model.needs import Needs
 
 _PROGRAM = Path(__file__).with_name("tabular_program.txt")
 
@@ -30,7 +30,7 @@ def _write(values: Values) -> dict[str, Any]:
     }
 
 
-def _mend(values: Values, error: str) -> Values:
+def _repair(values: Values, error: str) -> Values:
     if "iter" in error or "converge" in error:
         return {**values, "iterations": 1000}
     return {**values, "model": "tree", "components": 0}
@@ -58,6 +58,6 @@ TABULAR = Space(
     drafts=(_PLAIN, {**_PLAIN, "model": "logistic", "iterations": 200}, {**_PLAIN, "depth": 3}),
     write=_write,
     script=_code,
-    mend=_mend,
+    repair=_repair,
     needs=Needs(packages=("scikit-learn",)),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""The run itself: who begins attempts, how one is carried out, and how stage follows stage."""
+"""The engine of a run: the coordinator, the tasks of nodes, and the transitions between stages."""

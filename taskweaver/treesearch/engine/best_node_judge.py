@@ -1,7 +1,7 @@
-"""Which node is carried on: the best by metric, or one as good that a model trusts more.
+"""The choice of the node a run goes on from: the best by metric, or an equal that a model prefers.
 
-A model answers differently from one time to the next, so it is asked once, and what it said is kept
-in the log: whoever asks for the best node is told the same from then on.
+A model answers differently from one time to the next, so it is asked once, and its answer is kept
+in the log: later questions for the best node have the same answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 from taskweaver.treesearch.agent.describe import candidate_sections, metric_text
 from taskweaver.treesearch.agent.run_agent import RunAgent
-from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal, Judgement
@@ -35,7 +34,7 @@ def candidates(journal: Journal) -> list[Node]:
     """Return the nodes to choose from, the best by metric first.
 
     They are no further from the best than its own seeds are from one another; where these are all
-    the same, or there are none, nobody knows the noise, and the first ones are taken.
+    the same, or there are none, the noise is unknown, and the first ones are taken.
     """
     found = journal.leaders(MOST)
     if not found:
@@ -48,15 +47,24 @@ def candidates(journal: Journal) -> list[Node]:
 
 
 class Judge:
-    """Asks a model which node is carried on."""
+    """Asks a model for the node to go on from."""
 
-    def __init__(self, tools: Toolbox, journal: Journal, agent: RunAgent) -> None:
-        self._tools = tools
+    def __init__(self, journal: Journal, agent: RunAgent, idea: str, *, asks: bool) -> None:
+        """Create a judge.
+
+        Args:
+            journal: All nodes.
+            agent: Asks the model.
+            idea: Text of the idea.
+            asks: Whether the model is asked at all.
+        """
         self._journal = journal
         self._agent = agent
+        self._idea = idea
+        self._asks = asks
 
     def judgement(self, stage: StageState, after: int) -> Judgement | None:
-        """Return which node is carried on; None where there is nothing to ask, or nobody.
+        """Return the choice of a model; None without candidates, or without a model.
 
         Args:
             stage: The stage that is over.
@@ -66,8 +74,7 @@ class Judge:
             ModelError: If no other question could be answered either.
         """
         nodes = candidates(self._journal)
-        is_asked = self._tools.config.has_judge and not self._tools.is_embedded
-        if not is_asked or len(nodes) < 2:
+        if not self._asks or len(nodes) < 2:
             return None
         ids = tuple(node.id for node in nodes)
         try:
@@ -84,7 +91,7 @@ class Judge:
 
     def _ask(self, stage: StageState, nodes: Sequence[Node]) -> dict[str, Any]:
         shown = {
-            "Research idea": fenced(self._tools.idea.text, "markdown"),
+            "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Candidates": {node.id: candidate_sections(node, self._journal) for node in nodes},

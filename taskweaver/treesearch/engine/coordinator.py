@@ -1,7 +1,7 @@
 """The coordinator: fills free slots with attempts, stage after stage, until the run is over.
 
-It is one thread; each attempt is worked on in another. What it decides depends on the journal and
-the seed alone, so a run that is resumed decides as if it had never stopped.
+It is one thread; each task has another. Its decisions depend on the journal and the seed alone, so
+a run that is resumed decides as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import errno
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.treesearch.agent.toolbox import Toolbox
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.engine.node_executor import WorkCancelled
 from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.node_task import NodeTask
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.model.budget import Budget, BudgetSpent
+from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.model.policy import NodeChoice, SelectionPolicy, StageView, policy_named
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
-from taskweaver.treesearch.record.places import ROOT_BRANCH
+from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog
 from taskweaver.treesearch.record.state import RunState
 
@@ -36,59 +37,69 @@ _MOST_BROKEN = 3
 _MOST_REPEATED = 3
 
 
+@dataclass(slots=True)
 class Coordinator:
-    """Runs a search."""
+    """Runs a search.
 
-    def __init__(
-        self, tools: Toolbox, state: RunState, log: RunLog, budget: Budget, changed: Changed
-    ) -> None:
-        """Get ready.
+    Attributes:
+        config: The configuration.
+        places: Files of the run.
+        state: Where the run is.
+        log: Its log.
+        budget: Its budget.
+        store: Its memory; None without.
+        transition: Leads it from stage to stage.
+        make_task: Makes the task of a node that begins, in its stage.
+        spans: Records a span for each node.
+    """
 
-        Args:
-            tools: What all nodes share.
-            state: Where the run is.
-            log: Its log.
-            budget: What it may spend.
-            changed: Told, in the coordinator's thread, whenever the run went on.
-        """
-        self._tools = tools
-        self._config = tools.config
-        self._state = state
-        self._log = log
-        self._budget = budget
-        self._changed = changed
-        self._spans = NodeSpans(tools.services.tracing, tools.places.folder.name)
-        self._policy: SelectionPolicy = policy_named(self._config.policy, self._config.rules)
-        self._passage = StageTransition(tools, state, log)
-        self._working: dict[Future[Node], tuple[Node, NodeTask]] = {}
-        self._queue: list[NodeChoice] = []
-        self._branches = set(tools.store or ())
-        self._lost: dict[str, int] = {}
-        self._broken_in_a_row = 0
-        self._is_stopping = False
+    config: SearchConfig
+    places: RunPlaces
+    state: RunState
+    log: RunLog
+    budget: Budget
+    store: BranchedMemory | None
+    transition: StageTransition
+    make_task: Callable[[StageState, Node], NodeTask]
+    spans: NodeSpans
+    _working: dict[Future[Node], tuple[Node, NodeTask]] = field(default_factory=dict)
+    _queue: list[NodeChoice] = field(default_factory=list)
+    _lost: dict[str, int] = field(default_factory=dict)
+    _broken_in_a_row: int = 0
+    _is_stopping: bool = False
+    _changed: Changed = field(init=False)
+    _policy: SelectionPolicy = field(init=False)
+    _branches: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._policy = policy_named(self.config.policy, self.config.rules)
+        self._branches = set(self.store or ())
 
     @property
     def journal(self) -> Journal:
         """All nodes."""
-        return self._state.journal
+        return self.state.journal
 
     def stop(self) -> None:
-        """Stop soon, from any thread: what is worked on is given up, and made again on resuming."""
+        """Stop soon, from any thread; open tasks are cancelled, and made again on resuming."""
         self._is_stopping = True
-        self._passage.give_up()
-        for _, work in list(self._working.values()):
-            work.cancel()
+        for _, task in list(self._working.values()):
+            task.cancel()
 
-    def run(self) -> None:
-        """Run until the search is over, stopped, or has used up what it may.
+    def run(self, changed: Changed) -> None:
+        """Run until the search is over, stopped, or has used its budget up.
+
+        Args:
+            changed: Called, in this thread, after each change of the state.
 
         Raises:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        self._budget.begin()
+        self._changed = changed
+        self.budget.begin()
         try:
-            with ThreadPoolExecutor(self._config.workers, "search-node") as threads:
+            with ThreadPoolExecutor(self.config.workers, "search-node") as threads:
                 try:
                     self._loop(threads)
                 except BaseException as error:
@@ -97,54 +108,54 @@ class Coordinator:
                     self.stop()
                     raise
         finally:
-            self._log.add("paused", elapsed=self._budget.elapsed_s)
+            self.log.add("paused", elapsed=self.budget.elapsed_s)
 
     def _loop(self, threads: ThreadPoolExecutor) -> None:
-        if self._state.stage is None and not self._state.is_over:
-            self._passage.enter(StageState(STAGES[0], goals=STAGES[0].goals))
-        elif self._state.stage is not None:
-            self._passage.begun(self._state.stage)  # the process may have ended before
-        while self._state.stage is not None and not self._is_stopping:
-            spent = self._budget.why_spent(self.journal.attempts)
+        if self.state.stage is None and not self.state.is_over:
+            self.transition.enter(StageState(STAGES[0], goals=STAGES[0].goals))
+        elif self.state.stage is not None:
+            self.transition.begun(self.state.stage)  # the process may have ended before
+        while self.state.stage is not None and not self._is_stopping:
+            spent = self.budget.why_spent(self.journal.attempts)
             if spent:
                 if not self._working:
-                    self._passage.break_off(self._state.stage, spent)
-                    self._changed(self._state)
+                    self.transition.break_off(self.state.stage, spent)
+                    self._changed(self.state)
                     return
-                if self._budget.is_late:
+                if self.budget.is_late:
                     self._cut_off()
             else:
-                self._fill(threads, self._state.stage)
+                self._fill(threads, self.state.stage)
             if self._working:
                 self._collect()
             elif not spent:
-                self._advance(self._state.stage)
+                self._advance(self.state.stage)
         self._drain()
 
     def _cut_off(self) -> None:
         """End commands when the time is over; an attempt that had not run is made again later."""
-        for _, work in self._working.values():
-            work.cut_off()
+        for _, task in self._working.values():
+            task.cut_off()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
-        """Begin attempts while there is room; none when the stage is over but for what runs."""
-        while len(self._working) < self._config.workers and not self._is_stopping:
+        """Begin attempts while there is room; none when the stage ends with the running tasks."""
+        while len(self._working) < self.config.workers and not self._is_stopping:
             if self._queue:
                 self._begin(threads, stage, self._queue.pop(0))
                 continue
             if self._why_over(stage) or self._is_full(stage):
                 return
-            if self._budget.why_spent(self.journal.attempts):
+            if self.budget.why_spent(self.journal.attempts):
                 return
             step = self._next_step()
-            random = Random(f"{self._config.seed}:{step}")
+            random = Random(f"{self.config.seed}:{step}")
             actions = self._policy.select(self._view(stage), 1, random)
             if not actions:
                 return
             self._begin(threads, stage, actions[0])
 
     def _view(self, stage: StageState) -> StageView:
-        drafts = self._config.rules.num_drafts if stage.stage.number == 1 else 0
+        drafts = self.config.rules.num_drafts if stage.stage.number == 1 else 0
         nodes = self.journal.of_stage(stage.stage.number)
         return StageView(self.journal, nodes, stage.stage.growth, stage.base, drafts)
 
@@ -152,14 +163,14 @@ class Coordinator:
         return why_over(
             stage,
             self.journal,
-            drafts=self._config.rules.num_drafts,
-            max_nodes=self._config.stage_nodes[stage.stage.number - 1],
+            drafts=self.config.rules.num_drafts,
+            max_nodes=self.config.stage_nodes[stage.stage.number - 1],
         )
 
     def _is_full(self, stage: StageState) -> bool:
         """Return whether the nodes that are there, running ones too, use the stage up."""
         number = stage.stage.number
-        return len(self.journal.of_stage(number)) >= self._config.stage_nodes[number - 1]
+        return len(self.journal.of_stage(number)) >= self.config.stage_nodes[number - 1]
 
     def _next_step(self) -> int:
         """Return the first number that no node has: of a resumed run, perhaps one in between."""
@@ -177,23 +188,23 @@ class Coordinator:
             substage=stage.substage,
             parent=action.parent,
             name=action.name,
-            seed=self._config.seed if action.seed is None else action.seed,
+            seed=self.config.seed if action.seed is None else action.seed,
             attempt=1 + self._lost.get(id_, 0),
             started_at=time.time(),
         )
-        self._tools.places.node(id_).remove()
+        self.places.node(id_).remove()
         node = replace(node, branch=self._fork(node))
         self.journal.put(node)
-        self._log.add("node", node=node.to_dict())
-        work = NodeTask(self._tools, self.journal, stage, node)
-        self._working[threads.submit(self._spans.run, node, work.run)] = (node, work)
+        self.log.add("node", node=node.to_dict())
+        task = self.make_task(stage, node)
+        self._working[threads.submit(self.spans.run, node, task.run)] = (node, task)
         if self._is_stopping:  # it came too late for `stop` to see it
-            work.cancel()
-        self._changed(self._state)
+            task.cancel()
+        self._changed(self.state)
 
     def _fork(self, node: Node) -> str:
-        """Make the node's branch; one of an attempt that did not finish is given up."""
-        store = self._tools.store
+        """Make the node's branch; the branch of an attempt that did not finish is pruned."""
+        store = self.store
         if store is None:
             return ""
         name, number = node.id, 1
@@ -207,7 +218,7 @@ class Coordinator:
         return name
 
     def _collect(self) -> None:
-        """Wait until an attempt ends, and take what came of it."""
+        """Wait until a task ends, and put its node into the journal."""
         done, _ = wait(self._working, _POLL_S, FIRST_COMPLETED)
         for future in done:
             node, _ = self._working.pop(future)
@@ -217,14 +228,14 @@ class Coordinator:
                 continue
             self.journal.put(finished)
             # With the time so far: a process that is killed does not say that it pauses.
-            self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
-        self._changed(self._state)
+            self.log.add("node", node=finished.to_dict(), elapsed=self.budget.elapsed_s)
+        self._changed(self.state)
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:
         try:
             finished = future.result()
         except WorkerLost as error:
-            if node.attempt < self._config.attempts and not self._is_stopping:
+            if node.attempt < self.config.attempts and not self._is_stopping:
                 self._lost[node.id] = node.attempt
                 self._queue.insert(0, NodeChoice(node.kind, node.parent, node.name, node.seed))
                 return None
@@ -240,7 +251,7 @@ class Coordinator:
         return self._compared(finished)
 
     def _compared(self, finished: Node) -> Node:
-        """Return a node, failed if what it measured is not what the run compares.
+        """Return a node, failed if it lacks data sets that the run compares.
 
         Its own look at the journal may have been too early: two first attempts at one time.
         """
@@ -252,39 +263,39 @@ class Coordinator:
         return replace(finished, status=NodeStatus.BUGGY, error=NodeError("MetricError", problem))
 
     def _broken(self, error: Exception, node: Node) -> Node:
-        """Return a node whose attempt could not be carried out, as it is to be kept.
+        """Return the failed node of a task that raised an error.
 
         Raises:
             SearchError: If it will be the same for others.
         """
-        said = f"{type(error).__name__}: {error}"
+        problem = f"{type(error).__name__}: {error}"
         self._broken_in_a_row += 1
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            raise SearchError(f"{said}.", "Make room, and go on with --resume.") from error
+            raise SearchError(f"{problem}.", "Make room, and go on with --resume.") from error
         if self._broken_in_a_row >= _MOST_BROKEN:
             raise SearchError(
-                f"{_MOST_BROKEN} attempts in a row could not be carried out; the last: {said}."
+                f"{_MOST_BROKEN} attempts in a row could not be carried out; the last: {problem}."
             ) from error
-        failure = NodeError("InternalError", said)
+        failure = NodeError("InternalError", problem)
         return replace(node, status=NodeStatus.BUGGY, error=failure, finished_at=time.time())
 
     def _drain(self) -> None:
-        """Wait for what was given up."""
+        """Wait for the end of cancelled tasks."""
         while self._working:
             self._collect()
 
     def _advance(self, stage: StageState) -> None:
-        """Go on when a stage is over: seeds of its best node, then the next substage or stage."""
+        """Begin the seeds of a finished stage's best node, then the next substage or stage."""
         reason = self._why_over(stage)
-        if not reason and (self._is_stopping or self._budget.why_spent(self.journal.attempts)):
+        if not reason and (self._is_stopping or self.budget.why_spent(self.journal.attempts)):
             return  # it happened since the loop looked
         if not reason:
             raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
         best = self.journal.best()
         if best is not None and self._wants_seeds(best, stage.stage.number):
             return
-        self._passage.go_on(stage, reason)
-        self._changed(self._state)
+        self.transition.go_on(stage, reason)
+        self._changed(self.state)
 
     def _wants_seeds(self, best: Node, stage: int) -> bool:
         """Queue the seed evaluations a stage's best node has not had yet.
@@ -299,7 +310,7 @@ class Coordinator:
         if best.id not in repeated and len(repeated) >= _MOST_REPEATED:
             return False
         had = {node.seed for node in self.journal.seeds_of(best.id)}
-        wanted = [self._config.seed + n for n in range(1, self._config.num_seeds + 1)]
+        wanted = [self.config.seed + n for n in range(1, self.config.num_seeds + 1)]
         self._queue = [
             NodeChoice(NodeKind.SEED, best.id, seed=seed) for seed in wanted if seed not in had
         ]

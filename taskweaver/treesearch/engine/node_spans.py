@@ -1,4 +1,4 @@
-"""The span of the work on a node: a trace of its own, linked to that of the node's parent."""
+"""The span of a node: a trace of its own, linked to that of the node's parent."""
 
 from __future__ import annotations
 

@@ -1,23 +1,22 @@
 """The plots of a node: drawn by a program of the model's, chosen, and looked at.
 
-An attempt that ran is as good without them: whatever goes wrong here, the node stays what it was.
+An attempt that ran is as good without them: after any failure here, the node stays as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
-from taskweaver.treesearch.errors import ReplyUnusable, WorkerLost
-from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable, WorkerLost
+from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.execution.takeover import list_files, read_inside
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.phase_plan import WORKING
+from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
 from taskweaver.treesearch.record.places import NodePlaces
 
 _TRIES = 3
@@ -30,26 +29,24 @@ _END = b"IEND\xaeB`\x82"
 
 @dataclass(frozen=True, slots=True)
 class Plotter:
-    """Draws what a run found.
+    """Draws the results of a run.
 
     Attributes:
         places: Where the node's files are.
         events: Where it is noted.
         reviewer: Asks the model.
-        job: The job of the node, of which another one is made.
-        submit: Runs it.
+        run: Runs the program of a plan in the node's workspace.
         vlm_alias: The model that looks at plots; empty for none.
     """
 
     places: NodePlaces
     events: NodeEvents
     reviewer: Reviewer
-    job: Job
-    submit: Callable[[Job], JobResult]
+    run: Callable[[PhasePlan], JobResult]
     vlm_alias: str
 
     def draw(self, node: Node, journal: Journal, result: JobResult) -> Node:
-        """Return the node with its plots, and what they show.
+        """Return the node with its plots, and a description of them.
 
         Raises:
             ModelError: If no other question could be answered either.
@@ -60,14 +57,14 @@ class Plotter:
             return node
         plots = [self.places.run_dir / plot for plot in node.plots]
         try:
-            said = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
+            feedback = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
         except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, plot_feedback=f"The plots were not looked at: {error}")
-        self.events.looked_at(node, said)
-        return replace(node, plot_feedback=said)
+        self.events.looked_at(node, feedback)
+        return replace(node, plot_feedback=feedback)
 
     def _drawn(self, node: Node, journal: Journal, result: JobResult) -> list[str]:
-        """Return the names of what the run itself drew, or else a program."""
+        """Return the names of the plots that the run drew, or else a program."""
         drawn = self._pictures()
         failed: list[tuple[str, str]] = []
         while not drawn and len(failed) < _TRIES:
@@ -82,10 +79,9 @@ class Plotter:
 
     def _problem(self, code: str) -> str:
         """Run a program; return why it failed."""
-        job = replace(self.job, log_dir=self.job.log_dir / "plots", **_program(code))
         try:
-            done = self.submit(job)
-        except (WorkerLost, BudgetSpent) as error:
+            done = self.run(_plan(code))
+        except (PhasePlanError, WorkerLost, BudgetSpent) as error:
             return str(error)
         return f"{done.error.message}\n{done.output}" if done.error else ""
 
@@ -117,7 +113,7 @@ class Plotter:
         return [n for n in names if n.endswith(_SUFFIX) and "/" not in n and self._picture(n)]
 
     def _picture(self, name: str) -> bytes | None:
-        """Return a plot; None for what is none, or was not written to its end."""
+        """Return a plot; None for a file that is none, or was not written to its end."""
         path = f"{self.places.node_id}/{WORKING}/{name}"
         try:
             data = read_inside(self.places.workspace.parent, path, _MOST_BYTES) or b""
@@ -126,16 +122,16 @@ class Plotter:
         return data if data.startswith(_BEGINNING) and data.endswith(_END) else None
 
 
-def _program(code: str) -> dict[str, Any]:
-    """Return what a job needs to run a program that leaves ``working`` as it is."""
+def _plan(code: str) -> PhasePlan:
+    """Return the plan that runs a program as its compile phase, which leaves ``working`` alone.
+
+    Raises:
+        PhasePlanError: If the program cannot be written to a file.
+    """
     file = {"path": _PROGRAM, "content": code}
-    build = {"language": "other", "compiler_selected": "", "workdir": "/workspace"}
-    return {
-        "phases": ("coding", "compile"),
-        "parent_workspace": None,
-        "artifacts": {
-            "coding": {"workspace": {"root": "/workspace", "tree": [], "files": [file]}},
-            "compile": {"build_plan": build, "commands": [f"python {_PROGRAM}"]},
-            "run": {"commands": ["true"]},  # is not run, and must be there
-        },
+    sections = {
+        "coding": {"workspace": {"files": [file]}},
+        "compile": {"commands": [f"python {_PROGRAM}"]},
+        "run": {"commands": ["true"]},  # is not run, and must be there
     }
+    return PhasePlan.from_dict(sections)

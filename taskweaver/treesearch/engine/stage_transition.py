@@ -1,15 +1,14 @@
-"""How a run passes from stage to stage: what is asked then, what is noted, and what comes next.
+"""The transitions of a run from stage to stage: their questions, log entries and events.
 
-What is noted in the log is not asked for again: a run that is resumed in between goes on from it.
+An answer in the log is not asked for again: a run that is resumed in between goes on from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from taskweaver.treesearch.agent.events import RunEvents
-from taskweaver.treesearch.agent.run_agent import RunAgent
-from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.substages import Substages, Verdict
 from taskweaver.treesearch.model.journal import Judgement
@@ -21,21 +20,34 @@ from taskweaver.treesearch.record.state import RunState, StagePassed, stage_entr
 
 
 class StageTransition:
-    """Brings a run from one stage to the next, and to its end."""
+    """Leads a run from one stage to the next, and to its end."""
 
-    def __init__(self, tools: Toolbox, state: RunState, log: RunLog) -> None:
-        self._config = tools.config
+    def __init__(
+        self,
+        stage_nodes: Sequence[int],
+        state: RunState,
+        log: RunLog,
+        events: RunEvents,
+        substages: Substages,
+        judge: Judge,
+    ) -> None:
+        """Create the transitions of a run.
+
+        Args:
+            stage_nodes: Most nodes of each stage.
+            state: Where the run is.
+            log: Its log.
+            events: Events of the run.
+            substages: Decides whether a stage goes on.
+            judge: Chooses the node to go on from.
+        """
+        self._stage_nodes = stage_nodes
         self._state = state
         self._journal = state.journal
         self._log = log
-        self._events = RunEvents(tools.store, state.journal)
-        self._agent = RunAgent(tools)
-        self._substages = Substages(tools, state.journal, self._agent)
-        self._judge = Judge(tools, state.journal, self._agent)
-
-    def give_up(self) -> None:
-        """Give up what is asked now or later, from any thread."""
-        self._agent.give_up()
+        self._events = events
+        self._substages = substages
+        self._judge = judge
 
     def enter(self, stage: StageState) -> None:
         """Begin a stage, or a substage."""
@@ -49,7 +61,7 @@ class StageTransition:
             self._events.goal_generated(stage)
 
     def go_on(self, stage: StageState, reason: str) -> None:
-        """Go on from a stage that is over: to a substage with goals of its own, or to the next.
+        """Enter the stage or substage after one that is over.
 
         Where a judgement chooses another node, the stage goes on until that one has had its seeds.
 
@@ -65,17 +77,17 @@ class StageTransition:
         is_decided = is_asked or self._is_closed(stage)
         verdict = Verdict() if is_decided else self._substages.verdict(stage)
         if verdict.goals:
-            self._events.substage_ended(stage, _told(reason, verdict), is_complete=False)
+            self._events.substage_ended(stage, _explained(reason, verdict), is_complete=False)
             first, number = len(self._journal), stage.substage + 1
             self.enter(replace(stage, substage=number, goals=verdict.goals, first=first))
             return
         if self._judged(stage) and self._journal.best() is not best:
             return
-        self._close(stage, reason, _told(reason, verdict))
+        self._close(stage, reason, _explained(reason, verdict))
         self._leave(stage, reason, best)
 
     def break_off(self, stage: StageState, spent: str) -> None:
-        """End the run in the middle of a stage, since it has used up what it may."""
+        """End the run in the middle of a stage, since its budget is spent."""
         self._judged(stage, is_spent=True)
         self._close(stage, spent, spent, is_spent=True)
         self._end(spent, is_spent=True)
@@ -85,7 +97,7 @@ class StageTransition:
         return bool(done) and done[-1].after == self._journal.attempts
 
     def _judged(self, stage: StageState, *, is_spent: bool = False) -> bool:
-        """Have it judged which node is carried on, once; return whether it was judged now."""
+        """Ask the judge for the node to go on from, once; return whether it answered now."""
         if self._is_judged():
             return False
         judgement = self._judge.judgement(stage, self._journal.attempts)
@@ -107,18 +119,20 @@ class StageTransition:
         """Return whether the end of a stage was noted, by a process that went no further."""
         return bool(self._state.passed) and self._state.passed[-1].state == stage
 
-    def _close(self, stage: StageState, reason: str, told: str, *, is_spent: bool = False) -> None:
-        """Note that a stage is over, and what it brought."""
+    def _close(
+        self, stage: StageState, reason: str, explanation: str, *, is_spent: bool = False
+    ) -> None:
+        """Note that a stage is over, and its summary."""
         passed, best = self._state.passed, self._journal.best()
         if not self._is_closed(stage):
             best_id = best.id if best else None
             self._log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
         if self._is_judged() and self._journal.judgements[-1].passed_over:
-            told_of = run_statistics.overruled(self._journal)[-1]
-            self._events.judged(stage, self._journal.attempts, told_of)
+            overruled = run_statistics.overruled(self._journal)[-1]
+            self._events.judged(stage, self._journal.attempts, overruled)
         is_complete = best is not None and not is_spent
-        self._events.substage_ended(stage, told, is_complete=is_complete)
+        self._events.substage_ended(stage, explanation, is_complete=is_complete)
         self._events.stage_ended(stage, reason, self._tested(stage))
         if not passed[-1].summary:
             summary = self._substages.summary(stage)
@@ -132,7 +146,7 @@ class StageTransition:
         if best is None:
             return None
         for next_ in STAGES[stage.stage.number :]:
-            if self._config.stage_nodes[next_.number - 1]:
+            if self._stage_nodes[next_.number - 1]:
                 return StageState(next_, best.id, 1, next_.goals, len(self._journal))
         return None
 
@@ -152,5 +166,5 @@ class StageTransition:
         self._state.is_spent = is_spent
 
 
-def _told(reason: str, verdict: Verdict) -> str:
+def _explained(reason: str, verdict: Verdict) -> str:
     return f"{reason}. {verdict.reason}" if verdict.reason else reason

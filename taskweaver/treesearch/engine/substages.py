@@ -1,4 +1,4 @@
-"""What is said of a stage in words: whether it goes on with new goals, and what it brought."""
+"""Questions about a stage: whether it goes on with new goals, and its summary."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from taskweaver.treesearch.agent.describe import (
     repeated,
 )
 from taskweaver.treesearch.agent.run_agent import RunAgent
-from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.utils.text import fenced
@@ -39,11 +39,11 @@ _SUMMARY = _object(summary=_TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of the goals of a substage.
+    """Verdict on the goals of a substage.
 
     Attributes:
-        reason: Why they are reached, or not; empty where nobody was asked.
-        goals: The next ones; empty when the stage is over.
+        reason: Why they are reached, or not; empty without an answer.
+        goals: The next goals; empty when the stage is over.
     """
 
     reason: str = ""
@@ -53,19 +53,32 @@ class Verdict:
 class Substages:
     """Asks a model about stages; without one, the figures alone decide and speak."""
 
-    def __init__(self, tools: Toolbox, journal: Journal, agent: RunAgent) -> None:
-        self._tools = tools
+    def __init__(
+        self, config: SearchConfig, journal: Journal, agent: RunAgent, idea: str, *, asks: bool
+    ) -> None:
+        """Create them.
+
+        Args:
+            config: Which questions are asked.
+            journal: All nodes.
+            agent: Asks the model.
+            idea: Text of the idea.
+            asks: Whether a model is asked at all.
+        """
+        self._config = config
         self._journal = journal
         self._agent = agent
+        self._idea = idea
+        self._asks = asks
 
     def verdict(self, stage: StageState) -> Verdict:
-        """Return whether a stage goes on, and with what.
+        """Return whether a stage goes on, and with which goals.
 
         Raises:
             ModelError: If no other question could be answered either.
         """
-        config = self._tools.config
-        is_wanted = config.has_goals and not self._tools.is_embedded and stage.stage.number > 1
+        config = self._config
+        is_wanted = config.has_goals and self._asks and stage.stage.number > 1
         if not is_wanted or stage.substage >= config.max_substages:
             return Verdict()
         most = config.stage_nodes[stage.stage.number - 1]
@@ -73,33 +86,33 @@ class Substages:
             return Verdict()
         reason = ""
         try:
-            said = self._ask("completion_eval", stage, _COMPLETE)
-            reason = str(said["reasoning"])
-            if said["is_complete"]:
+            answer = self._ask("completion_eval", stage, _COMPLETE)
+            reason = str(answer["reasoning"])
+            if answer["is_complete"]:
                 return Verdict(reason)
             return Verdict(reason, str(self._ask("goal_prompt", stage, _GOALS)["goals"]).strip())
         except (ReplyUnusable, BudgetSpent):
             return Verdict(reason)
 
     def summary(self, stage: StageState) -> str:
-        """Return what a stage brought.
+        """Return the summary of a stage.
 
         Raises:
             ModelError: If no other question could be answered either.
         """
         figures = self._figures(stage)
-        if self._tools.is_embedded or not self._tools.config.has_summaries:
+        if not self._asks or not self._config.has_summaries:
             return figures
         try:
-            said = self._ask("stage_summary", stage, _SUMMARY)["summary"]
+            answer = self._ask("stage_summary", stage, _SUMMARY)["summary"]
         except (ReplyUnusable, BudgetSpent):
             return figures
-        return f"{said}\n{figures}"
+        return f"{answer}\n{figures}"
 
     def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
         nodes = self._journal.of_stage(stage.stage.number)
         shown = {
-            "Research idea": fenced(self._tools.idea.text, "markdown"),
+            "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Figures": self._figures(stage),
@@ -121,7 +134,7 @@ class Substages:
         if base is not None:
             parts.append(f"It began with {base.id}: {journal.objective.text(base.value)}.")
         if best is not None:
-            told = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
+            line = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
             is_gain = base is None or journal.objective.is_better(best.metric, base.metric)
-            parts.append(f"{told}." if is_gain else f"{told}, no better than what it began with.")
+            parts.append(f"{line}." if is_gain else f"{line}, no better than what it began with.")
         return " ".join(parts)

@@ -1,4 +1,4 @@
-"""The commands of a phase, one after the other, in a log; and what is told of one that failed."""
+"""The commands of a phase, run one after the other into a log, and messages about failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_commands_with_logging(commands: Sequence[Command], log_path: Path) -> li
         log_path: The log; blocks are added at its end.
 
     Returns:
-        What came of those that were tried.
+        The results of the commands that were started.
 
     Raises:
         OSError: If the log cannot be written.
@@ -61,22 +61,22 @@ def shown(command: Command) -> str:
 
 
 def failure(command: Command, result: CommandResult, *, is_compiler: bool) -> str:
-    """Say in a few lines why a command failed.
+    """Return why a command failed, in a few lines.
 
     Args:
         command: The command.
-        result: What came of it.
-        is_compiler: Whether the first errors tell more than the last lines.
+        result: Its result.
+        is_compiler: Whether its first errors are shown, not its last lines.
     """
     name = shown(command)
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}..."
-    said = first_errors(result.head) if is_compiler else ""
-    return f"`{name}`: {result.ending}\n{said or last_lines(result.tail)}".strip()
+    errors = first_errors(result.head) if is_compiler else ""
+    return f"`{name}`: {result.ending}\n{errors or last_lines(result.tail)}".strip()
 
 
 def first_errors(output: str) -> str:
-    """Return the first lines of a compiler's output that tell of errors, with the one after each.
+    """Return the first lines of a compiler's output that name errors, with the one after each.
 
     Empty when there is none.
     """

@@ -1,7 +1,7 @@
 """The GPUs of this machine, and the devices that programs need to use them.
 
 A program numbers the GPUs it can open, so where it is shown only its own, a number means another
-one than outside. A UUID does not: that is how jobs are told which GPU is theirs.
+one than outside. A UUID does not: jobs are given the UUID of their GPU.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def gpus(dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[str, ...]:
 def devices_of(named: str, dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[Path, ...]:
     """Return the devices of GPUs, and those that all programs need which use one.
 
-    Numbers keep their meaning only where all GPUs are there; so these, and what is not known, such
-    as a part of one or one that is not NVIDIA's, bring the devices of all.
+    Numbers keep their meaning only where all GPUs are there; so numbers and unknown names, as of a
+    part of one or one that is not NVIDIA's, bring the devices of all.
 
     Args:
         named: The GPUs, as `VARIABLE` names them; empty for none.

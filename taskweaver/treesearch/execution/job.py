@@ -1,6 +1,6 @@
-"""What travels to a worker and back: plain data, so that a worker may be another process.
+"""Jobs and their results: plain data, so that a worker may be another process.
 
-A job names files by paths below the run's folder; what it made comes back as data and files.
+A job names files by paths below the run's folder; its result comes back as data and files.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
+from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
 
 PHASES = ("download", "coding", "compile", "run")
 """The phases of an attempt, in order; phase 0, the plan, comes before them."""
@@ -38,28 +39,27 @@ def run_variables(seed: int, packages: str) -> dict[str, str]:
 
 
 FileStates = Mapping[str, tuple[int, ...] | None]
-"""What tells whether a file was written since, by path; None where there is none."""
+"""Inode, time and size of files, by path, which a write changes; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Some phases of one node.
+    """Job of a worker: some phases of one node.
 
     Attributes:
         run_dir: Folder of the run.
         node_id: The node.
         workspace: Its folder to work in, made when it is not there.
         parent_workspace: Folder its files are taken over from; None for none.
-        inherited: Where there should be such a folder and is not: the ``phase_artifacts`` whose
-            files it had, the oldest first.
+        inherited: Files of the parent's folder where that is gone, the oldest first.
         log_dir: Folder of the logs ``download.log``, ``coding.log``, ``compile.log``, ``run.log``.
-        artifacts: The ``phase_artifacts``, as `plan.PhasePlan.to_dict` gives them.
+        plan: The files and commands of its phases.
         phases: Which of `PHASES` to run, in order.
         seed: Given to the run as ``TASKWEAVER_SEED`` and ``PYTHONHASHSEED``.
-        limits: What they may use.
-        sandbox: What they may reach; None runs them without a sandbox. The network it grants is
-            for the download alone.
-        before: What its expected outputs were before its first phase, as an earlier job of the
+        limits: Limits of the phases.
+        sandbox: Files and network they may reach; None runs them without a sandbox. The network
+            it grants is for the download alone.
+        before: States of its expected outputs before its first phase, as an earlier job of the
             same node found them; None for the first job.
     """
 
@@ -67,10 +67,10 @@ class Job:
     node_id: str
     workspace: Path
     log_dir: Path
-    artifacts: Mapping[str, Any]
+    plan: PhasePlan
     phases: tuple[str, ...] = PHASES
     parent_workspace: Path | None = None
-    inherited: tuple[Mapping[str, Any], ...] = ()
+    inherited: tuple[WorkspacePlan, ...] = ()
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
@@ -79,27 +79,27 @@ class Job:
     @property
     def longest_s(self) -> float:
         """Longest time its commands may take, one after the other."""
-        limits = self.limits
-        each = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
-        return sum(
-            limit * len((self.artifacts.get(phase) or {}).get("commands") or ())
-            for phase, limit in each.items()
-            if phase in self.phases
-        )
+        limits, plan = self.limits, self.plan
+        each = {
+            "download": limits.download_s * len(plan.download),
+            "compile": limits.compile_s * len(plan.compile),
+            "run": limits.run_s * len(plan.run),
+        }
+        return sum(seconds for phase, seconds in each.items() if phase in self.phases)
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What came of a job.
+    """Outcome of a job.
 
     Attributes:
         phases: How its phases ended; none after the first that failed.
         error: Why it failed; None when all went well.
-        output: End of what the last command printed.
-        result: What the run wrote to `plan.RESULT_FILE`; None without one.
+        output: End of the last command's output.
+        result: Content of `phase_plan.RESULT_FILE`; None without one.
         files: Files below ``working`` afterwards, relative to the workspace.
         exec_seconds: How long the run phase took.
-        before: What the expected outputs were before its first phase.
+        before: States of the expected outputs before its first phase.
     """
 
     phases: tuple[PhaseOutcome, ...] = ()
@@ -111,5 +111,5 @@ class JobResult:
     before: FileStates | None = None
 
     def then(self, later: JobResult) -> JobResult:
-        """Return what came of this job and of a later one of the same node."""
+        """Return the outcome of this job and of a later one of the same node."""
         return replace(later, phases=self.phases + later.phases)

@@ -1,4 +1,4 @@
-"""What a run may use beside its idea: items of a resource file, put where nodes find them."""
+"""Materials of a run beside its idea: items of a resource file, put where nodes find them."""
 
 from __future__ import annotations
 
@@ -29,23 +29,25 @@ class Materials:
     """The resources of a run.
 
     Attributes:
-        file: What lists them; None for none.
-        items: What there is.
+        file: The file that lists them; None for none.
+        items: The resources.
+        memory: Memory of the run; None without.
     """
 
     file: Path | None = None
     items: tuple[Item, ...] = ()
+    memory: BranchedMemory | None = None
 
     def text(self) -> str:
-        """Return what prompts say of them; empty for nothing."""
+        """Return the lines of prompts about them; empty for none."""
         return "\n".join(f"- {_line(item)}" for item in self.items)
 
     def prepared(self, job: Job, installs: Sequence[CommandText]) -> Job:
-        """Put them into a node's workspace; return the job that can read and fetch them.
+        """Place the resources in a node's workspace; return the job that can read and fetch them.
 
         Args:
             job: The job.
-            installs: What its download phase does after they are fetched.
+            installs: Commands of its download phase after they are fetched.
 
         Raises:
             SearchError: If one is missing, or its place is taken.
@@ -54,23 +56,22 @@ class Materials:
             prepare_workspace(job)
             stage_resources(self.items, job.workspace)
         sandbox = job.sandbox and with_resources(job.sandbox, self.items)
-        commands = [*fetch_commands(self.items), *installs]
-        download = {**(job.artifacts.get("download") or {}), "commands": commands}
-        return replace(job, sandbox=sandbox, artifacts={**job.artifacts, "download": download})
+        plan = replace(job.plan, download=(*fetch_commands(self.items), *installs))
+        return replace(job, sandbox=sandbox, plan=plan)
 
-    def note_fetched(self, store: BranchedMemory | None, workspace: Path, branch: str) -> None:
-        """Keep in a node's memory what the fetched ones hold."""
-        if self.file is None or store is None:
+    def note_fetched(self, workspace: Path, branch: str) -> None:
+        """Write the content of fetched resources to a node's memory."""
+        if self.file is None or self.memory is None:
             return
         if any(item.source.kind != "local" for item in self.items):
-            with suppress(InvalidUpdate):  # somebody changed the file: it is read when a run opens
-                folder = store.path.parent
+            with suppress(InvalidUpdate):  # the file was changed: it is read when a run opens
+                folder = self.memory.path.parent
                 update_resource_snapshot_if_changed(
-                    store[branch], self.file, workspace, folder=folder
+                    self.memory[branch], self.file, workspace, folder=folder
                 )
 
 
-def read_materials(file: Path | None) -> Materials:
+def read_materials(file: Path | None, memory: BranchedMemory | None = None) -> Materials:
     """Return the resources a file lists; none without a file.
 
     Raises:
@@ -83,7 +84,7 @@ def read_materials(file: Path | None) -> Materials:
     except (InvalidUpdate, OSError) as error:
         raise SearchError(f"The resources cannot be used: {error}") from error
     check_places(items)
-    return Materials(file, items)
+    return Materials(file, items, memory)
 
 
 def _line(item: Item) -> str:

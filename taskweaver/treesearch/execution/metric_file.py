@@ -1,4 +1,4 @@
-"""Reads what a run wrote as its result: hostile data until it is checked."""
+"""The file a run writes its metric to: hostile data until it is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out the phases of a node: fetch, write, compile, run. A worker process runs this."""
+"""The phases of a node: download, coding, compile, run. A worker process executes them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,17 @@ _COMMAND_CHARS = 2000
 
 
 def run_job(job: Job) -> JobResult:
-    """Carry out the phases of a job, up to the first that fails; never raises for what they do.
+    """Execute the phases of a job, up to the first that fails; their failures raise nothing.
 
     Raises:
         OSError: If the logs cannot be written.
     """
     run = _Run(job)
     try:
-        plan = PhasePlan.from_dict(job.artifacts)
         prepare_workspace(job)
-    except PhasePlanError as error:
-        return JobResult(error=NodeError("PhasePlanError", str(error)))
     except SearchError as error:
         return JobResult(error=NodeError("CodingError", str(error)))
-    run.execute(plan)
+    run.execute(job.plan)
     return run.result()
 
 
@@ -62,8 +59,8 @@ def run_download_command(job: Job, command: CommandText) -> CommandResult:
     """Run one command of the download phase, for an installer that decides step by step.
 
     Args:
-        job: The node; its artifacts are not looked at.
-        command: What to run.
+        job: The job; its plan is not used.
+        command: The command.
 
     Raises:
         SearchError: If there is no workspace, and none can be made.
@@ -92,9 +89,9 @@ def prepare_workspace(job: Job) -> None:
         job.workspace.mkdir()
     except OSError as error:
         raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
-    for artifacts in job.inherited:
+    for files in job.inherited:
         with suppress(PhasePlanError):  # it could not be written the first time either
-            apply_workspace_plan(job.workspace, PhasePlan.from_dict(artifacts).workspace)
+            apply_workspace_plan(job.workspace, files)
 
 
 class _Failed(Exception):
@@ -109,7 +106,7 @@ class _Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """How a phase ended."""
+    """The end of a phase."""
 
     message: str = ""
     status: str = "ok"
@@ -145,7 +142,7 @@ class _Run:
                 self._phase(name, steps[name])
 
     def result(self) -> JobResult:
-        """Return what came of it."""
+        """Return the outcome."""
         return JobResult(
             phases=tuple(self._phases),
             error=self._error,
@@ -212,9 +209,9 @@ class _Run:
             raise _Failed(kind, f"{phase}: {message}", last)
         count = len(results)
         compiler = plan.build.compiler_selected if phase == "compile" else ""
-        said = [f"Compiler: {compiler}"] if compiler else []
-        said.append(f"{count} command{'s' if count > 1 else ''}")
-        return _Done(", ".join(said), exit_code=last.exit_code)
+        parts = [f"Compiler: {compiler}"] if compiler else []
+        parts.append(f"{count} command{'s' if count > 1 else ''}")
+        return _Done(", ".join(parts), exit_code=last.exit_code)
 
     def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
         try:
@@ -252,9 +249,9 @@ def _named(paths: Sequence[str]) -> str:
 
 
 def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
-    """Return what tells whether a file was written since; None where there is none.
+    """Return states of files, which a write changes; None where there is none.
 
-    What a child takes over from its parent must not pass for its own output.
+    Files a child takes over from its parent must not pass for its own output.
     """
     states: dict[str, tuple[int, ...] | None] = {}
     root = workspace.resolve()
@@ -269,7 +266,7 @@ def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
 
 
 def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
-    """Return a command of a phase, with what it may use; only downloads have the network.
+    """Return a command of a phase, with its limits; only downloads have the network.
 
     Only other commands have the GPUs of this process, a worker's own.
     """

@@ -1,8 +1,8 @@
-"""What a run may use, made available to a node: see `memory.branched.resource_file`.
+"""Resources of a run, made available to a node: see `memory.branched.run.resource_file`.
 
 Folders of this machine are shown where the resource file says, by a link, and can only be read in
-the sandbox. Items are at ``resources/<class>/<name>``: small ones as copies, others as links. What
-comes from elsewhere is fetched by commands of the download phase.
+the sandbox. Items are at ``resources/<class>/<name>``: small ones as copies, others as links.
+Those from elsewhere are fetched by commands of the download phase.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _HUB_THERE = (
 
 
 def stage_resources(items: Sequence[Item], workspace: Path) -> list[Path]:
-    """Make the local items available in a node's folder; what was there of them is replaced.
+    """Make the local items available in a node's folder; old ones there are replaced.
 
     Args:
-        items: What the resource file lists.
+        items: The items of the resource file.
         workspace: The node's folder.
 
     Returns:
-        Where the items are.
+        Paths of the items.
 
     Raises:
         SearchError: If an item is missing, or its place is taken.
@@ -94,9 +94,9 @@ def check_places(items: Sequence[Item]) -> None:
 
 
 def fetch_commands(items: Sequence[Item]) -> tuple[str, ...]:
-    """Return the commands that fetch what is not there yet, for the download phase.
+    """Return the commands that fetch missing items, for the download phase.
 
-    They work in the node's folder, and leave alone what a parent has fetched.
+    They work in the node's folder, and leave items alone that a parent has fetched.
     """
     sources = dict.fromkeys(item.source for item in items if item.source.kind != "local")
     return tuple(

@@ -19,7 +19,7 @@ from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.execution.metric_file import BadResult, read_result
 from taskweaver.treesearch.execution.takeover import list_files
-from taskweaver.treesearch.model.artifacts import SCRIPT
+from taskweaver.treesearch.model.artifacts import SCRIPT, ScriptArtifact
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.treesearch.record.places import remove
@@ -54,7 +54,7 @@ class Script:
     """A script to run.
 
     Attributes:
-        program: What to run.
+        program: The program.
         workspace: Its folder.
         log: File of its output.
         before: The programs whose variables it starts with, the first one first.
@@ -89,7 +89,7 @@ class ScriptRunner:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _anchor: Client | None = None
     _running: dict[str, Client] = field(default_factory=dict)
-    _given_up: set[str] = field(default_factory=set)
+    _cancelled: set[str] = field(default_factory=set)
     _unkept: set[str] = field(default_factory=set)
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class ScriptRunner:
     def line(self, node: Node, parent: Node) -> tuple[str, ...]:
         """Return the nodes whose programs run before a new node's, in its kernel.
 
-        The same program with another seed, or mended, starts where it did the first time.
+        The same program with another seed, or repaired, starts where it did the first time.
         """
         if node.kind is NodeKind.SEED or not parent.is_good:
             return parent.line
@@ -108,7 +108,7 @@ class ScriptRunner:
         return (*parent.line, parent.id) if is_kept else ()
 
     def run(self, script: Script) -> JobResult:
-        """Run a script; what goes wrong is in the result."""
+        """Run a script; its failures are in the result."""
         remove(script.workspace)  # other scripts of the sandbox can write here
         own, client = script.program, None
         try:
@@ -127,12 +127,12 @@ class ScriptRunner:
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
         finally:
             self._running.pop(own.node_id, None)
-            self._given_up.discard(own.node_id)
+            self._cancelled.discard(own.node_id)
             if client is not None:
                 client.stop()
 
     def _replay(self, script: Script, client: Client, there: int) -> str:
-        """Run again what was run before a script, but for what is there; return what went wrong."""
+        """Run the programs before a script again, from the first missing one; return a failure."""
         missing = script.before[there:]
         for number, program in enumerate(missing, there + 1):
             folder = script.workspace / BEFORE / f"{number:02}_{program.node_id}"
@@ -150,11 +150,11 @@ class ScriptRunner:
     def _execute(
         self, program: Program, client: Client, owner: str, folder: Path
     ) -> tuple[ExecutionResult, bool]:
-        """Run a program on behalf of a node; return what came of it, and whether it was late."""
+        """Run a program on behalf of a node; return its outcome, and whether it was late."""
         self._running[owner] = client
         client.execute_code("begin", _beginning(program, folder))
-        if owner in self._given_up:
-            raise KernelClosed("The script was given up.")
+        if owner in self._cancelled:
+            raise KernelClosed("The script was cancelled.")
         is_late = threading.Event()
 
         def end() -> None:
@@ -170,9 +170,9 @@ class ScriptRunner:
             timer.join()
         return done, is_late.is_set()
 
-    def give_up(self, node_id: str) -> None:
+    def cancel(self, node_id: str) -> None:
         """End the script of a node, from any thread."""
-        self._given_up.add(node_id)
+        self._cancelled.add(node_id)
         client = self._running.get(node_id)
         if client is not None:
             client.interrupt()
@@ -239,7 +239,7 @@ class ScriptRunner:
         return NodeError("TimeoutError" if is_late else "RuntimeError", message)
 
     def close(self) -> None:
-        """Give all states up."""
+        """Discard all kept kernels."""
         with self._lock:
             while self._states:
                 self._states.popitem()[1].close()
@@ -249,12 +249,13 @@ class ScriptRunner:
 
 
 def program_of(node: Node) -> Program:
-    """Return the program of a node."""
-    return Program(node.id, str((node.artifacts or {}).get("code", "")), node.seed)
+    """Return the program of a node; an empty one where it proposed no script."""
+    code = node.artifacts.code if isinstance(node.artifacts, ScriptArtifact) else ""
+    return Program(node.id, code, node.seed)
 
 
 def _origin(script: Script, there: int) -> str:
-    """Say what a script started from, in the log and in its phase."""
+    """Return the kernel a script started from, in words, for the log and its phase."""
     names = [program.node_id for program in script.before]
     start = f"forked from the kernel of {names[there - 1]}" if there else "a new kernel"
     missing = ", ".join(names[there:])

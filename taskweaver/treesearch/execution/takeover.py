@@ -1,4 +1,4 @@
-"""What a node takes over from its parent, and what is found in a node's folder.
+"""The files a node takes over from its parent, and the listing of a node's folder.
 
 Experiments write there, so nothing in it is trusted: links are copied and never followed, special
 files are left out, and depth, number and size are bounded.

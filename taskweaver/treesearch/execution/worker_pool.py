@@ -64,8 +64,8 @@ class WorkerPool(Executor):
     A function must be importable, by name; it, its arguments and its result are pickled. A future
     that is cancelled while it runs ends at once as cancelled; its process, and every process that
     carries its mark, is killed. A worker that dies fails its own future with `WorkerLost`, and is
-    replaced. What a function raises is raised by its future, with a note of where; what cannot
-    travel between processes is a `NotTransferable`.
+    replaced. The exception of a function is raised by its future, with a note of its place; objects
+    that cannot travel between processes raise `NotTransferable`.
     """
 
     def __init__(self, count: int, gpus: Sequence[str] = ()) -> None:
@@ -139,11 +139,11 @@ class WorkerPool(Executor):
             self._open.discard(task)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Take no more; end the processes when what was taken is done. Safe to call again.
+        """Accept no more calls; end the processes after the open ones. Safe to call again.
 
         Args:
-            wait: Return when nothing of it is left.
-            cancel_futures: Cancel what was taken, also what runs.
+            wait: Return when nothing is left.
+            cancel_futures: Cancel the open calls, running ones too.
         """
         with self._lock:
             is_first, self._is_shut = not self._is_shut, True
@@ -231,7 +231,7 @@ class _Process:
         return self._ends_within(0.0)
 
     def _ends_within(self, seconds: float) -> bool:
-        """Wait for its end, and leave its number taken: nobody else can have it meanwhile."""
+        """Wait for its end, and leave its number taken: no other process can have it meanwhile."""
         poll = select.poll()
         poll.register(self._death_fd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
@@ -242,7 +242,7 @@ class _Process:
         return _Process(gpu)
 
     def ask(self, task: _Task) -> WorkerReply:
-        """Have a task done; whoever cancels it ends the wait.
+        """Run a task; cancelling it ends the wait.
 
         Raises:
             WorkerLost: If the process dies, or takes too long.
@@ -289,7 +289,7 @@ class _Process:
                 raise WorkerLost(f"The worker {self._ending()}.")
 
     def _ending(self) -> str:
-        """Say how the process ended, and what it said last."""
+        """Return the end of the process in words, with its last output."""
         if not self._ends_within(_STOP_S):
             return "closed its connection"
         code = self._kill()
@@ -309,7 +309,7 @@ class _Process:
         return self._process.wait()
 
     def end(self, grace_s: float) -> None:
-        """Let it end by itself within a time, then kill it and everything it started."""
+        """Wait some time for its end, then kill it and all processes it started."""
         self._connection.close()
         self._ends_within(grace_s)
         self._kill()

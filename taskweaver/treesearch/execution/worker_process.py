@@ -20,12 +20,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 class WorkerReply(NamedTuple):
-    """What came of a call.
+    """Outcome of a call.
 
     Attributes:
-        value: What it returned.
-        error: What it raised; None for nothing.
-        trace: Where it was raised, in words.
+        value: Its return value.
+        error: Its exception; None for none.
+        trace: Traceback of the exception.
     """
 
     value: Any = None

@@ -1,7 +1,7 @@
-"""Writes what a plan says into a node's folder: everything or nothing, and never through a link.
+"""Writes the files of a plan into a node's folder: all or none, and never through a link.
 
-Experiments write there too, so nothing in it is trusted. What a node takes over from its parent,
-and how its folder is looked at, is in `takeover`.
+Experiments write there too, so nothing in it is trusted. `takeover` has the files a node takes over
+from its parent, and the listing of its folder.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def apply_workspace_plan(
 
     Args:
         workspace_root: The node's folder.
-        plan: What to write.
-        expected_root: What the plan may call the folder.
+        plan: The files and folders.
+        expected_root: Name that the plan may give the folder.
 
     Returns:
         The files, in the order of the plan.
 
     Raises:
         PhasePlanError: If it cannot be written as planned; nothing is changed.
-        SearchError: If the system refuses; what was changed is undone.
+        SearchError: If the system refuses; changes are undone.
     """
     if plan.root.rstrip("/") not in {"", expected_root}:
         raise PhasePlanError("coding.workspace.root", f"must be {expected_root}, not {plan.root}")

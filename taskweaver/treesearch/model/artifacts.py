@@ -1,10 +1,11 @@
-"""What nodes proposed, as files and commands, and what changed from one node to its child."""
+"""Artifacts of a node: the phase plan or the script it proposed, with their form as JSON."""
 
 from __future__ import annotations
 
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.treesearch.errors import PhasePlanError
@@ -16,32 +17,76 @@ _MOST_COMPARED_CHARS = 200_000
 _WITH_COMMANDS = ("download", "compile", "run")
 
 
-def own_files(artifacts: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the files that artifacts bring, by path; what does not look like one is left out."""
-    found = _inner(artifacts)
-    code = found.get("code")
+@dataclass(frozen=True, slots=True)
+class ScriptArtifact:
+    """One script, run in a kernel.
+
+    Attributes:
+        code: Its text.
+    """
+
+    code: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"code": self.code}
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadArtifacts:
+    """Artifacts of an older run that are neither a script nor a plan that can be executed.
+
+    Attributes:
+        data: The artifacts, as the journal holds them.
+        problem: Reason why they are no plan.
+    """
+
+    data: Mapping[str, Any]
+    problem: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them as plain data."""
+        return dict(self.data)
+
+
+Artifacts = PhasePlan | ScriptArtifact | UnreadArtifacts
+"""What a node proposed."""
+
+
+def read_artifacts(data: object) -> Artifacts | None:
+    """Return artifacts from their form in a journal, ``phase_artifacts`` or ``{"code": ...}``."""
+    if not isinstance(data, Mapping):
+        return None
+    code = data.get("code")
     if isinstance(code, str):
-        return {SCRIPT: code}
-    workspace = _mapping(_mapping(found.get("coding")).get("workspace"))
-    files = workspace.get("files")
-    return {
-        str(entry["path"]): str(entry.get("content") or "")
-        for entry in (files if isinstance(files, Sequence) else ())
-        if isinstance(entry, Mapping) and "path" in entry
-    }
-
-
-def commands(artifacts: Mapping[str, Any] | None) -> dict[str, list[str]]:
-    """Return the commands of each phase as they are run; none of what cannot be carried out."""
+        return ScriptArtifact(code)
     try:
-        plan = PhasePlan.from_dict(artifacts)
-    except PhasePlanError:
+        return PhasePlan.from_dict(data)
+    except PhasePlanError as error:
+        return UnreadArtifacts(data, str(error))
+
+
+def artifact_files(artifacts: Artifacts | None) -> dict[str, str]:
+    """Return the text of the files that artifacts bring, by path."""
+    match artifacts:
+        case ScriptArtifact():
+            return {SCRIPT: artifacts.code}
+        case PhasePlan():
+            return {file.path: file.content for file in artifacts.workspace.files}
+        case UnreadArtifacts():
+            return _listed_files(artifacts.data)
+    return {}
+
+
+def artifact_commands(artifacts: Artifacts | None) -> dict[str, list[str]]:
+    """Return the commands of each phase as they are run; none of artifacts that are no plan."""
+    if not isinstance(artifacts, PhasePlan):
         return {phase: [] for phase in _WITH_COMMANDS}
-    listed = (plan.download, plan.compile, plan.run)
+    listed = (artifacts.download, artifacts.compile, artifacts.run)
     return {
         phase: [text if isinstance(text, str) else shlex.join(text) for text in filled]
         for phase, texts in zip(_WITH_COMMANDS, listed, strict=True)
-        for filled in [map(plan.build.filled, texts)]
+        for filled in [map(artifacts.build.filled, texts)]
     }
 
 
@@ -76,9 +121,15 @@ def _cut(text: str, limit_chars: int) -> str:
     return f"{kept}\n(... {rest:,} more lines)"
 
 
-def _inner(artifacts: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    found = _mapping(artifacts)
-    return _mapping(found.get("phase_artifacts")) or found
+def _listed_files(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files of a plan that could not be read, by path; other entries are left out."""
+    plan = _mapping(data.get("phase_artifacts")) or data
+    files = _mapping(_mapping(plan.get("coding")).get("workspace")).get("files")
+    return {
+        str(entry["path"]): str(entry.get("content") or "")
+        for entry in (files if isinstance(files, Sequence) else ())
+        if isinstance(entry, Mapping) and "path" in entry
+    }
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What a run may spend: nodes, time, tokens, money."""
+"""The budget of a run: nodes, time, tokens, money."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskweaver.utils.text import counted
 
 
 class BudgetSpent(SearchError):
-    """A run has used up what it may."""
+    """A run has used its budget up."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Budget:
         tokens: Most tokens.
         money: Most money.
         before_s: Time of earlier sittings.
-        spent: What all model calls consumed so far, all sittings together.
+        spent: Consumption of all model calls so far, all sittings together.
         clock: Seconds of a clock that only goes forward.
     """
 
@@ -45,7 +45,7 @@ class Budget:
         self._began = self.clock()
 
     def add(self, cost: Cost) -> None:
-        """Count what a call consumed."""
+        """Count the consumption of a call."""
         with self._lock:
             self.spent += cost
 

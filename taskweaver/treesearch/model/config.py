@@ -13,12 +13,12 @@ STAGES = 4
 
 
 class SearchConfig(ModuleConfig):
-    """Keys under ``search.``; docs/configuration.md says what each does.
+    """Keys under ``search.``; docs/configuration.md describes each.
 
     Attributes:
         folder: Where runs are kept.
         rules: Numbers of the policy.
-        allowance: What a run may use: nodes, seconds, tokens, money; 0 is no limit.
+        allowance: Most nodes, seconds, tokens and money of a run; 0 is no limit.
         limits: Limits of phases; those on resources are the keys of kernels.
         asking: How often a model is asked.
         stage_nodes: Most nodes of each stage.

@@ -1,4 +1,4 @@
-"""The idea of a search: a Markdown file, or the original's JSON, and what it says is measured."""
+"""The idea of a search: a Markdown file, or the original's JSON, and the metric it names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _JSON_SECTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """What a search is about.
+    """The research idea of a search.
 
     Attributes:
         title: Its title.
@@ -59,10 +59,10 @@ class Idea:
     sections: Mapping[str, str]
 
     def objective(self) -> tuple[Objective, str]:
-        """Return what is optimised, and what the idea left open about it, in words.
+        """Return the metric to optimise, and a remark on a gap in its description.
 
-        It is a line such as ``Metric: accuracy (maximize)`` or ``Metric: run time in s, lower is
-        better``, or such a line under a heading ``Metric``. A name that means a loss or a time is
+        It is a line like ``Metric: accuracy (maximize)`` or ``Metric: run time in s, lower is
+        better``, or a line under a heading ``Metric``. A name that means a loss or a time is
         minimised where the line does not say.
         """
         text = self._metric_line().rstrip(". ")
@@ -71,16 +71,16 @@ class Idea:
         name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
         unit = _UNIT.search(text)
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
-        is_told = is_down != is_up
-        maximize = is_up if is_told else not _NAMES_DOWN.search(name)
+        is_stated = is_down != is_up
+        maximize = is_up if is_stated else not _NAMES_DOWN.search(name)
         objective = Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
-        if is_told:
+        if is_stated:
             return objective, ""
         note = f"The idea does not say whether a higher or a lower {name} is better."
         return objective, f"{note} {_WRITE}"
 
     def _metric_line(self) -> str:
-        """Return what is said of the metric; empty for nothing."""
+        """Return the description of the metric; empty for none."""
         found = _METRIC.search(self.text)
         if found is not None:
             return found["text"].strip()

@@ -9,7 +9,7 @@ from heapq import nlargest
 from statistics import fmean
 from typing import Any, Self
 
-from taskweaver.treesearch.model.artifacts import own_files
+from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
@@ -22,7 +22,7 @@ VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Which of the best nodes was carried on: asked for once, and kept.
+    """Choice of a model among the best nodes: asked for once, and kept.
 
     Attributes:
         stage: Number of the stage that was over.
@@ -47,7 +47,7 @@ class Judgement:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `asdict` gave."""
+        """Return the judgement of a log entry."""
         said = data["chosen"], data["reasoning"], data.get("is_spent", False)
         return cls(data["stage"], data["after"], tuple(data["candidates"]), *said)
 
@@ -56,8 +56,8 @@ class Journal:
     """The nodes of a run. One thread adds them and replaces them by their next state; any may read.
 
     Attributes:
-        objective: What the run optimises.
-        judgements: What was judged, in order.
+        objective: The metric the run optimises.
+        judgements: Choices among the best nodes, in order.
     """
 
     def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
@@ -127,7 +127,7 @@ class Journal:
 
     @property
     def running(self) -> list[Node]:
-        """The nodes that are worked on."""
+        """The nodes whose tasks run."""
         return [node for node in self.nodes if node.status is NodeStatus.RUNNING]
 
     @property
@@ -175,13 +175,13 @@ class Journal:
             next_ = unknown[-1].parent
         files = self._files.get(next_ or "", {})
         for node in reversed(unknown):
-            files = {**files, **own_files(node.artifacts)}
+            files = {**files, **artifact_files(node.artifacts)}
             if node.finished_at is not None:  # what has ended does not change
                 self._files[node.id] = files
         return files
 
     def debug_depth(self, node: Node) -> int:
-        """Return how many attempts at mending end with this node."""
+        """Return the number of attempts at repair that end with this node."""
         depth = 0
         step: Node | None = node
         while step is not None and step.kind is NodeKind.DEBUG:
@@ -194,10 +194,9 @@ class Journal:
         return self._roots[node_id]
 
     def rank(self, node_id: str) -> float:
-        """Return a number that is higher for what is better; see `Objective.rank`.
+        """Return a number that is higher for a better node; see `Objective.rank`.
 
-        Of a node that was repeated with other seeds it is the mean: what was luck once is not
-        better.
+        Of a node that was repeated with other seeds it is the mean: one lucky seed is not better.
         """
         return self._ranks[node_id]
 
@@ -221,7 +220,7 @@ class Journal:
         return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
 
     def judge(self, judgement: Judgement) -> None:
-        """Take a judgement: every question for the best node is answered by it from now on.
+        """Add a judgement, which answers every question for the best node from now on.
 
         Raises:
             KeyError: If one of its candidates is no node.
@@ -253,7 +252,7 @@ class Journal:
         return tuple(metric.values) if metric else ()
 
     def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
-        """Return what counts of a measurement, and why it cannot be compared; empty if it can.
+        """Return the compared part of a measurement, and why it is not comparable; empty if it is.
 
         A mean over other data sets than those of the run is no better and no worse: leaving the
         hard one out would win.
@@ -289,7 +288,7 @@ class Journal:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Journal:
-        """Read what `to_dict` gave.
+        """Return the journal of plain data.
 
         Raises:
             KeyError, TypeError, ValueError: If it is no journal.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PhaseLimits:
-    """What the phases of a node may use; 0 sets no limit.
+    """Limits of the phases of a node; 0 sets no limit.
 
     Attributes:
         download_s: Longest time of a download command.
@@ -34,7 +34,7 @@ class PhaseLimits:
 
 @dataclass(frozen=True, slots=True)
 class AskLimits:
-    """How often a model is asked.
+    """Limits of a question to a model.
 
     Attributes:
         attempts: Replies that may be unusable.

@@ -1,4 +1,4 @@
-"""What a search optimises, and what a node reached."""
+"""The metric a search optimises, and the measurement of a node."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a run optimises; fixed when it starts.
+    """The metric a run optimises; fixed when it starts.
 
     Attributes:
-        name: What is measured.
+        name: Name of the metric.
         maximize: Whether more is better.
         unit: Its unit; empty for none.
     """
@@ -34,7 +34,7 @@ class Objective:
         return self.rank(one) > self.rank(other)
 
     def rank(self, measurement: Measurement | None) -> float:
-        """Return a number that is higher for what is better; a missing value is the worst.
+        """Return a number that is higher for a better value; a missing one is the worst.
 
         A total order: neither NaN nor an infinite value ever counts as a result.
         """
@@ -46,7 +46,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a node reached, in the unit of the run's objective.
+    """Measurement of a node, in the unit of the run's objective.
 
     Attributes:
         values: Value per data set.
@@ -78,5 +78,5 @@ class Measurement:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
+        """Return the measurement of plain data."""
         return cls(dict(data["values"]), dict(data.get("details", {})))

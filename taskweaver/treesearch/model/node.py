@@ -1,20 +1,21 @@
-"""A node: one attempt at an experiment, and what came of it."""
+"""A node: one attempt at an experiment, and its outcome."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from taskweaver.treesearch.model.artifacts import Artifacts, read_artifacts
 from taskweaver.treesearch.model.metric import Measurement
 
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)(?::|$)")
 
 
 class NodeKind(StrEnum):
-    """Why a node was made."""
+    """Purpose of a node."""
 
     DRAFT = "draft"
     DEBUG = "debug"
@@ -25,7 +26,7 @@ class NodeKind(StrEnum):
 
 
 class NodeStatus(StrEnum):
-    """What became of a node. Plots never decide this."""
+    """State of a node. Plots never decide it."""
 
     RUNNING = "running"
     OK = "ok"
@@ -44,7 +45,7 @@ class CommandRun:
     """A command that was run.
 
     Attributes:
-        command: What one would type.
+        command: The command, as in a shell.
         exit_code: Its exit status; None when it was stopped, or never started.
         seconds: How long it took.
     """
@@ -56,16 +57,16 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True)
 class PhaseOutcome:
-    """How a phase ended.
+    """Outcome of a phase.
 
     Attributes:
         name: ``download``, ``coding``, ``compile`` or ``run``.
         status: ``ok``, ``failed``, ``timeout`` or ``skipped``.
         seconds: How long it took.
         exit_code: Of the last command; None where none ran.
-        message: What went wrong, or what was done, in a few lines.
+        message: The failure, or the things done, in a few lines.
         log: Its log, relative to the run's folder; empty for none.
-        commands: What was run, in order.
+        commands: Its commands, in order.
     """
 
     name: str
@@ -83,7 +84,7 @@ class PhaseOutcome:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what a node's `to_dict` gave of it."""
+        """Return the outcome of plain data."""
         commands = tuple(CommandRun(**command) for command in data.get("commands", ()))
         return cls(**{**data, "commands": commands})
 
@@ -95,10 +96,10 @@ class NodeError:
     Attributes:
         kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,
             ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ValidityError`` (the run itself
-            says its result does not count), ``ReplayError`` (what it starts with could not be made
-            again), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
-            ``InternalError`` (it could not be carried out).
-        message: What happened, in a few lines.
+            says its result does not count), ``ReplayError`` (the kernel it starts from could not be
+            made again), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
+            ``InternalError`` (its task could not be run).
+        message: The problem, in a few lines.
     """
 
     kind: str
@@ -114,7 +115,7 @@ class NodeError:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What model calls consumed.
+    """Consumption of model calls.
 
     Attributes:
         calls: Number of calls.
@@ -159,26 +160,26 @@ class Node:
         branch: Its branch of memory; empty without memory.
         parent: Id of the node it was made from; None for a draft.
         line: Nodes whose programs run before its own in its kernel, the first one first.
-        name: What is tuned or taken away, of ``hyperparam`` and ``ablation`` nodes.
+        name: The parameter tuned or the part taken away, of ``hyperparam`` and ``ablation`` nodes.
         seed: Seed of everything random in it.
         attempt: Number of the attempt, from 1; a lost worker costs one.
-        status: What became of it.
-        plan: What it set out to do.
-        artifacts: What was proposed: the ``phase_artifacts``, or ``{"code": ...}`` of one script.
+        status: Its state.
+        plan: Its intention, in words.
+        artifacts: The plan or the script it proposed; None before it proposed one.
         phases: How its phases ended.
         error: Why it failed.
-        metric: What it reached.
-        output: End of what its run printed.
-        analysis: What the review says.
-        summary: ``findings``, ``significance`` and ``next_steps``, where somebody wrote them.
+        metric: Its measurement.
+        output: End of the output of its run.
+        analysis: Text of the review.
+        summary: ``findings``, ``significance`` and ``next_steps``; empty without a summary.
         plots: Its plots, relative to the run's folder.
-        plot_feedback: What the plots show, in words.
-        time_feedback: What its running time says to its children; empty for nothing.
+        plot_feedback: Description of the plots.
+        time_feedback: Advice on running time for its children; empty for none.
         datasets: Data sets it was tried on.
         exec_seconds: How long the run phase took.
         started_at: When it began, in seconds since 1970.
         finished_at: When it ended; None while it runs.
-        cost: What its model calls consumed.
+        cost: Consumption of its model calls.
     """
 
     id: str
@@ -194,7 +195,7 @@ class Node:
     attempt: int = 1
     status: NodeStatus = NodeStatus.RUNNING
     plan: str = ""
-    artifacts: Mapping[str, Any] | None = None
+    artifacts: Artifacts | None = None
     phases: tuple[PhaseOutcome, ...] = ()
     error: NodeError | None = None
     metric: Measurement | None = None
@@ -217,23 +218,29 @@ class Node:
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is something in it to mend."""
+        """Whether it can be repaired."""
         return self.status in FAILED
 
     @property
     def value(self) -> float | None:
-        """What it reached, as one number."""
+        """Its measurement as one number."""
         return self.metric.value if self.metric else None
+
+    def failed(self, error: NodeError) -> Node:
+        """Return the node as it failed."""
+        status = NodeStatus.TIMEOUT if error.kind == "TimeoutError" else NodeStatus.BUGGY
+        return replace(self, status=status, error=error)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         data = asdict(self)
         data["metric"] = self.metric.to_dict() if self.metric else None
+        data["artifacts"] = self.artifacts.to_dict() if self.artifacts else None
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave; fields of later versions are left out.
+        """Return the node of plain data; fields of later versions are left out.
 
         Raises:
             KeyError, TypeError, ValueError: If it is no node.
@@ -247,6 +254,7 @@ class Node:
         values["plots"] = tuple(values.get("plots", ()))
         values["datasets"] = tuple(values.get("datasets", ()))
         values["cost"] = Cost(**values.get("cost", {}))
+        values["artifacts"] = read_artifacts(values.get("artifacts"))
         if values.get("error"):
             values["error"] = NodeError(**values["error"])
         if values.get("metric"):

@@ -1,6 +1,6 @@
-"""The plan of an attempt, ``phase_artifacts``: what to fetch, write, compile and run.
+"""The plan of an attempt, ``phase_artifacts``: its downloads, files, compile and run commands.
 
-Its form is read with patience, its content is not: whatever cannot be carried out as it is written
+Its form is read with patience, its content is not: a part that cannot be executed as it is written
 is a `PhasePlanError` that names the place.
 """
 
@@ -64,10 +64,10 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlan:
-    """What to write.
+    """Files and folders to write.
 
     Attributes:
-        root: What the plan calls the workspace; empty when it does not say.
+        root: Name of the workspace in the plan; empty for none.
         tree: Folders to make, relative to the workspace.
         files: Files to write.
     """
@@ -79,7 +79,7 @@ class WorkspacePlan:
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """How it is compiled.
+    """Language, compiler and options of the compile phase.
 
     Attributes:
         language: ``c``, ``cpp``, ``fortran``, ``python`` or ``other``.
@@ -87,7 +87,7 @@ class BuildPlan:
         cflags: Its options.
         ldflags: Its options for linking.
         workdir: Folder the compile commands work in, relative to the workspace.
-        output: What is built, relative to the workspace; empty when the plan does not say.
+        output: The file that is built, relative to the workspace; empty when not given.
     """
 
     language: str = "other"
@@ -125,16 +125,16 @@ class BuildPlan:
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """A plan that can be carried out.
+    """A plan that can be executed.
 
     Attributes:
         download: Commands that fetch and install.
-        workspace: What to write.
+        workspace: Files and folders to write.
         build: How it is compiled.
         compile: Commands that compile; none for Python.
         run: Commands that run it.
         expected_outputs: Files that are there afterwards, relative to the workspace.
-        notes: What its author says, by section.
+        notes: Remarks of its author, by section.
     """
 
     download: tuple[CommandText, ...] = ()
@@ -180,7 +180,7 @@ class PhasePlan:
             compilers: Names of the compilers there are; None takes any.
 
         Raises:
-            PhasePlanError: If it cannot be carried out as it is written.
+            PhasePlanError: If it cannot be executed as it is written.
         """
         checks.refuse_mask("phase_artifacts", data)
         sections = _sections(data)

@@ -1,4 +1,4 @@
-"""What to try next: a policy reads the journal and names parents and kinds."""
+"""Policies that choose the next nodes: they read the journal and name parents and kinds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NodeChoice:
     Attributes:
         kind: Why.
         parent: Id of the node it is made from; None for a draft.
-        name: What to tune or take away; empty lets the proposer choose.
+        name: The parameter to tune or the part to take away; empty lets the proposer choose.
         seed: Seed of a seed evaluation; None derives one from the run's.
     """
 
@@ -35,8 +35,8 @@ class SearchRules:
 
     Attributes:
         num_drafts: Drafts before anything else is tried.
-        debug_prob: How often a failed node is mended rather than a good one improved.
-        max_debug_depth: Longest chain of attempts at mending.
+        debug_prob: How often a failed node is repaired rather than a good one improved.
+        max_debug_depth: Longest chain of attempts at repair.
     """
 
     num_drafts: int = 3
@@ -46,12 +46,12 @@ class SearchRules:
 
 @dataclass(frozen=True, slots=True)
 class StageView:
-    """What a policy sees: the nodes of a stage, and where the stage began.
+    """View of a policy: the nodes of a stage, and the node the stage began with.
 
     Attributes:
         journal: All nodes.
         nodes: Those of the stage, in order.
-        growth: What is made of a good node in this stage.
+        growth: Kind of the children of a good node in this stage.
         base: Id of the best node of the stage before; None in the first stage.
         drafts: Drafts the stage begins with.
     """
@@ -64,18 +64,18 @@ class StageView:
 
 
 class SelectionPolicy(Protocol):
-    """Chooses what to try next."""
+    """Chooses the next nodes."""
 
     def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
         """Return at most `count` actions, as many as make sense; none only when `count` is 0.
 
-        Nodes that are still worked on are in the view too, so that the same is not tried twice.
+        Running nodes are in the view too, so that the same is not tried twice.
         """
         ...
 
 
 class BestFirst:
-    """Drafts first; then, by chance, mend a failed leaf, else grow the best node."""
+    """Drafts first; then, by chance, repair a failed leaf, else grow the best node."""
 
     def __init__(self, rules: SearchRules) -> None:
         self._rules = rules
@@ -90,14 +90,14 @@ class BestFirst:
     def _one(self, view: StageView, taken: Sequence[NodeChoice], random: Random) -> NodeChoice:
         if drafts_missing(view, taken):
             return NodeChoice(NodeKind.DRAFT)
-        mendable = mendable_leaves(view, taken, self._rules.max_debug_depth)
-        if mendable and random.random() < self._rules.debug_prob:
-            return NodeChoice(NodeKind.DEBUG, random.choice(mendable).id)
+        repairable = repairable_leaves(view, taken, self._rules.max_debug_depth)
+        if repairable and random.random() < self._rules.debug_prob:
+            return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
         grown = self._to_grow(view, taken)
         if grown is not None:
             return NodeChoice(view.growth, grown.id)
-        if mendable:
-            return NodeChoice(NodeKind.DEBUG, random.choice(mendable).id)
+        if repairable:
+            return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
         return NodeChoice(NodeKind.DRAFT)
 
     def _to_grow(self, view: StageView, taken: Sequence[NodeChoice]) -> Node | None:
@@ -110,12 +110,12 @@ class BestFirst:
 
 
 class Uct:
-    """Upper confidence bounds for trees: grow what was good, and what was hardly tried.
+    """Upper confidence bounds for trees: grow good nodes, and nodes hardly tried.
 
     The reward of a node is its place among the good nodes, from 0 for the worst to 1 for the best,
     so that it needs no scale; a failed one has 0. A node is worth the mean reward of its subtree,
-    plus ``c * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Nodes that
-    are worked on count as visits without reward.
+    plus ``c * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Running
+    nodes count as visits without reward.
     """
 
     def __init__(self, rules: SearchRules, c: float = math.sqrt(2.0)) -> None:
@@ -132,8 +132,8 @@ class Uct:
     def _one(self, view: StageView, taken: Sequence[NodeChoice], random: Random) -> NodeChoice:
         if drafts_missing(view, taken):
             return NodeChoice(NodeKind.DRAFT)
-        mendable = mendable_leaves(view, taken, self._rules.max_debug_depth)
-        candidates = [*good_nodes(view), *mendable]
+        repairable = repairable_leaves(view, taken, self._rules.max_debug_depth)
+        candidates = [*good_nodes(view), *repairable]
         if not candidates:
             return NodeChoice(NodeKind.DRAFT)
         worth = _worth(view, [action.parent for action in taken if action.parent])
@@ -166,7 +166,7 @@ def drafts_missing(view: StageView, taken: Sequence[NodeChoice]) -> bool:
 
 
 def good_nodes(view: StageView) -> list[Node]:
-    """Return what can be grown: good nodes of the stage, and the node it began with.
+    """Return the nodes to grow: good nodes of the stage, and the node it began with.
 
     Parts are taken away from that node alone: their effects could not be compared otherwise.
     """
@@ -176,8 +176,8 @@ def good_nodes(view: StageView) -> list[Node]:
     return [*base, *(node for node in view.nodes if node.is_good)]
 
 
-def mendable_leaves(view: StageView, taken: Sequence[NodeChoice], max_depth: int) -> list[Node]:
-    """Return failed nodes that nobody mended yet, or is about to."""
+def repairable_leaves(view: StageView, taken: Sequence[NodeChoice], max_depth: int) -> list[Node]:
+    """Return failed nodes without a child, made or chosen."""
     chosen = {action.parent for action in taken}
     return [
         node

@@ -1,4 +1,4 @@
-"""The stages of a search: what each is for, and when it is over."""
+"""The stages of a search: their goals, and when each is over."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Stage:
     Attributes:
         number: From 1.
         name: Its name.
-        growth: What is made of its good nodes.
-        goals: What it is for; part of every prompt.
+        growth: Kind of the children of its good nodes.
+        goals: Its goals; part of every prompt.
         patience: Nodes without a better one after which it is over; 0 for none.
     """
 
@@ -69,13 +69,13 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """Where a search is.
+    """Stage and substage of a search.
 
     Attributes:
         stage: The stage.
         base: Id of the best node when it began; None in the first.
         substage: Number of the substage, from 1.
-        goals: Goals of the substage; those of the stage where nobody set others.
+        goals: Goals of the substage; those of the stage by default.
         first: Number of nodes when it began.
     """
 
@@ -124,7 +124,7 @@ def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int
 
 
 def repeats_parent(node: Node, journal: Journal) -> bool:
-    """Return whether a node tries exactly what the node it was made from did."""
+    """Return whether a node proposes exactly the same as its parent."""
     if node.parent is None or node.artifacts is None:  # nothing usable was proposed at all
         return False
     return node.artifacts == journal[node.parent].artifacts

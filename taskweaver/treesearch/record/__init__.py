@@ -1,1 +1,1 @@
-"""A run on disk: its folder, log, state and configuration, and what is counted from its nodes."""
+"""A run on disk: its folder, log, state and configuration, and statistics of its nodes."""

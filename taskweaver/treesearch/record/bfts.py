@@ -1,4 +1,4 @@
-"""Reads the original's ``bfts_config.yaml``: its keys, as keys of ours."""
+"""The original's ``bfts_config.yaml``, read as keys of this project."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _STEPS, _MEMORY_FILE = "agent.steps", "memory.db_path"
 
 @dataclass(frozen=True, slots=True)
 class Bfts:
-    """What such a file says.
+    """Content of a ``bfts_config.yaml``.
 
     Attributes:
-        settings: Keys of ours with their values.
+        settings: Keys of this project with their values.
         memory_db: File of the memory; None where it names none.
-        ignored: Keys that mean nothing here; by their first two words where that says it all.
+        ignored: Keys that mean nothing here; by their first two words where these are enough.
     """
 
     settings: Mapping[str, Any]
@@ -46,7 +46,7 @@ class Bfts:
 
 
 def read_bfts(file: Path) -> Bfts:
-    """Read such a file; paths in it start at the current folder.
+    """Read a ``bfts_config.yaml``; paths in it start at the current folder.
 
     Raises:
         SearchError: If it cannot be read.

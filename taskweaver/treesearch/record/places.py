@@ -1,4 +1,4 @@
-"""Where things are in the folder of a run."""
+"""Paths in the folder of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT_BRANCH = "root"
 
 @dataclass(frozen=True, slots=True)
 class NodePlaces:
-    """Where the files of a node are.
+    """Paths of a node.
 
     Attributes:
         run_dir: Folder of the run.
@@ -33,12 +33,12 @@ class NodePlaces:
 
     @property
     def workspace(self) -> Path:
-        """What its phases work in; kernels of one sandbox can write below ``branches``."""
+        """Working folder of its phases; kernels of one sandbox can write below ``branches``."""
         return self.run_dir / WORKSPACES / "branches" / self.node_id
 
     @property
     def plans(self) -> Path:
-        """What Phase 0 found out."""
+        """Files of Phase 0."""
         return self.folder / "plans"
 
     @property
@@ -52,7 +52,7 @@ class NodePlaces:
         return self.folder / "plots"
 
     def remove(self) -> None:
-        """Remove what an attempt left that did not finish."""
+        """Remove the files of an attempt that did not finish."""
         remove(self.folder)
         remove(self.workspace)
 
@@ -63,13 +63,13 @@ class NodePlaces:
 
     @property
     def prompt_logs(self) -> Path:
-        """Its prompts, replies, and what they did to its memory."""
+        """Its prompts and replies, and logs of its memory."""
         return self.run_dir / LOGS / "prompt_logs" / f"node_{self.node_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlaces:
-    """Where the files of a run are.
+    """Paths of a run.
 
     Attributes:
         folder: Folder of the run, without links.
@@ -88,12 +88,12 @@ class RunPlaces:
 
     @property
     def config(self) -> Path:
-        """What the run was started with."""
+        """The configuration the run was started with."""
         return self.folder / "config.json"
 
     @property
     def log(self) -> Path:
-        """The log of what happened, which a run is resumed from."""
+        """The log, which a run is resumed from."""
         return self.folder / "journal.jsonl"
 
     @property
@@ -101,8 +101,13 @@ class RunPlaces:
         """The memory; a link, where the run keeps it elsewhere."""
         return self.folder / "memory" / "memory.sqlite"
 
+    @property
+    def manager_prompts(self) -> Path:
+        """Prompts and replies that concern the run as a whole."""
+        return self.folder / LOGS / "prompt_logs" / "manager"
+
     def node(self, node_id: str) -> NodePlaces:
-        """Return where the files of a node are."""
+        """Return the paths of a node."""
         return NodePlaces(self.folder, node_id)
 
 

@@ -19,7 +19,7 @@ _SEAL = "seal"
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """What a run was started with.
+    """The configuration a run was started with.
 
     Attributes:
         values: The configuration.
@@ -31,12 +31,12 @@ class RunConfig:
 
 
 def save_config(places: RunPlaces, values: Mapping[str, Any]) -> None:
-    """Write what a run was started with, and the mark of this installation."""
+    """Write the configuration of a run, and the mark of this installation."""
     write_json(places.config, dict(values) | {_SEAL: _seal(places, values)})
 
 
 def load_config(places: RunPlaces) -> RunConfig:
-    """Return what a run was started with.
+    """Return the configuration a run was started with.
 
     Of a file that this installation did not write for this folder, keys count that loosen nothing.
 

@@ -1,4 +1,4 @@
-"""Plain facts about a run, for what is written and shown of it; nothing here looks anything up."""
+"""Plain facts about a run, for reports and live views; nothing here looks anything up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taskweaver.treesearch.model.node import Cost, NodeKind, NodeStatus
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much of something was used.
+    """Use of a limited quantity.
 
     Attributes:
         used: How much.
@@ -25,7 +25,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """What a run has used of what it may use.
+    """Use of a run's budget.
 
     Attributes:
         nodes: Nodes that have finished, seed evaluations not counted.
@@ -61,19 +61,19 @@ class StageFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What is known of a run beside its nodes.
+    """Facts about a run beside its nodes.
 
     Attributes:
         name: Name of its folder.
         title: Title of the idea.
         started_at: When it began, in seconds since 1970.
         finished_at: When it ended; None while it goes on.
-        objective: What it optimises.
-        budgets: What it used.
+        objective: The metric it optimises.
+        budgets: Use of its budget.
         stages: The stages it has been in, in order.
         reason: Why it ended; empty while it goes on.
-        beside: What model calls consumed that are of no finished node: about stages, for the
-            memory, of attempts that were given up or lost.
+        beside: Consumption of model calls that are of no finished node: about stages, for the
+            memory, of attempts that were cancelled or lost.
     """
 
     name: str
@@ -98,10 +98,10 @@ class NodeFacts:
     Attributes:
         id: Its id.
         kind: Why it was made.
-        status: What became of it.
+        status: Its state.
         parent: Id of the node it was made from.
-        name: What is tuned or taken away.
-        value: What it reached.
+        name: The parameter tuned or the part taken away.
+        value: Its measurement.
     """
 
     id: str
@@ -114,11 +114,11 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunningPhase:
-    """A node that is worked on.
+    """A running node.
 
     Attributes:
         node_id: The node.
-        phase: What is done at the moment.
+        phase: Its phase.
         since: When that began, in seconds since 1970.
     """
 
@@ -133,12 +133,12 @@ class SearchSnapshot:
 
     Attributes:
         name: Name of the run.
-        objective: What it optimises.
+        objective: The metric it optimises.
         stage: Stage and substage, as `StageState.title` spells them; empty before the first.
         nodes: All nodes, in order.
         best: Id of the best; None while nothing was measured.
-        running: What is worked on.
-        budgets: What was used.
+        running: Its running nodes.
+        budgets: Use of the budget.
         now: The moment, in seconds since 1970.
     """
 
@@ -162,7 +162,7 @@ class SearchSnapshot:
         now: float,
         running: Iterable[RunningPhase] = (),
     ) -> SearchSnapshot:
-        """Return what a journal holds now."""
+        """Return the snapshot of a journal."""
         best = journal.best()
         nodes = tuple(
             NodeFacts(node.id, node.kind, node.status, node.parent, node.name, node.value)

@@ -1,4 +1,4 @@
-"""What a search found out: gains, effects, seeds, failures and costs, counted from its nodes."""
+"""Statistics of a run's nodes: gains, effects, seeds, failures and costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What the same experiment reached with several seeds.
+    """Measurements of one experiment with several seeds.
 
     Attributes:
         values: The values, in the order of the nodes.
@@ -73,7 +73,7 @@ class Effect:
 
     Attributes:
         node: The node.
-        base: What it is compared with; None for nothing.
+        base: The node it is compared with; None for none.
         gain: How much better it is, below 0 for worse; None when one of them has no value.
     """
 
@@ -89,12 +89,12 @@ class Failure:
     Attributes:
         kind: Kind of the error, or the status where there is none.
         nodes: The nodes, in order.
-        mended: How many of them have a child that works.
+        repaired: Number of them with a child that works.
     """
 
     kind: str
     nodes: tuple[Node, ...]
-    mended: int
+    repaired: int
 
 
 def gain(objective: Objective, after: Node | None, before: Node | None) -> float | None:
@@ -105,7 +105,7 @@ def gain(objective: Objective, after: Node | None, before: Node | None) -> float
 
 
 def gain_text(objective: Objective, value: float | None, before: Node | None = None) -> str:
-    """Return a gain with its sign, and in per cent of what it was."""
+    """Return a gain with its sign, and in per cent of the value before."""
     if value is None:
         return "-"
     text = f"{value:+z.4g} {objective.unit}".strip()
@@ -120,14 +120,14 @@ def first_draft(journal: Journal) -> Node | None:
 
 
 def baseline(journal: Journal) -> Node | None:
-    """Return the best node of the first stage: what works, before it is tuned."""
+    """Return the best node of the first stage, before any tuning."""
     return journal.best(journal.of_stage(1)) or first_draft(journal)
 
 
 def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:
-    """Compare nodes: parts taken away with the stage's base, others with what they came from.
+    """Compare nodes: parts taken away with the stage's base, others with their ancestors.
 
-    A mended node is compared with its nearest ancestor that works.
+    A repaired node is compared with its nearest ancestor that works.
     """
     return [_effect(journal, facts, node) for node in nodes]
 
@@ -143,7 +143,7 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
 
 
 def seeds(journal: Journal, node_id: str) -> Spread | None:
-    """Return what a node reached with other seeds; None when none were tried."""
+    """Return the measurements of a node with other seeds; None when none were tried."""
     nodes = journal.seeds_of(node_id)
     if not nodes:
         return None
@@ -152,7 +152,7 @@ def seeds(journal: Journal, node_id: str) -> Spread | None:
 
 
 def reached(journal: Journal, node: Node) -> str:
-    """Return what a node reached, as people read it; repeated with other seeds, their mean."""
+    """Return the measurement of a node as text; of one with other seeds, the mean."""
     own, again = journal.objective.text(node.value), seeds(journal, node.id)
     if node.value is None or again is None or not again.values:
         return own
@@ -218,7 +218,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
-    """Return what nodes consumed together; money is known when any of it is."""
+    """Return the cost of all nodes together; money is known when any of it is."""
     return sum((node.cost for node in nodes), Cost())
 
 

@@ -1,6 +1,6 @@
-"""The log of a run: what happened, a line of JSON each, on disk before it counts.
+"""The log of a run: its events, a line of JSON each, on disk before they count.
 
-A run is what its log says. It is resumed by reading the log: nodes that had not finished are made
+The log defines the run. It is resumed by reading the log: nodes that had not finished are made
 again, and a last line that was cut off by the end of the process is as if it had never been.
 """
 
@@ -108,7 +108,7 @@ class RunLog:
         return entry
 
     def _take_back(self, end: int) -> None:
-        """Open the file anew, without what was half written: a buffer would write it later."""
+        """Open the file anew, without a half-written line: a buffer would write it later."""
         handle = os.dup(self._file.fileno())  # keeps the lock
         try:
             with suppress(OSError):  # the same lack of room
@@ -118,7 +118,7 @@ class RunLog:
             self._file = os.fdopen(handle, "a+b")
 
     def close(self) -> None:
-        """Let others have it; safe to call again."""
+        """Close the log and release its lock; safe to call again."""
         self._file.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What a run is at: its journal and stage, as its log tells them."""
+"""The state of a run: its journal and stage, read from its log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StagePassed:
         state: The stage.
         reason: Why it is over.
         best: Id of the best node then; None when none worked.
-        summary: What it brought, in words.
+        summary: Its summary.
     """
 
     state: StageState
@@ -33,18 +33,18 @@ class StagePassed:
 
 @dataclass(slots=True)
 class RunState:
-    """Where a run is.
+    """State of a run.
 
     Attributes:
         journal: Its nodes; those that had not finished are left out when a log is read.
         stage: Its stage; None when it has ended.
         passed: Stages that are over.
         title: Title of its idea.
-        seconds: How long it was worked on before.
-        spent: What its model calls consumed before, also those of nodes that were given up.
+        seconds: Duration of its earlier sittings.
+        spent: Consumption of its model calls before, those of cancelled nodes too.
         started_at: When it began, in seconds since 1970.
-        is_over: Whether it has ended; it is then not gone on with.
-        is_spent: Whether it ended because it had used up what it may; with more it can go on.
+        is_over: Whether it has ended; it does not go on then.
+        is_spent: Whether it ended because its budget was spent; with more it can go on.
         reason: Why it ended.
     """
 
@@ -61,7 +61,7 @@ class RunState:
 
 
 def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
-    """Return what a log tells; None for an empty one.
+    """Return the state that a log describes; None for an empty one.
 
     Raises:
         SearchError: If an entry is not one of a run.
@@ -122,20 +122,20 @@ def _take_node(journal: Journal, node: Node) -> None:
     if node.parent is not None and node.parent not in journal:
         raise KeyError(node.parent)
     # Nodes stand in the order they were begun in, as while the run went on; one that begins
-    # again, after it was given up, begins anew.
+    # again, after it was cancelled, begins anew.
     if node.finished_at is None and node.id in journal:
         journal.drop(node.id)
     journal.put(node)
 
 
 def reopen(state: RunState) -> None:
-    """Go on with a run that had used up what it might: its last stage is not over after all."""
+    """Reopen a run whose budget was spent: its last stage is not over after all."""
     state.is_over, state.is_spent, state.reason = False, False, ""
     state.stage = state.passed.pop().state if state.passed else None
 
 
 def stage_entry(state: StageState) -> dict[str, Any]:
-    """Return what the log keeps of a stage that begins."""
+    """Return the log entry of a stage that begins."""
     return {
         "stage": state.stage.number,
         "base": state.base,

@@ -69,7 +69,7 @@ def _figures(journal: Journal, facts: RunFacts) -> list[tuple[str, str, _Draw, f
 def worth_of_parts(journal: Journal, facts: RunFacts) -> list[Effect]:
     """Return the ablations that ran, the part that is worth most first.
 
-    An ablation's gain is what the rest does better without the part: its worth is the opposite.
+    An ablation's gain is the gain of the rest without the part: the part's worth is the opposite.
     """
     ablations = [node for node in journal.good if node.kind is NodeKind.ABLATION]
     found = [e for e in run_statistics.effects(journal, facts, ablations) if e.gain is not None]

@@ -1,4 +1,4 @@
-"""What earlier runs of the same idea found, for Phase 0 of the next one."""
+"""Findings of earlier runs of the same idea, for Phase 0 of the next one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT_CHARS = 400
 
 
 def earlier_runs(places: RunPlaces, idea: Idea) -> tuple[Mapping[str, Any], str]:
-    """Return what the newest earlier runs of an idea found, as data and in words.
+    """Return the findings of the newest earlier runs of an idea, as data and in words.
 
     Args:
         places: The run that begins.

@@ -1,6 +1,6 @@
 """A run as one HTML page that needs nothing else: the tree, and behind each node all of it.
 
-What is long is cut, so that the page of a thousand nodes still opens at once; the files beside it
+Long texts are cut, so that the page of a thousand nodes still opens at once; the files beside it
 have the whole.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.model import artifacts as sources
+from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
@@ -39,7 +39,7 @@ def write_page(
     Args:
         journal: The nodes.
         run_dir: Folder of the run.
-        facts: What is known of the run.
+        facts: Facts about the run.
         store: Its memory; None without.
 
     Raises:
@@ -131,7 +131,7 @@ def layout(journal: Journal) -> dict[str, tuple[float, float]]:
 
 
 class _Details:
-    """What the page shows of a node."""
+    """Details of a node on the page."""
 
     def __init__(
         self, journal: Journal, places: RunPlaces, store: BranchedMemory | None, chars: int
@@ -161,9 +161,9 @@ class _Details:
             "values": dict(node.metric.values) if node.metric else {},
             "plan": self._cut(node.plan),
             "error": f"{node.error.kind}: {self._cut(node.error.message)}" if node.error else "",
-            "diff": sources.changes(before, own, 2 * self._chars) if node.parent else "",
+            "diff": changes(before, own, 2 * self._chars) if node.parent else "",
             "code": self._cut(code, 2),
-            "commands": self._commands(node.artifacts or {}),
+            "commands": self._commands(node),
             "logs": dict(self._logs(node)),
             "output": self._cut(node.output),
             "review": self._cut(node.analysis),
@@ -188,8 +188,8 @@ class _Details:
         half = most // 2
         return f"{text[:half]}\n... {len(text) - most:,} characters left out ...\n{text[-half:]}"
 
-    def _commands(self, artifacts: Mapping[str, Any]) -> dict[str, list[str]]:
-        found = sources.commands(artifacts)
+    def _commands(self, node: Node) -> dict[str, list[str]]:
+        found = artifact_commands(node.artifacts)
         return {phase: [*map(self._cut, listed)] for phase, listed in found.items() if listed}
 
     def _logs(self, node: Node) -> Iterator[tuple[str, str]]:

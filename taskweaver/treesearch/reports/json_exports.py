@@ -1,4 +1,4 @@
-"""What a run leaves behind as data: its journal, summaries of its stages, its best node, its costs.
+"""Results of a run as data: its journal, summaries of its stages, its best node, its costs.
 
 Everything is worked out from the journal and the facts, and may be written again at any time: a
 reader sees the old files or the new ones, never a part.
@@ -58,7 +58,7 @@ def known_stages(journal: Journal, facts: RunFacts) -> list[StageFacts]:
 
 
 def stage_summary(journal: Journal, facts: RunFacts, stage: StageFacts) -> dict[str, Any]:
-    """Return what a stage came to: counts, best, history, names tried, seeds."""
+    """Return the outcome of a stage: counts, best, history, names tried, seeds."""
     nodes = journal.of_stage(stage.number)
     best = journal.best(nodes)
     base = journal[stage.base] if stage.base is not None and stage.base in journal else None
@@ -126,11 +126,11 @@ def _tried(effect: run_statistics.Effect) -> dict[str, Any]:
 
 
 def costs(journal: Journal, beside: Cost) -> dict[str, Any]:
-    """Return what the model calls and the runs cost, by stage and by kind; times in seconds.
+    """Return the costs of model calls and runs, by stage and by kind; times in seconds.
 
     Args:
         journal: The nodes.
-        beside: What was consumed beside them; it is in the total.
+        beside: Consumption beside them; it is in the total.
     """
     by_stage: dict[int, list[Node]] = {}
     for node in journal.nodes:
@@ -164,7 +164,7 @@ def _account(nodes: list[Node]) -> dict[str, Any]:
 
 
 def write_best(journal: Journal, run_dir: Path) -> Path | None:
-    """Write ``best/``: the best node's workspace, what runs it again, and ``node.json``.
+    """Write ``best/``: the best node's workspace, scripts that run it again, and ``node.json``.
 
     Links that lead out of the workspace, special files and files over `LARGEST_FILE_BYTES` are
     left out, and named in ``node.json``. Where the workspace is gone, the files are those that
@@ -243,7 +243,7 @@ def _write_proposed(files: Mapping[str, str], target: Path) -> None:
 
 
 def _replace(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another, which is removed afterwards."""
+    """Replace a folder by another; the old one is removed afterwards."""
     if not target.exists():
         draft.replace(target)
         return

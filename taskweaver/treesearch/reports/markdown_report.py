@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taskweaver.treesearch.model import artifacts as sources
+from taskweaver.treesearch.model.artifacts import changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record import run_statistics
@@ -58,7 +58,7 @@ def build_report(
 
     Args:
         journal: The nodes.
-        facts: What else is known of the run.
+        facts: Facts about the run beside them.
         idea: The idea, as it was given.
         figures: Title of each figure by its path relative to the report.
     """
@@ -191,7 +191,7 @@ def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:
 
 
 def _telling(journal: Journal, path: Sequence[Node]) -> list[int]:
-    """Return which steps to tell in full: draft and best, and those that gained most."""
+    """Return the steps to describe in full: draft and best, and those that gained most."""
     if len(path) <= MOST_STEPS:
         return list(range(len(path)))
     gains = {
@@ -211,7 +211,7 @@ def _detail(journal: Journal, path: Sequence[Node], at: int, better: str) -> str
     if node.error is not None:
         parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.gist, 400)}")
     before = journal.files(path[at - 1].id) if at else {}
-    changed = sources.changes(before, journal.files(node.id), DIFF_CHARS)
+    changed = changes(before, journal.files(node.id), DIFF_CHARS)
     if changed and at:
         parts.append(block(changed, DIFF_CHARS * 2, "diff"))
     elif changed:
@@ -257,7 +257,7 @@ def _failures(journal: Journal) -> str:
         (
             inline(failure.kind),
             str(len(failure.nodes)),
-            str(failure.mended),
+            str(failure.repaired),
             inline(failure.nodes[-1].id),
             inline(error.gist if (error := failure.nodes[-1].error) else "-"),
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from taskweaver.treesearch.model import artifacts as sources
+from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind, PhaseOutcome
 from taskweaver.treesearch.record import run_statistics
@@ -21,11 +21,11 @@ _COMPARED = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM})
 
 
 def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
-    """Return what a run knows of its nodes: the best ones, the baseline, failures, comparisons.
+    """Return data about a run's nodes: the best ones, the baseline, failures, comparisons.
 
     Args:
         journal: The nodes.
-        facts: What else is known of the run.
+        facts: Facts about the run beside them.
     """
     best, baseline = journal.best(), run_statistics.first_draft(journal)
     index: dict[str, Any] = {
@@ -83,7 +83,7 @@ def _node(journal: Journal, node: Node) -> dict[str, Any]:
 
 def _best(journal: Journal, node: Node, baseline: Node | None) -> dict[str, Any]:
     """Return all that is known of the best node."""
-    commands = sources.commands(node.artifacts)
+    commands = artifact_commands(node.artifacts)
     values = node.metric.values if node.metric else {}
     parent = _parent(journal, node)
     before = journal.files(parent.id) if parent else {}
@@ -93,7 +93,7 @@ def _best(journal: Journal, node: Node, baseline: Node | None) -> dict[str, Any]
         "metric_per_dataset": {
             name: journal.objective.text(value) for name, value in values.items() if name
         },
-        "changes": sources.changes(before, journal.files(node.id), _DIFF_CHARS) if parent else "",
+        "changes": changes(before, journal.files(node.id), _DIFF_CHARS) if parent else "",
         "commands": {name: "; ".join(lines) for name, lines in commands.items() if lines},
         "files": [
             f"{path} ({len(text.splitlines()):,} lines)"
@@ -136,7 +136,7 @@ def _phase(phase: PhaseOutcome) -> str:
 
 
 def _changed(journal: Journal, node: Node) -> str:
-    """Return what a node changed of its parent: its name, and how many lines of which files."""
+    """Return the changes of a node from its parent: its name, and lines per file."""
     parent = _parent(journal, node)
     if parent is None:
         return ""
@@ -147,9 +147,7 @@ def _changed(journal: Journal, node: Node) -> str:
 
 
 def _lines(before: Mapping[str, str], after: Mapping[str, str], path: str) -> str:
-    diff = sources.changes(
-        {path: before.get(path, "")}, {path: after.get(path, "")}, limit_chars=1 << 20
-    )
+    diff = changes({path: before.get(path, "")}, {path: after.get(path, "")}, limit_chars=1 << 20)
     lines = diff.splitlines()[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     return f"(+{added} -{removed} lines)"

@@ -1,4 +1,4 @@
-"""How a node is run again without the search: a shell script, and the programs before its own."""
+"""Reproduction of a node without the search: a shell script, and the programs before its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.execution.job import PACKAGES, run_variables
-from taskweaver.treesearch.model import artifacts as sources
+from taskweaver.treesearch.model.artifacts import (
+    ScriptArtifact,
+    artifact_commands,
+    artifact_files,
+)
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.phase_plan import RESULT_FILE, PhasePlan
@@ -30,13 +33,15 @@ def reproduction(journal: Journal, node: Node) -> dict[str, str]:
         f"# What it measures is then in {_WORKSPACE}/{RESULT_FILE}.",
         'cd -- "$(dirname -- "$0")" || exit',
     ]
-    if sources.SCRIPT not in sources.own_files(node.artifacts):
+    if not isinstance(node.artifacts, ScriptArtifact):
         return {SHELL_SCRIPT: _text([*head, *_phases(node)])}
     files = {_PROGRAMS: _RERUN.read_text("utf-8")}
     programs = []
     for number, before in enumerate((journal[id_] for id_ in node.line), 1):
         folder = f"before/{number:02}_{before.id}"
-        files |= {f"{folder}/{name}": text for name, text in _program(before)}
+        files |= {
+            f"{folder}/{name}": text for name, text in artifact_files(before.artifacts).items()
+        }
         programs.append(f"{folder}:{before.id}:{before.seed}")
     programs.append(f"{_WORKSPACE}:{node.id}:{node.seed}")
     rerun = " ".join(["python", _PROGRAMS, *map(shlex.quote, programs)])
@@ -47,22 +52,19 @@ def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _program(node: Node) -> Iterable[tuple[str, str]]:
-    return sources.own_files(node.artifacts).items()
-
-
 def _phases(node: Node) -> Iterator[str]:
-    """Give the lines that compile and run; each command in a shell of its own, as it was."""
+    """Yield the lines that compile and run; each command in a shell of its own, as it was."""
     values = run_variables(node.seed, f"$PWD/{PACKAGES}")
     yield f"cd {_WORKSPACE} || exit"
     yield "export " + " ".join(f'{name}="{value}"' for name, value in values.items())
-    commands = sources.commands(node.artifacts)
+    commands = artifact_commands(node.artifacts)
     if commands["download"]:
         yield "# download: what these commands fetched is in the folder"
         yield from (f"# {line}" for text in commands["download"] for line in text.splitlines())
     if commands["compile"]:
         yield "# compile"
-        yield from _commands(commands["compile"], _workdir(node))
+        workdir = node.artifacts.build.workdir if isinstance(node.artifacts, PhasePlan) else "."
+        yield from _commands(commands["compile"], workdir)
     yield "# run"
     yield f"rm -rf {_RAW_WORKING} && mkdir {_RAW_WORKING} || exit"
     yield from _commands(commands["run"])
@@ -77,10 +79,3 @@ def _whole(text: str) -> str:
     """Return a command so that nothing in it reaches beyond it, as plain as that can be."""
     is_open = "<<" in text or text.lstrip().startswith("#") or text.rstrip().endswith("\\")
     return f"bash --noprofile --norc -c {shlex.quote(text)}" if is_open else text
-
-
-def _workdir(node: Node) -> str:
-    try:
-        return PhasePlan.from_dict(node.artifacts).build.workdir
-    except PhasePlanError:
-        return "."

@@ -1,4 +1,4 @@
-"""Writes what a run ends with: journal, summaries, report, pages, and its memory for a paper."""
+"""Writes the results of a run: journal, summaries, report, page, and its memory for a paper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_results(
     Args:
         places: Where the run is.
         state: Where it is at.
-        budget: What it used.
+        budget: Its budget.
         store: Its memory; None without.
 
     Raises:
@@ -52,14 +52,14 @@ def write_results(
 
 
 def results_of(places: RunPlaces, config: SearchConfig) -> Path:
-    """Write the results of a run that nobody works on; return the report.
+    """Write the results of a run that no process works on; return the report.
 
     Args:
         places: Where the run is.
-        config: Its configuration, which says what it may use.
+        config: Its configuration, with its limits.
 
     Raises:
-        SearchError: If there is no such run.
+        SearchError: If there is no run.
     """
     state = fold(read_log(places.log))
     if state is None:
@@ -73,7 +73,7 @@ def results_of(places: RunPlaces, config: SearchConfig) -> Path:
 
 
 def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
-    """Return what is known of a run beside its nodes."""
+    """Return the facts about a run beside its nodes."""
     journal = state.journal
     stages = [
         StageFacts(

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,13 +196,25 @@ def test_calls_that_wait_for_a_place_are_given_up(tmp_path: Path) -> None:
         assert len(stopped.state.journal) == 0
 
 
+class _Stopping(dict[str, tuple[str, float]]):
+    """Phases of nodes; the first that begins stops the search."""
+
+    def __init__(self, search: Search) -> None:
+        super().__init__()
+        self._search = search
+
+    def __setitem__(self, node_id: str, phase: tuple[str, float]) -> None:
+        super().__setitem__(node_id, phase)
+        self._search.stop()
+
+
 def test_a_call_about_to_be_made_when_the_search_is_stopped_is_not_made(tmp_path: Path) -> None:
     project, model = lab(tmp_path), Climber()
     with (
         TaskWeaverApp(project, model=model) as app,
         start_search(app, project / "idea.md", FAST, name="run") as stopped,
     ):
-        stopped.tools = replace(stopped.tools, on_phase=lambda *_: stopped.stop())
+        stopped.running = _Stopping(stopped)
         stopped.run(lambda _: None)
         assert not stopped.state.is_over
         assert len(stopped.state.journal) == 0

@@ -25,6 +25,7 @@ from taskweaver.treesearch.execution.materials import read_materials
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.execution.resources import stage_resources
 from taskweaver.treesearch.model.limits import PhaseLimits
+from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.utils.files import write_yaml
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@x.org"]
@@ -71,7 +72,7 @@ def fetch(tmp_path: Path) -> Fetch:
         kind: str, source: dict[str, Any], node: str = "n", run: str = "true", **fields: Any
     ) -> JobResult:
         file = resource_file(tmp_path / f"{node}.yaml", kind, source, path=fields.pop("path", "."))
-        plan = artifacts(run={"commands": [run]})
+        plan = PhasePlan.from_dict(artifacts(run={"commands": [run]}))
         logs = tmp_path / "logs" / node
         job = Job(tmp_path, node, tmp_path / node, logs, plan, **fields)
         return run_job(read_materials(file).prepared(job, []))

@@ -19,6 +19,7 @@ from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, Worker
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.execution.worker_pool import WorkerPool
+from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 pytestmark = pytest.mark.measured
 
@@ -234,9 +235,9 @@ def test_none_is_too_few() -> None:
 
 def test_a_job_of_a_search(workers: WorkerPool, tmp_path: Path) -> None:
     code = "open('working/result.json', 'w').write('{\"metric\": 0.5}')"
+    plan = PhasePlan.from_dict(with_code(code))
     made = [
-        Job(tmp_path, str(n), tmp_path / f"w{n}", tmp_path / f"logs{n}", with_code(code))
-        for n in range(3)
+        Job(tmp_path, str(n), tmp_path / f"w{n}", tmp_path / f"logs{n}", plan) for n in range(3)
     ]
     for result in workers.map(run_job, made):
         assert result.error is None

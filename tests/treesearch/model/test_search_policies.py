@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
+from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
@@ -54,7 +55,7 @@ def made(
         stage,
         parent=parent,
         status=status,
-        artifacts={"step": step},
+        artifacts=ScriptArtifact(f"step = {step}"),
         metric=None if value is None else Measurement({"": value}),
         finished_at=None if status is NodeStatus.RUNNING else 1.0,
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
+from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeError, NodeKind
@@ -19,6 +20,7 @@ from taskweaver.treesearch.record.run_statistics import Spread, missing_modules
 from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
 from taskweaver.treesearch.reports.markdown_report import build_report
 from taskweaver.treesearch.reports.paper_index import paper_index
+from taskweaver.treesearch.reports.reproducing import reproduction
 
 
 def read(path: Path) -> Any:
@@ -114,11 +116,31 @@ def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
     _, facts = small_run()
     files = {"../../out.txt": "x", "/tmp/never.txt": "x", "..": "x", "good.txt": "y"}
     listed = [{"path": path, "content": text} for path, text in files.items()]
-    one = node(1, NodeKind.DRAFT, 0.5, artifacts={"coding": {"workspace": {"files": listed}}})
+    one = node(
+        1,
+        NodeKind.DRAFT,
+        0.5,
+        artifacts=read_artifacts({"coding": {"workspace": {"files": listed}}}),
+    )
     target = write_best(Journal(facts.objective, [one]), tmp_path)
     assert target is not None
     assert [path.name for path in target.rglob("*.txt")] == ["good.txt"]
     assert not (tmp_path.parent / "out.txt").exists()
+
+
+def test_an_attempt_with_phases_is_run_again_by_its_commands() -> None:
+    """Also when its program has the name that a script of its own would have."""
+    file = {"path": "experiment.py", "content": "print(1)"}
+    plan = read_artifacts(
+        {
+            "coding": {"workspace": {"files": [file]}},
+            "run": {"commands": ["python experiment.py --fast"]},
+        }
+    )
+    one = node(1, NodeKind.DRAFT, 0.5, artifacts=plan)
+    files = reproduction(Journal(Objective(), [one]), one)
+    assert list(files) == ["reproduce.sh"]
+    assert "python experiment.py --fast" in files["reproduce.sh"]
 
 
 def test_a_run_without_nodes_has_outputs(tmp_path: Path) -> None:

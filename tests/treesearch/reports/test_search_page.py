@@ -10,6 +10,7 @@ import pytest
 from browser import Tab, chromium_tab
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
+from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind, PhaseOutcome
@@ -100,7 +101,7 @@ def test_text_of_others_stays_text(tab: Tab, tmp_path: Path) -> None:
     }
     bad = node(
         14, NodeKind.IMPROVE, 0.99, parent="n0009", name=HOSTILE, plan=HOSTILE, output=HOSTILE,
-        artifacts=artifacts, analysis=HOSTILE, summary={HOSTILE: HOSTILE},
+        artifacts=read_artifacts(artifacts), analysis=HOSTILE, summary={HOSTILE: HOSTILE},
         plot_feedback=HOSTILE, metric=Measurement({HOSTILE: 0.99}), plots=(),
         phases=(PhaseOutcome(HOSTILE, HOSTILE, message=HOSTILE),),
         error=journal["n0006"].error and replace(journal["n0006"].error, message=HOSTILE),

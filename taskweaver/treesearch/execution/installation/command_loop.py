@@ -1,6 +1,6 @@
-"""The download phase step by step: somebody decides, a command runs, and what came of it is told.
+"""The loop of an installer: ask for a command, run it, and report its result to the next question.
 
-Who decides and who runs are given as functions, so this is the loop alone.
+Asking and running are functions it is given, so this is the loop alone.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _STOPPED = 124  # the exit status that `timeout` gives
 
 
 class BadReply(Exception):
-    """What was decided is no decision; the message says why."""
+    """A reply that holds no decision; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallerStep:
-    """A step.
+    """A step of the installer.
 
     Attributes:
         step: Its number, from 1.
-        command: What was run; empty for nothing.
-        done: Whether this was said to be the last.
-        notes: What was said about it.
+        command: The command; empty for none.
+        done: Whether the reply calls it the last.
+        notes: Remarks of the reply.
         exit_code: Of the command; None when there was none.
         stdout_summary: End of its output, where it went well.
         stderr_summary: End of its output, where it failed, or why it could not run.
-        download: What it fetches, where that can be told: ``tool``, ``url`` and ``dest``.
+        download: ``tool``, ``url`` and ``dest`` of its download; None where they are unknown.
     """
 
     step: int
@@ -62,14 +62,14 @@ class InstallerStep:
 
 @dataclass(frozen=True, slots=True)
 class InstallerResult:
-    """How the phase ended.
+    """Outcome of the installation.
 
     Attributes:
         ending: ``done``, or why it failed: ``empty_command``, ``max_steps``, ``repeated`` (one
             command failed again and again), ``bad_reply`` (no decision could be read),
             ``cancelled`` (its command was).
         message: The same in words.
-        steps: What was done.
+        steps: Its steps.
     """
 
     ending: Ending
@@ -78,12 +78,12 @@ class InstallerResult:
 
     @property
     def is_ok(self) -> bool:
-        """Whether it did what it should."""
+        """Whether everything was installed."""
         return self.ending == "done"
 
     @property
     def explanation(self) -> str:
-        """The message; where it failed, with the last command that did, and what it printed."""
+        """The message; of a failure, with the last failed command and its output."""
         failed = [step for step in self.steps if step.exit_code]
         if self.is_ok or not failed:
             return self.message
@@ -102,17 +102,17 @@ def phase1_iterative_driver(
     folder: Path | None = None,
     check: Callable[[], str] | None = None,
 ) -> InstallerResult:
-    """Install step by step, until it is said to be done or cannot go on.
+    """Install step by step, until the reply says it is done, or it cannot go on.
 
     Args:
-        ask: Decides. It is given ``step``, ``max_steps``, ``history`` (the steps so far as plain
-            data) and ``problem`` (why its last reply was refused; empty for none), and returns
-            ``command``, ``done`` and ``notes``.
+        ask: Decides on the next command. It is given ``step``, ``max_steps``, ``history`` (the
+            steps so far as plain data) and ``problem`` (why its last reply was refused; empty for
+            none), and returns ``command``, ``done`` and ``notes``.
         run: Runs a command.
         max_steps: Most steps.
-        folder: Where `STEPS_FILE` is written, a line for each step; None writes none.
-        check: Says what is still missing when it is said to be done, and it goes on; empty for
-            nothing. None when there is nothing to check.
+        folder: Folder of `STEPS_FILE`, a line for each step; None writes none.
+        check: Returns the packages still missing at the end, in words, and it goes on; empty for
+            none. None when there is nothing to check.
 
     Raises:
         OSError: If the steps cannot be written.
@@ -160,7 +160,7 @@ class _Driver:
         raise BadReply(problem)
 
     def take(self, step: InstallerStep, check: Callable[[], str] | None) -> InstallerResult | None:
-        """Take a step, and keep it; return the end, or None when it goes on."""
+        """Run a step, and add it to the history; return the result at the end, None before."""
         result = self._run(step.command) if step.command else None
         if result is not None:
             step = _with_result(step, result)

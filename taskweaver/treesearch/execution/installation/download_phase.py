@@ -1,4 +1,4 @@
-"""Phase 1, command by command: the model says the next one, a worker runs it."""
+"""The download phase with an installer: the model decides on each command, a worker runs it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from taskweaver.treesearch.execution.installation.command_loop import (
 )
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import Node, NodeError, PhaseOutcome
+from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import CommandText
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -34,14 +35,14 @@ _CHECK = (
 def install(
     job: Job, ask: Ask, run: Run, max_steps: int, dependencies: Mapping[str, Any]
 ) -> JobResult:
-    """Install what an attempt needs.
+    """Install the packages an attempt needs.
 
     Args:
         job: The node's job.
-        ask: Says the next command, from the progress so far.
+        ask: Decides on the next command, from the progress so far.
         run: Runs a command.
         max_steps: Most commands.
-        dependencies: What Phase 0 says is needed; the packages below ``pip`` are looked for.
+        dependencies: Requirements named by Phase 0; the packages below ``pip`` are looked for.
     """
 
     def decide(progress: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,29 +63,30 @@ def install(
     return JobResult((outcome,), error)
 
 
-def installs(node: Node) -> list[CommandText]:
-    """Return the commands an attempt wants its download phase to run."""
-    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
+def planned_installs(node: Node) -> tuple[CommandText, ...]:
+    """Return the commands that a node's plan has for the download phase."""
+    return node.artifacts.download if isinstance(node.artifacts, PhasePlan) else ()
 
 
 def has_installed(parent: Node, node: Node) -> bool:
-    """Return whether a parent installed what a node wants, in the folder that is taken over."""
+    """Return whether a parent installed the same as a node plans, in the folder it takes over."""
     has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
-    return has_worked and bool(installs(node)) and installs(parent) == installs(node)
+    planned = planned_installs(node)
+    return has_worked and bool(planned) and planned_installs(parent) == planned
 
 
 def without_installing(result: JobResult) -> JobResult:
-    """Say of a download phase why nothing was installed."""
-    said = "Its parent installed the same."
+    """Return a result whose download phase explains why nothing was installed."""
+    message = "Its parent installed the same."
     phases = (
-        replace(one, message=said) if one.name == "download" and not one.has_failed else one
+        replace(one, message=message) if one.name == "download" and not one.has_failed else one
         for one in result.phases
     )
     return replace(result, phases=tuple(phases))
 
 
 class _Check:
-    """Says what is missing when it is said to be done. Once: the plan may be what is wrong."""
+    """Finds missing packages at the end of an installation. Once: the plan may be wrong."""
 
     def __init__(self, run: Run, packages: object) -> None:
         self._run = run
@@ -93,7 +95,7 @@ class _Check:
         self._names = [match[0] for match in found if match]
 
     def __call__(self) -> str:
-        """Return what is missing, in words; empty for nothing."""
+        """Return the missing packages, in words; empty for none."""
         names, self._names = self._names, []
         if not names:
             return ""

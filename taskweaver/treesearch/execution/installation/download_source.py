@@ -1,4 +1,4 @@
-"""Tells what a command fetches, for logs: a reading of the usual forms, no parser of shells."""
+"""The source of a command's download, for logs: the usual forms are read, no shell is parsed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDERS = {"curl": {"--output-dir"}, "wget": {"-P", "--directory-prefix"}}
 
 
 def extract_download_info(command: str) -> dict[str, str] | None:
-    """Return what a command fetches: ``tool`` (curl, wget or git), ``url`` and ``dest``.
+    """Return the download of a command: ``tool`` (curl, wget or git), ``url`` and ``dest``.
 
     ``dest`` is as the command names it, or the name the tool derives from the address. For the
     first download in the command; None when there is none.

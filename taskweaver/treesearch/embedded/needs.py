@@ -21,8 +21,8 @@ class Needs:
     """Requirements of an idea.
 
     Attributes:
-        packages: Requirements as pip takes them, such as ``scikit-learn>=1.5``.
-        programs: Names of programs, such as ``gcc``.
+        packages: Requirements as pip takes them, like ``scikit-learn>=1.5``.
+        programs: Names of programs, like ``gcc``.
     """
 
     packages: tuple[str, ...] = ()

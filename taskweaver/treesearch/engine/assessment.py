@@ -1,0 +1,104 @@
+"""The assessment of an executed node: metric, review, plots and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from taskweaver.treesearch.agent.events import NodeEvents
+from taskweaver.treesearch.agent.reviewer import Reviewer, measured
+from taskweaver.treesearch.engine.plotting import Plotter
+from taskweaver.treesearch.errors import ReplyUnusable
+from taskweaver.treesearch.execution.job import JobResult
+from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeError, NodeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAssessor:
+    """Assesses the result of one node.
+
+    Attributes:
+        config: Which questions are asked.
+        journal: All nodes.
+        reviewer: Asks the model.
+        events: Events of the node.
+        plotter: Draws its plots.
+        asks: Whether a model is asked at all.
+        on_phase: Called with the node's id and the phase that begins.
+    """
+
+    config: SearchConfig
+    journal: Journal
+    reviewer: Reviewer
+    events: NodeEvents
+    plotter: Plotter
+    asks: bool
+    on_phase: Callable[[str, str], None]
+
+    def assess(self, node: Node, result: JobResult) -> Node:
+        """Return the node with its metric, review, plots, summary and status.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        if node.error is None:
+            node = self._measured(node, result)
+        if self.asks and self.config.has_review:
+            self.on_phase(node.id, "review")
+            node = self._reviewed(node)
+        if node.error is not None:
+            node = node.failed(node.error)
+        else:
+            node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
+            if self.asks and self.config.has_plots:
+                self.on_phase(node.id, "plots")
+                node = self.plotter.draw(node, self.journal, result)
+        if self.asks and self.config.has_summaries:
+            self.on_phase(node.id, "summary")
+            # An attempt that ran is not worse for want of words.
+            with suppress(ReplyUnusable, BudgetSpent):
+                node = replace(node, summary=self.reviewer.summary(node, self.journal))
+                self.events.summary(node)
+        return node
+
+    def _reviewed(self, node: Node) -> Node:
+        """Return the node with its review; without one, its figures stand."""
+        try:
+            review = self.reviewer.review(node, self.journal)
+        except (ReplyUnusable, BudgetSpent) as error:
+            return replace(node, analysis=f"It was not reviewed: {error}")
+        node = replace(node, analysis=review.summary)
+        if review.is_bug and node.error is None:
+            node = replace(node, error=NodeError("ReviewError", review.summary))
+        return node
+
+    def _measured(self, node: Node, result: JobResult) -> Node:
+        metric = measured(result.result)
+        if metric is None and self.asks:
+            with suppress(ReplyUnusable):  # then there is none
+                metric = self.reviewer.metric(node, self.journal, result)
+        problem = ""
+        if metric is None:
+            problem = "the run measured nothing: working/result.json holds no metric"
+        elif metric.value is None:
+            problem = f"the metric is no finite number: {dict(metric.values)}"
+        else:
+            metric, problem = self.journal.comparable(metric)
+        names = tuple(name for name in metric.values if name) if metric else ()
+        node = replace(node, metric=metric, datasets=names)
+        self.events.metrics(node, problem)
+        return replace(node, error=NodeError("MetricError", problem)) if problem else node
+
+    def _time_feedback(self, node: Node) -> str:
+        """Return a remark when a run of the third stage leaves most of its time unused."""
+        limit = self.config.limits.run_s
+        if node.stage != 3 or node.exec_seconds > limit / 2:
+            return ""
+        return (
+            f"The run took {node.exec_seconds:.0f} s of {limit:.0f} s: there is time for more data,"
+            " more repetitions or a larger model, where that helps."
+        )

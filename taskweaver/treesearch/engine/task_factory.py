@@ -1,0 +1,122 @@
+"""The wiring of a node's task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.treesearch.agent.events import NodeEvents, shown_elsewhere
+from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
+from taskweaver.treesearch.agent.proposer import Proposer, Question, RunBackground
+from taskweaver.treesearch.agent.reviewer import Reviewer
+from taskweaver.treesearch.agent.transcript import NodeTranscript
+from taskweaver.treesearch.engine.assessment import NodeAssessor
+from taskweaver.treesearch.engine.attempt_writer import AttemptWriter, ChangeClaims
+from taskweaver.treesearch.engine.node_executor import ExecutionSetup, NodeExecutor, WorkCancelled
+from taskweaver.treesearch.engine.node_task import NodeTask, Steps
+from taskweaver.treesearch.engine.plotting import Plotter
+from taskweaver.treesearch.model.budget import Budget
+from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.stages import StageState
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTaskFactory:
+    """Makes the tasks of a run's nodes.
+
+    Attributes:
+        config: The configuration.
+        journal: All nodes.
+        background: Facts that prompts show.
+        setup: The machinery that executes nodes.
+        services: The models.
+        is_embedded: Whether the model is a built-in one, which proposes and does nothing else.
+        prompts: Texts of the prompts.
+        store: The memory; None without.
+        claims: The change each node makes.
+        budget: The budget of the run.
+    """
+
+    config: SearchConfig
+    journal: Journal
+    background: RunBackground
+    setup: ExecutionSetup
+    services: ModelServices
+    is_embedded: bool
+    prompts: PromptFiles
+    store: BranchedMemory | None
+    claims: ChangeClaims
+    budget: Budget
+
+    def make(self, stage: StageState, node: Node) -> NodeTask:
+        """Return the task of a node that begins, in its stage."""
+        parent = self.journal[node.parent] if node.parent else None
+        scripts = self.setup.scripts
+        if parent is not None and scripts is not None:
+            node = replace(node, line=scripts.line(node, parent))
+        api = LLMApi(self.services)
+
+        def check() -> None:
+            if api.is_interrupted:
+                raise WorkCancelled("It was stopped.")
+            self.budget.check()
+
+        events = NodeEvents(self.store, self.journal.objective)
+        executor = NodeExecutor(self.setup, self.journal, node, events, check)
+        question = Question(
+            node=node,
+            parent=parent,
+            background=self.background,
+            state=stage,
+            journal=self.journal,
+            run_seconds=self.config.limits.run_s,
+            has_memory=self.store is not None,
+            is_script=scripts is not None,
+            is_forked=bool(node.line),
+            loss=executor.loss,
+        )
+        steps = partial(self._steps, question, api, events, executor)
+        return NodeTask(question, api, self.is_embedded, events, executor, steps)
+
+    def _steps(
+        self, question: Question, api: LLMApi, events: NodeEvents, executor: NodeExecutor
+    ) -> Steps:
+        """Begin the transcript of a node; return it with the steps that ask the model."""
+        node, idea = question.node, self.background.idea
+        places = self.setup.places.node(node.id)
+        branch = self.store[node.branch] if self.store is not None else None
+        transcript = NodeTranscript(self.store, node, idea.title)
+        memory = None
+        if branch is not None:
+            log = MemoryPromptLog(places.prompt_logs, stage=question.state.label)
+            memory = NodeMemory(branch, log, shown_elsewhere(node))
+        system, limits = self.prompts.text("core/system"), self.config.asking
+        agent = NodeAgent(api, node.id, places.prompt_logs, system, memory, limits)
+        reviewer = Reviewer(self.prompts, agent, idea.text)
+        alias = self.config.vlm_alias
+        writer = AttemptWriter(
+            question=question,
+            proposer=Proposer(self.prompts, agent),
+            places=places,
+            memory=branch,
+            claims=self.claims,
+            on_phase=self.setup.on_phase,
+            has_phase0=self.config.has_phase0,
+        )
+        assessor = NodeAssessor(
+            config=self.config,
+            journal=self.journal,
+            reviewer=reviewer,
+            events=events,
+            plotter=Plotter(places, events, reviewer, executor.run_plotting, alias),
+            asks=not self.is_embedded and node.kind is not NodeKind.SEED,
+            on_phase=self.setup.on_phase,
+        )
+        return transcript, writer, assessor

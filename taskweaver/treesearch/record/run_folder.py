@@ -1,0 +1,83 @@
+"""The folder of a run: made for a new one, and removed where the run never began."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.treesearch.model.idea import Idea
+from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, write_text
+
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
+    """Make the folder of a run, with its idea.
+
+    Args:
+        config: Says where runs are.
+        idea: The idea.
+        name: Name of the folder; empty makes one of the time and the title.
+
+    Raises:
+        SearchError: If there is one of this name, or it cannot be made.
+    """
+    slug = _SLUG.sub("_", idea.title.lower()).strip("_")[:40] or "run"
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S")
+    chosen = name or f"{stamp}_{slug}"
+    if Path(chosen).name != chosen or chosen in {".", ".."}:
+        raise SearchError(f"{chosen!r} is no name of a run: give one without folders.")
+    places = RunPlaces(config.folder / chosen)
+    try:
+        number = 1
+        while not name and places.folder.exists():  # another began in the same second
+            number += 1
+            places = RunPlaces(config.folder / f"{chosen}-{number}")
+        # Private: programs, prompts and outcomes are kept as they are.
+        places.folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
+        write_text(places.idea, idea.text)
+    except FileExistsError as error:
+        raise SearchError(
+            f"There is a run called {chosen} already.", "Go on with it: search --resume."
+        ) from error
+    except OSError as error:
+        raise SearchError(f"{places.folder} cannot be made: {error.strerror}.") from error
+    return places
+
+
+def place_memory(places: RunPlaces, file: Path) -> None:
+    """Place a new run's memory in a file elsewhere; a link in the run's folder leads to it.
+
+    Raises:
+        SearchError: If the file exists already, or cannot be made.
+    """
+    file, link = file.resolve(), places.memory
+    try:
+        link.parent.mkdir()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists():
+            raise SearchError(
+                f"{file} is there already, and each run has a memory of its own.",
+                "Name a file that is not there yet, or go on with its run: search --resume.",
+            )
+        # Of two runs that begin at once, one has it.
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+        if file != link.resolve():
+            link.symlink_to(file)
+    except OSError as error:
+        raise SearchError(f"{file} cannot be made: {error.strerror}.") from error
+
+
+def discard_run(places: RunPlaces) -> None:
+    """Remove a run that never began, with its memory wherever that is."""
+    if places.memory.is_symlink():
+        file = places.memory.resolve()
+        for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            path.unlink(missing_ok=True)
+    shutil.rmtree(places.folder, ignore_errors=True)
