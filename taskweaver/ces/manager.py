@@ -243,7 +243,7 @@ class KernelManager:
 
     @property
     def start_problem(self) -> str:
-        """Why kernels do not start from a warm process, where they should; else empty."""
+        """Reason that kernels start cold although a warm process is enabled; else empty."""
         return "" if self._zygote is None else self._zygote.problem
 
     def get_kernel_mode(self) -> str:
