@@ -28,7 +28,7 @@ from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandb
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 LOG_FILE = "kernel.log"
