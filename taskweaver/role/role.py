@@ -17,6 +17,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.answering import AnswerReview
+from taskweaver.role.errors import RoleError
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.files import NoFiles, RoleFiles
 from taskweaver.role.registry.entry import RoleEntry
@@ -64,6 +65,16 @@ class Role:
     answer_review: AnswerReview | None = None
     files: RoleFiles = NoFiles()
     config_type: ClassVar[type[RoleConfig] | None] = None
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Refuse a method of an earlier release that is no longer called.
+
+        Raises:
+            RoleError: If the class defines `meet`.
+        """
+        super().__init_subclass__(**kwargs)
+        if "meet" in vars(cls):
+            raise RoleError(cls.__name__, "`meet` is never called: rename it to `bind_peers`")
 
     @inject
     def __init__(
