@@ -282,8 +282,10 @@ class SessionManager:
             raise RoleError(entry.name, f"{entry.module} is not a Role")
         try:
             own: dict[str, object] = {"role_entry": entry}
-            if found.config_type is not None:
-                own["config"] = child.get(found.config_type)
+            nearest = next(c for c in found.__mro__ if {"config_type", "__init__"} & vars(c).keys())
+            config_type = vars(nearest).get("config_type")
+            if config_type is not None:  # else the constructor names it
+                own["config"] = child.get(config_type)
             return child.create_object(found, own)
         except TaskWeaverError:
             raise

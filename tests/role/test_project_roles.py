@@ -178,3 +178,18 @@ def test_a_role_that_asks_for_what_cannot_be_made_is_named_in_one_line(tmp_path:
     ):
         app.get_session()
     assert "\n" not in str(failed.value)
+
+
+def test_a_constructor_below_a_role_with_a_config_type_gets_the_configuration_it_names(
+    tmp_path: Path,
+) -> None:
+    project = make_project(tmp_path / "project")
+    add_role(project, "loud", "Loud")
+    module = project / "roles" / "loud" / "loud.py"
+    source = (
+        module.read_text()
+        .replace("class Loud(Role)", "class Loud(Echo)")
+        .replace("decorator", "loudness")
+    )
+    module.write_text("from taskweaver.ext_role.echo.echo import Echo\n" + source)
+    assert answers(project, "Loud", ["planner", "loud"])[0].startswith("my own")
