@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.utils.copy_tree import CopyRules, copy_tree
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.copy_tree import CopyRules, copy_tree
+from taskweaver.utils.file_system.safe_fs import Folder
 
 FILES = sized(500, 5)
 RUNS = sized(9, 2)

@@ -135,7 +135,7 @@ _BY_PATH = {
 def _hostile_modules() -> list[str]:
     with (PACKAGE.parent / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
-    found = next(rule for rule in contracts if "utils.safe_fs" in rule["name"])
+    found = next(rule for rule in contracts if "file_system.safe_fs" in rule["name"])
     return list(found["source_modules"])
 
 

@@ -31,8 +31,8 @@ from taskweaver.treesearch.record.run_folder import discard_run, new_run, place_
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import fold
 from taskweaver.treesearch.reports.run_results import results_of
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.system.platform import require_linux
 
 _MOST_COPIED = 4 << 30

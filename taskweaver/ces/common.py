@@ -107,7 +107,7 @@ class ExecutionResult:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in a line; empty on success."""
+        """Reason of the failure, in a line; empty on success."""
         if self.is_success:
             return ""
         return (self.error or self.status).strip().rpartition("\n")[2]
@@ -379,7 +379,7 @@ class Manager(Protocol):
 
     @property
     def start_problem(self) -> str:
-        """Why kernels do not start from a warm process, where they should; else empty."""
+        """Reason that kernels start cold although a warm process is enabled; else empty."""
         ...
 
     @property

@@ -28,7 +28,7 @@ from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandb
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 LOG_FILE = "kernel.log"
@@ -243,7 +243,7 @@ class KernelManager:
 
     @property
     def start_problem(self) -> str:
-        """Why kernels do not start from a warm process, where they should; else empty."""
+        """Reason that kernels start cold although a warm process is enabled; else empty."""
         return "" if self._zygote is None else self._zygote.problem
 
     def get_kernel_mode(self) -> str:

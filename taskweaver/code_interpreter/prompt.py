@@ -24,7 +24,7 @@ from taskweaver.role.prompt import (
     with_start,
 )
 from taskweaver.role.translator import PostTranslator
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")

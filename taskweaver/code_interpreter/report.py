@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taskweaver.ces.common import ExecutionResult
-from taskweaver.utils.quoting import indented
+from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import fenced, shorten
 
 RESULT_CHARS = 8_000

@@ -23,8 +23,8 @@ from taskweaver.mcp.errors import ServerFailed
 from taskweaver.mcp.http import ask_for_plain_bytes, bound_response
 from taskweaver.mcp.stdio import program_transport
 from taskweaver.mcp.tools import RawTool
-from taskweaver.utils.characters import without_steering
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.text import shorten
 
 _MAX_TOOLS = 500

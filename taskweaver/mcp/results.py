@@ -9,8 +9,8 @@ from typing import Any
 
 from taskweaver.mcp.errors import ToolFailed
 from taskweaver.mcp.tools import Tool
-from taskweaver.utils.characters import without_steering
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.text import shorten
 
 _MAX_ERROR_CHARS = 4_000

@@ -16,7 +16,7 @@ from taskweaver.mcp.errors import ServerFailed
 from taskweaver.mcp.schemas import referred
 from taskweaver.plugin import host_function
 from taskweaver.plugin.spec import PluginEntry, PluginParameter, PluginSpec
-from taskweaver.utils.characters import without_steering
+from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.text import shorten
 
 _FOLDER = Path(host_function.__file__).parent

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import estimate_tokens, remove_temporal_parts, shorten
 
 MESSAGE_CHARS = 4_000

@@ -21,7 +21,7 @@ from taskweaver.role.prompt import (
     with_start,
 )
 from taskweaver.role.translator import PostTranslator
-from taskweaver.utils.quoting import quoted
+from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")

@@ -13,10 +13,10 @@ from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.one_file import read_one_file
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import read_text
 from taskweaver.utils.parsing import parse
 from taskweaver.utils.redact import register_configured
-from taskweaver.utils.safe_fs import open_ordinary
 
 _Stamp = tuple[int, int]
 _Files = Mapping[str, _Stamp]

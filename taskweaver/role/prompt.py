@@ -16,7 +16,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.round import Round
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.utils.files import read_yaml
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 
 CONVERSATION_START = "Let's start the new conversation!"
 

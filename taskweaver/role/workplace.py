@@ -1,4 +1,4 @@
-"""Where the roles of a session find files."""
+"""Paths of the files that the roles of a session use."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from taskweaver.session.storage.folder_check import folder_problems
 from taskweaver.session.storage.lock import LOCK_FILE, locked
 from taskweaver.session.storage.store import BRANCHES_FOLDER, WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import require_own_memory
-from taskweaver.utils.safe_fs import open_ordinary
+from taskweaver.utils.file_system.safe_fs import open_ordinary
 
 Condition = Literal["sound", "damaged", "newer", "open", "unchecked"]
 _OF_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}

@@ -17,7 +17,7 @@ from taskweaver.tables.readers.csv_files import Raw, read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
 from taskweaver.tables.readers.workbooks import read_workbook, sheets_with_tables
-from taskweaver.utils.characters import with_line_feeds, without_steering
+from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 
 Stamp = tuple[int, int]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 from xml.parsers import expat
 
-from taskweaver.utils.html_text import html_text
+from taskweaver.utils.markup.html_text import html_text
 from taskweaver.utils.system.requirements import install_command
 
 MAX_BYTES = 64 << 20

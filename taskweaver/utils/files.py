@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from taskweaver.utils.safe_fs import open_ordinary
-from taskweaver.utils.yaml_limits import (
+from taskweaver.utils.file_system.safe_fs import open_ordinary
+from taskweaver.utils.markup.yaml_limits import (
     YamlTooLarge,
     require_shallow,
     require_small,
 )
-from taskweaver.utils.yaml_limits import limited_loader as _loader
+from taskweaver.utils.markup.yaml_limits import limited_loader as _loader
 
 MAX_BYTES = 64 << 20
 PRIVATE = 0o600

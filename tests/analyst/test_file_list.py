@@ -12,7 +12,7 @@ from taskweaver.analyst.files.file_list import (
     listed_tables,
 )
 from taskweaver.analyst.files.world import FileInfo, PartInfo
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 
 TABLE = TableOverview("", 1704, columns={"country": "text", "year": "integer"})
 HOSTILE = [

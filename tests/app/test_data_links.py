@@ -14,8 +14,8 @@ from taskweaver.ext_role.document_retriever.index import DocumentIndex
 from taskweaver.session.receipts.inputs import files_for
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.storage.workdir import mentioned_files
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import leaves
-from taskweaver.utils.safe_fs import Folder
 
 
 @pytest.fixture

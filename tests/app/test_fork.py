@@ -15,7 +15,7 @@ from taskweaver.memory.branched import InvalidUpdate
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage.clone import clone_into
-from taskweaver.utils.safe_fs import DEEPEST, Folder
+from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder
 
 ALONE = {"session.roles": ["code_interpreter"]}
 

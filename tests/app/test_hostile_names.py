@@ -34,8 +34,8 @@ from taskweaver.session.storage.compare import differing_files
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import remove_session
 from taskweaver.session.storage.workdir import WorkingFiles, add_files, mentioned_files
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_text, write_yaml
-from taskweaver.utils.safe_fs import Folder
 
 TYPED = (TaskWeaverError, ValueError, OSError)
 QUIET = MemoryConfig(memory_log_enabled=False)

@@ -23,7 +23,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.session.exports.export import export
-from taskweaver.utils.inert_markdown import inert_markdown, inert_text
+from taskweaver.utils.markup.inert_markdown import inert_markdown, inert_text
 from taskweaver.utils.text import fill
 
 _BARE = (

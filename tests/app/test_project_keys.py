@@ -78,7 +78,7 @@ def test_experiences_are_saved_and_shown_where_configured(project: Path, tmp_pat
 def test_a_fork_copies_files_up_to_its_limit(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taskweaver.utils.copy_tree.share_storage", lambda *_: False)
+    monkeypatch.setattr("taskweaver.utils.file_system.copy_tree.share_storage", lambda *_: False)
     with opened(project, session__fork_limit_mb=1) as (app, _):
         session = app.get_session()
         (session.execution_cwd / "small.bin").write_bytes(b"0" * 1000)

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from kernels import LIMITS, warmed
+from warm_kernels import WarmKernels
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _kernels_start_warm() -> None:
-    """Start each kernel as a test says: here that is the subject."""
+def _kernels_start_warm(_warm_kernels: WarmKernels) -> None:
+    """Start each kernel as its test asks: that is the subject; end the warm process of others."""
+    _warm_kernels.close()
 
 
 @pytest.fixture(scope="module")

@@ -318,7 +318,7 @@ def test_a_page_that_crashes_is_told_and_another_opens(page: BrowserPage, shop: 
     page.open(shop.url)
     tab = page._tabs.current
     assert tab is not None
-    page.devtools.send("BrowserPage.crash", session=tab.session)
+    page.devtools.send("Page.crash", session=tab.session)
     assert page.devtools.wait(lambda: tab.is_dead, within_s=60)
     with pytest.raises(PageError, match="crashed"):
         page.observe()

@@ -12,7 +12,7 @@ from taskweaver.analyst.files.profile import TableId
 from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
 from taskweaver.llm.offline.conversation import code_in, conversation
 from taskweaver.llm.types import ChatMessage, format_chat_message
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced
 
 TABLE = TableOverview("", 3, columns={"name": "text", "n": "integer"})

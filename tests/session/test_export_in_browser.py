@@ -27,7 +27,7 @@ from taskweaver.session.exports.export import export
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.reports.markdown_report import build_report
-from taskweaver.utils.inert_markdown import (
+from taskweaver.utils.markup.inert_markdown import (
     inert_line,
     inert_markdown,
     inert_paragraph,

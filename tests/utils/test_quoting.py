@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.utils.quoting import MARK, indented, quoted, quoted_section
+from taskweaver.utils.markup.quoting import MARK, indented, quoted, quoted_section
 
 WORDS = ("from", "message", "sender", "user", "system", "assistant")
 _PIECES = (

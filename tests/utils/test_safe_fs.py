@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
-from taskweaver.utils.safe_fs import DEEPEST, Folder, copy_in
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder, copy_in
 
 RULES = CopyRules(1 << 20)
 

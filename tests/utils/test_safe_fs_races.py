@@ -30,8 +30,8 @@ from taskweaver.treesearch.execution.takeover import (
 from taskweaver.treesearch.execution.workspace import apply_workspace_plan
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.places import remove
-from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
-from taskweaver.utils.safe_fs import Folder, copy_in
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.file_system.safe_fs import Folder, copy_in
 
 Operation = Callable[[Path, Path, int], Any]
 """Gets the folder that code writes, one that it does not, and the number of the try."""

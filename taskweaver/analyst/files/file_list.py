@@ -14,7 +14,7 @@ from typing import cast, get_args
 
 from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
 from taskweaver.analyst.files.world import FileInfo, PartInfo
-from taskweaver.utils.characters import escaped_steering
+from taskweaver.utils.markup.characters import escaped_steering
 from taskweaver.utils.text import shorten
 
 FILES_TITLE = "## Files"

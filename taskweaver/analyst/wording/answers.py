@@ -27,7 +27,7 @@ from taskweaver.analyst.wording.printed import (
     unquoted,
 )
 from taskweaver.analyst.wording.requests import DEFAULT_ROWS, in_words, where_words
-from taskweaver.utils.inert_markdown import inert_markdown
+from taskweaver.utils.markup.inert_markdown import inert_markdown
 from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.text import counted, fenced
 

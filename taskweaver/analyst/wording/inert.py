@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from taskweaver.analyst.readings.reading import Scalar
-from taskweaver.utils.characters import with_line_feeds, without_steering
+from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import shorten
 
 _MOST_CHARS = 80

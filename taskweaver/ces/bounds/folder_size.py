@@ -45,7 +45,7 @@ class FolderSize:
 
     @property
     def bytes(self) -> int:
-        """What is known of the size: that of the last pass, or more where this one found more."""
+        """Known size: that of the last pass, or of this one if it is larger already."""
         return max(self._measured, self._partial)
 
     def advance(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from taskweaver.ces.claims import text
 from taskweaver.ces.common import ExecutionArtifact
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 
 _TYPES = ("chart", "df", "file", "txt", "svg", "html", "image")
 _MAX_ARTIFACTS = 200

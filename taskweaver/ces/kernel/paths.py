@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
-from taskweaver.utils.safe_fs import Folder, is_plain_name
+from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 
 @dataclass(frozen=True, slots=True)

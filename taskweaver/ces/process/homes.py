@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.owners import has_ended, pid_namespace
 
 FOLDER = "tw-"

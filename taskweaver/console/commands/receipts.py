@@ -15,7 +15,7 @@ from taskweaver.session.errors import SessionError
 from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
 from taskweaver.session.receipts.receipt import write_receipt
 from taskweaver.session.session import Session
-from taskweaver.utils.safe_fs import Folder, copy_in
+from taskweaver.utils.file_system.safe_fs import Folder, copy_in
 from taskweaver.utils.text import counted
 
 SUFFIX = ".receipt.json"

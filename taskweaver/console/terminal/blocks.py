@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from taskweaver.utils.characters import without_steering
+from taskweaver.utils.markup.characters import without_steering
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from taskweaver.console.terminal.blocks import Block, format_seconds, steady
 from taskweaver.console.terminal.draw import Glyphs, draw, glyphs_for
 from taskweaver.console.terminal.keyboard import silent_keyboard
 from taskweaver.console.terminal.plain import spell
-from taskweaver.utils.characters import without_steering
+from taskweaver.utils.markup.characters import without_steering
 
 FRAMES_PER_SECOND = 12
 PREVIEW_CHARS = 6_000

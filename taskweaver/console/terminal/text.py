@@ -7,7 +7,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-from taskweaver.utils.characters import escaped_steering, without_steering
+from taskweaver.utils.markup.characters import escaped_steering, without_steering
 from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.redact import redact_known
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.errors import TaskWeaverError
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import shorten
 
 MAX_BYTES = 10 << 20

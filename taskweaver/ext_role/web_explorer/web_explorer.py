@@ -31,7 +31,7 @@ from taskweaver.role.errors import RoleError
 from taskweaver.role.prompt import load_prompt
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
 from taskweaver.utils.asking import Asking
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import fenced, fill
 

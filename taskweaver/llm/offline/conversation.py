@@ -14,7 +14,7 @@ from taskweaver.analyst.files.profile_report import merged
 from taskweaver.analyst.files.world import FileInfo, World
 from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage
-from taskweaver.utils.quoting import MARK, quoted_section
+from taskweaver.utils.markup.quoting import MARK, quoted_section
 
 _START = "Let's start the new conversation!"
 _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)

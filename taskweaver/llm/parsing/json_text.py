@@ -16,7 +16,7 @@ from typing import Any
 
 import jiter
 
-from taskweaver.utils.json_flaws import place_and_remedy, without_trailing_commas
+from taskweaver.utils.markup.json_flaws import place_and_remedy, without_trailing_commas
 from taskweaver.utils.parsing import literal_value
 
 _OBJECT_START = re.compile(r"\{\s*[\"}]")

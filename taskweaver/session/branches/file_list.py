@@ -24,9 +24,9 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
+from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
 from taskweaver.utils.files import leaves
-from taskweaver.utils.quoting import quoted_section
-from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
+from taskweaver.utils.markup.quoting import quoted_section
 
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
 _TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})

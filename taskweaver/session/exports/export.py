@@ -19,7 +19,7 @@ from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.outputs import NotebookOutputs, printing
 from taskweaver.session.exports.plain_tables import with_plain_tables
 from taskweaver.utils.files import write_text
-from taskweaver.utils.inert_markdown import (
+from taskweaver.utils.markup.inert_markdown import (
     inert_line,
     inert_markdown,
     inert_picture,

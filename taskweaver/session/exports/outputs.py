@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.executed import ExecutedCell
-from taskweaver.utils.characters import without_steering
+from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.parsing import parse
-from taskweaver.utils.safe_fs import Folder
 
 MAX_PICTURE_BYTES = 2 << 20
 """Size of the largest picture that a notebook holds."""

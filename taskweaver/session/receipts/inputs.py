@@ -16,8 +16,8 @@ from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.storage.workdir import AddedFile, mentioned_files
+from taskweaver.utils.file_system.safe_fs import Folder, open_ordinary
 from taskweaver.utils.files import leaves
-from taskweaver.utils.safe_fs import Folder, open_ordinary
 
 EMBEDDED_BYTES = 10 << 20
 """Most bytes of inputs that a receipt holds, the smallest files first."""

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from taskweaver.memory.answer import RoundAnswer
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.errors import SessionError
+from taskweaver.utils.file_system.safe_fs import is_plain_name
 from taskweaver.utils.files import read_json, write_text
 from taskweaver.utils.redact import MASK
-from taskweaver.utils.safe_fs import is_plain_name
 
 FORMAT, VERSION = "taskweaver-receipt", 1
 MAX_BYTES = 48 << 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from taskweaver.session.errors import SessionError
-from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.file_system.safe_fs import Folder
 
 STAGING_FOLDER = "staging"
 """Folder of a session in which branches are prepared; code cannot write there."""

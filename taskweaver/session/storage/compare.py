@@ -11,7 +11,7 @@ from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.round import Round
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
 
 Pair = tuple[str | None, str | None]

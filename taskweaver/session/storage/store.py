@@ -30,8 +30,8 @@ from taskweaver.session.storage.stored_sessions import (
     NAME,
     require_own_memory,
 )
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import read_text, write_text
-from taskweaver.utils.safe_fs import Folder
 
 WORKING_FOLDER, BRANCHES_FOLDER = "cwd", "branches"
 _MOST_NAME_BYTES = 1_000

@@ -17,7 +17,7 @@ from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
 from taskweaver.session.storage.folder_check import require_plain_folder
 from taskweaver.session.storage.lock import LOCK_FILE, is_locked, locked
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 
 MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

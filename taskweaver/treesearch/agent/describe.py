@@ -12,7 +12,7 @@ from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 5000

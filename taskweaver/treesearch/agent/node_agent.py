@@ -83,7 +83,7 @@ class NodeMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnswerForm:
     """Form of an answer, and the model that gives it.
 
     Attributes:
@@ -152,7 +152,7 @@ class NodeAgent:
         self,
         label: str,
         prompt: Mapping[str, Any],
-        form: Form,
+        form: AnswerForm,
         introduction: str = "",
         *,
         hint: str,
@@ -173,7 +173,7 @@ class NodeAgent:
         if self.memory is not None:
             turn = self._turn(f"{label}_memory", hint)
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
-            text = Form(alias=form.alias, images=form.images)
+            text = AnswerForm(alias=form.alias, images=form.images)
             sections = _with_memory(first, turn)
             with suppress(ReplyUnusable):
                 _NodeAsking(self, f"{label}_memory", sections, str, turn, text).ask()
@@ -200,7 +200,7 @@ class NodeAgent:
             is_relieved=is_relieved,
         )
 
-    def call(self, name: str, prompt: Mapping[str, Any], form: Form) -> str:
+    def call(self, name: str, prompt: Mapping[str, Any], form: AnswerForm) -> str:
         """Return the reply to a prompt; both are written to the node's folder.
 
         Raises:
@@ -227,7 +227,7 @@ class _NodeAsking(Asking[str, T]):
         sections: dict[str, Any],
         parse: Parse[T],
         turn: MemoryTurn | None,
-        form: Form = Form(),
+        form: AnswerForm = AnswerForm(),
     ) -> None:
         self.attempts = agent.limits.attempts
         self._agent = agent

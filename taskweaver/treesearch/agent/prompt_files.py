@@ -16,7 +16,7 @@ from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.utils.files import read_text, write_text
-from taskweaver.utils.quoting import indented
+from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 PACKAGED = Path(__file__).parents[1] / "prompts"

@@ -21,7 +21,7 @@ from taskweaver.treesearch.agent.describe import (
     result_text,
     run_sections,
 )
-from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, as_unusable
+from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent, as_unusable
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
@@ -125,7 +125,7 @@ class Reviewer:
     ) -> dict[str, Any]:
         first = self._prompts.text(name, with_memory=True)
         with as_unusable():
-            return self._agent.ask_structured(label, prompt, Form(schema), first, hint=label)
+            return self._agent.ask_structured(label, prompt, AnswerForm(schema), first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
         """Judge whether a node did what it set out to do.
@@ -221,7 +221,7 @@ class Reviewer:
         label = "vlm_analysis"
         with as_unusable(fatal={"cancelled"}):  # the search does not need that model
             answer = self._agent.ask_structured(
-                label, prompt, Form(_VISION, alias, images), first, hint=label
+                label, prompt, AnswerForm(_VISION, alias, images), first, hint=label
             )
         return str(answer["vlm_feedback_summary"])
 

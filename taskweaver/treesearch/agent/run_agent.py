@@ -11,7 +11,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import shown_elsewhere
-from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
+from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING, PromptFiles
 from taskweaver.treesearch.model.limits import AskLimits
 
@@ -77,4 +77,4 @@ class RunAgent:
         first = self._prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return agent.ask_structured(label, prompt, Form(schema), first, hint=hint)
+            return agent.ask_structured(label, prompt, AnswerForm(schema), first, hint=hint)

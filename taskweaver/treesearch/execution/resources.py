@@ -20,8 +20,8 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.workspace import link_inside
 from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.treesearch.record.places import remove
-from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
-from taskweaver.utils.safe_fs import Folder, copy_content, open_ordinary
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.file_system.safe_fs import Folder, copy_content, open_ordinary
 
 FOLDER = "resources"
 _COPIED = frozenset({"template", "setup", "document"})

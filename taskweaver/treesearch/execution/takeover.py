@@ -11,8 +11,8 @@ from pathlib import Path
 
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.phase_plan import WORKING
-from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.file_system.safe_fs import Folder
 
 TAKE_OVER_BYTES = 8 << 30
 """Most bytes that are really copied; files that share storage are free."""

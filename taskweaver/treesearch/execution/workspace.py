@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.model.phase_plan import PlannedFile, WorkspacePlan
 from taskweaver.treesearch.model.plan_checks import ROOT, inner_path
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 
 _OWNER_RIGHTS = 0o600
 

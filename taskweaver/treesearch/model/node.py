@@ -91,7 +91,7 @@ class PhaseOutcome:
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """Why a node failed.
+    """Failure of a node.
 
     Attributes:
         kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder
 
 LOGS = Path("logs") / "0-run"
 WORKSPACES = "workspaces"

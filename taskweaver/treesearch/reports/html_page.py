@@ -21,7 +21,7 @@ from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.files import write_text
-from taskweaver.utils.html_page import fill_page
+from taskweaver.utils.markup.html_page import fill_page
 
 _TEXT_CHARS = 4000
 _ALL_TEXT_CHARS = 12_000_000

@@ -22,9 +22,9 @@ from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import NodePlaces, remove
 from taskweaver.treesearch.record.run_facts import RunFacts, StageFacts
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
+from taskweaver.utils.file_system.safe_fs import Folder, copy_content
 from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets_in
-from taskweaver.utils.safe_fs import Folder, copy_content
 
 LARGEST_FILE_BYTES = 256 << 20
 _NAMED = frozenset({NodeKind.HYPERPARAM, NodeKind.ABLATION})

@@ -44,11 +44,14 @@ def wait_for_the_watch() -> None:
 
 
 def test_an_idle_session_has_no_thread_of_its_bounds(manager: KernelManager) -> None:
-    before = {thread.name for thread in threading.enumerate()}
+    before = set(threading.enumerate())
     client = manager.get_session_client("s")
     assert answers(client)
-    after = {thread.name.rpartition("_")[0] or thread.name for thread in threading.enumerate()}
-    assert after - before == {"kernel-launcher"}
+    new = {
+        thread.name.rpartition("_")[0] or thread.name
+        for thread in {*threading.enumerate()} - before
+    }
+    assert new == {"kernel-launcher"}
     assert client.left_behind() == ""
 
 

@@ -17,7 +17,7 @@ from taskweaver.memory.branched.errors import (
     MalformedMemoryUpdateError,
     MissingMemoryUpdateError,
 )
-from taskweaver.utils.json_flaws import place_and_remedy, without_trailing_commas
+from taskweaver.utils.markup.json_flaws import place_and_remedy, without_trailing_commas
 from taskweaver.utils.text import unfenced
 
 _OPEN = re.compile(

@@ -27,7 +27,7 @@ from taskweaver.memory.branched.types import (
 )
 from taskweaver.memory.branched.upkeep.pressure import Pressures
 from taskweaver.memory.branched.values import shown, tag_filter, whole
-from taskweaver.utils.quoting import indented
+from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
 _SHARES = {

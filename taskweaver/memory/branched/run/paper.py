@@ -18,9 +18,14 @@ from taskweaver.memory.branched.run.paper_sections import WHY_NOT, fill
 from taskweaver.memory.branched.run.paper_view import read_view
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.values import folder_path
-from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.files import write_text
-from taskweaver.utils.inert_markdown import inert_line, inert_paragraph, inert_prose, inert_text
+from taskweaver.utils.markup.characters import with_line_feeds, without_steering
+from taskweaver.utils.markup.inert_markdown import (
+    inert_line,
+    inert_paragraph,
+    inert_prose,
+    inert_text,
+)
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 from taskweaver.utils.text import fenced, shorten
 

@@ -17,8 +17,8 @@ from taskweaver.memory.branched.run.resource_file import WORKSPACE, Item, read_r
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY
 from taskweaver.memory.branched.values import file_path, folder_path
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_json
-from taskweaver.utils.safe_fs import Folder
 
 RESOURCE_TAG = "RESOURCE_ITEM"
 SNAPSHOT_FILE = "resource_snapshot.json"

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from taskweaver.utils.characters import with_line_feeds, without_steering
+from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 
 MARK = "> "
 _MOST_CHARS = 300

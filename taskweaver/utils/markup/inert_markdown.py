@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from taskweaver.utils.characters import with_line_feeds, without_steering
+from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import fenced
 
 _MOST_CHARS = 400_000

@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from taskweaver.utils.reflink import share_storage
-from taskweaver.utils.safe_fs import DEEPEST, Folder, copy_content
+from taskweaver.utils.file_system.reflink import share_storage
+from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder, copy_content
 
 _OTHERS_CANNOT_WRITE = 0o755
 _OWNER_RIGHTS = 0o600

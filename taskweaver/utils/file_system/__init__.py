@@ -1,0 +1,1 @@
+"""Folders and files that other programs may change at the same time."""

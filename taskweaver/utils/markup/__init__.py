@@ -1,0 +1,1 @@
+"""Text formats: Markdown, HTML, JSON and YAML, read and written safely."""
