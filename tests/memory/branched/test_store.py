@@ -332,3 +332,21 @@ def test_a_memory_with_a_relative_path_stays_where_it_was_opened(
 def test_a_folder_is_refused_with_the_advice_to_choose_a_file(tmp_path: Path) -> None:
     with pytest.raises(StoreUnwritable, match="is a folder; choose a file in it"):
         BranchedMemory(tmp_path)
+
+
+def test_a_write_that_is_interrupted_as_it_begins_holds_up_no_other(
+    open_memory: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, begin = open_memory(), connections._begin
+
+    def interrupted(connection: sqlite3.Connection) -> None:
+        begin(connection)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connections, "_begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        memory.create_branch(None, branch_id="lost")
+    monkeypatch.setattr(connections, "_begin", begin)
+
+    assert memory.create_branch(None, branch_id="run") == "run"
+    assert list(memory) == ["run"]
