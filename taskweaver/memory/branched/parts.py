@@ -43,7 +43,7 @@ class MemoryParts(Tiers):
         database = Database(
             path, synchronous=config.synchronous, use_fts=config.use_fts, clock=clock
         )
-        logs = config.log_dir or path.parent / "logs"
+        logs = (config.log_dir or database.path.parent / "logs").absolute()
         log = _open_log(database, config, logs)
         compressor = Compressor(database, config, prompts, llm, log)
         super().__init__(database, config, log, compressor, rerank)

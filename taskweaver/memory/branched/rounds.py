@@ -155,7 +155,7 @@ class _MemoryAsking(Asking[str, MemoryAnswer]):
         self._question = question
         self._reads = config.max_memory_read_rounds
         self._most_chars = config.section_budgets["results"]
-        self._feedback = ""
+        self._found = self._feedback = ""
         self._answer = MemoryAnswer("", shown=turn.shown)
 
     def call(self) -> str:
@@ -179,15 +179,17 @@ class _MemoryAsking(Asking[str, MemoryAnswer]):
         answer.results += [results] if results else []
         if is_reading and self._reads > 0:
             self._reads -= 1
-            self._feedback = f"{format_results(results, max_chars=self._most_chars)}\n{_FINAL}"
+            self._found = f"{format_results(results, max_chars=self._most_chars)}\n{_FINAL}"
+            self._feedback = self._found
             return None
         answer.body = body
         return answer
 
     def feed_back(self, error: Exception, reply: str) -> None:
-        """Show the problem and the beginning of the reply."""
+        """Show the problem and the beginning of the reply, after the results of reads."""
         echo = reply[:_ECHO_CHARS]
-        self._feedback = f"Your last reply could not be used.\n{error}\nIt was:\n{echo}"
+        problem = f"Your last reply could not be used.\n{error}\nIt was:\n{echo}"
+        self._feedback = f"{self._found}\n\n{problem}".lstrip()
 
 
 def ask_with_memory(

@@ -291,6 +291,27 @@ def test_a_log_that_two_memories_wrote_is_reported_as_one(tmp_path: Path) -> Non
         rebuild(tmp_path / "logs", tmp_path / "c.sqlite", file_name="c.sqlite")
 
 
+def test_the_newer_rows_are_taken_where_a_backup_was_put_in_place(tmp_path: Path) -> None:
+    file, copy = tmp_path / "m.sqlite", tmp_path / "backup.sqlite"
+    with open_logged(file) as memory:
+        memory.create_branch(None, branch_id="run")
+        memory.backup(copy)
+        memory.write_event("run", "step", "given up with the file")
+        memory.mem_core_set("former", "1", branch_id="run")
+    copy.replace(file)
+    with open_logged(file) as memory:
+        memory.mem_core_set("present", "2", branch_id="run")
+        memory.write_event("run", "step", "after the backup")
+
+    made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
+
+    assert (made.clashes, made.left_out) == (2, {})
+    assert "Move the log away" in made.problems[0]
+    with MemoryManager(tmp_path / "new.sqlite", MemoryConfig(memory_log_enabled=False)) as memory:
+        assert dict(memory["run"].core) == {"present": "2"}
+        assert [event.text for event in memory["run"].events()] == ["after the backup"]
+
+
 def test_the_log_of_a_killed_writer_is_a_beginning_and_reported_as_one(tmp_path: Path) -> None:
     make_root(tmp_path)
     with start_writer(tmp_path, "p", 100_000) as writer:

@@ -106,6 +106,18 @@ def test_a_reply_to_reads_needs_no_second_block(memory: MemoryManager) -> None:
     assert memory.get_core("a", "x") == "1"
 
 
+def test_results_of_reads_stay_in_the_prompt_after_an_unusable_reply(
+    memory: MemoryManager,
+) -> None:
+    model = Model([block(core_get=["goal"]), "<memory_update>{", "the plan"])
+    answer = ask_with_memory(memory, model, MemoryQuestion("Go.", "a"))
+    assert answer.body == "the plan"
+    for prompt in model.prompts[1:]:
+        assert "<memory_results>" in prompt
+        assert "- goal: a faster solver" in prompt
+    assert "could not be used" in model.prompts[2]
+
+
 def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:
     model = Model(["plain"])
     assert (

@@ -15,6 +15,7 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import (
+    BranchedMemory,
     InvalidUpdate,
     MemoryConfig,
     MemoryManager,
@@ -306,3 +307,46 @@ def test_a_damaged_export_is_refused_whole(
     with pytest.raises(InvalidUpdate):
         other.import_(file)
     assert other.branches() == []
+
+
+@pytest.mark.parametrize("name", ["m.sqlite", ":memory:", "file:m.sqlite?mode=memory"])
+def test_a_memory_with_a_relative_path_stays_where_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with BranchedMemory(name) as memory, ThreadPoolExecutor(1) as other:
+        run = memory.create("run")
+        run.append({"content": "before"})
+        monkeypatch.chdir(tmp_path / "there")
+        assert [event.text for event in other.submit(run.events).result()] == ["before"]
+        run.append({"content": "after"})
+        assert memory.verify().is_sound
+
+    assert list(Path().iterdir()) == []
+    with BranchedMemory(tmp_path / "here" / name) as memory:
+        assert [event.text for event in memory["run"].events()] == ["after", "before"]
+
+
+def test_a_folder_is_refused_with_the_advice_to_choose_a_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnwritable, match="is a folder; choose a file in it"):
+        BranchedMemory(tmp_path)
+
+
+def test_a_write_that_is_interrupted_as_it_begins_holds_up_no_other(
+    open_memory: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, begin = open_memory(), connections._begin
+
+    def interrupted(connection: sqlite3.Connection) -> None:
+        begin(connection)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connections, "_begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        memory.create_branch(None, branch_id="lost")
+    monkeypatch.setattr(connections, "_begin", begin)
+
+    assert memory.create_branch(None, branch_id="run") == "run"
+    assert list(memory) == ["run"]

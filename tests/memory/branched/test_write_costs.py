@@ -123,6 +123,28 @@ def test_the_events_in_view_stay_within_their_window_after_every_append(
                 assert memory.check_memory_pressure(name).events <= 9
 
 
+@pytest.mark.parametrize("is_block", [True, False])
+def test_a_block_and_the_summary_it_makes_due_are_one_transaction(
+    open_memory: Open, *, is_block: bool
+) -> None:
+    memory = open_memory(recall_max_events=4, recall_consolidation_threshold=1)
+    branch = memory[memory.create_branch(None, branch_id="root")]
+    for n in range(4):
+        branch.append({"kind": "step", "content": f"event {n}"})
+    event = {"kind": "step", "content": "one too many"}
+
+    def write() -> None:
+        if is_block:
+            branch.apply({"recall": event})
+        else:
+            branch.write(event=event)
+
+    statements = _statements(memory, write)
+
+    assert branch.digest() is not None
+    assert sum(statement.startswith("BEGIN IMMEDIATE") for statement in statements) == 1
+
+
 def test_the_window_holds_after_another_process_consolidated(open_memory: Open) -> None:
     options = {"recall_max_events": 6, "recall_consolidation_threshold": 1.5}
     one = open_memory("shared.sqlite", **options)

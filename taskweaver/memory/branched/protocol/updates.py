@@ -169,6 +169,7 @@ class Updates:
                 results.setdefault("recall_delete", []).append(number)
         if unseen:
             raise RecordNotVisible("\n".join(["memory_update: nothing was applied.", *unseen]))
+        self._consolidation.within_append(writer, branch_id)
         return results
 
     def _read(

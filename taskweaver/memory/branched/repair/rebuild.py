@@ -66,9 +66,9 @@ class RebuiltMemory:
         if self.clashes:
             found.append(
                 "lines with a number that another row or branch has:"
-                f" {self.clashes}; the log has rows of several memories, which are mixed here."
-                f" Choose the rows of one ({', '.join(self.files)}) with `--file`, in Python"
-                " `rebuild(..., file_name=...)`"
+                f" {self.clashes}; the log has rows of several memories, or of one before and after"
+                " a backup was put in its place. They are mixed here, and the later line of a"
+                f" number is taken. {self._advice}"
             )
         if self.missing:
             found.append(f"rows that are not in the log: {_named(self.missing)}")
@@ -84,6 +84,14 @@ class RebuiltMemory:
             found.append(f"lines that cannot be read: {self.unreadable}")
         found += [f"rows left out: {count} ({why})" for why, count in self.left_out.items()]
         return tuple(found)
+
+    @property
+    def _advice(self) -> str:
+        """Remedy for rows of several memories in one log."""
+        if len(self.files) < 2:
+            return "Move the log away before another file of that name is put in its place"
+        names = ", ".join(self.files)
+        return f"Choose the rows of one ({names}) with `--file`, `rebuild(..., file_name=...)`"
 
 
 def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> RebuiltMemory:

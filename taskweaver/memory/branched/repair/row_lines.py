@@ -116,7 +116,8 @@ def _take(lines: LoggedLines, line: dict[str, Any]) -> bool:
     if "table" in line:
         table, seq = line["table"], _number(line["seq"])
         row = _row(table, seq, line["row"], lines.columns[table])
-        lines.clashes += any(_is_other(rows.get(seq), row) for rows in lines.rows.values())
+        former = [rows.pop(seq, None) for rows in lines.rows.values()]
+        lines.clashes += any(_is_other(other, row) for other in former)
         lines.rows[table][seq] = row
     elif "branch" in line:
         branch = {name: _plain(line["branch"][name]) for name in BRANCH_COLUMNS}

@@ -34,8 +34,8 @@ def connect(path: Path) -> sqlite3.Connection:
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Write in a transaction, which is undone if the block raises."""
-    _begin(connection)
     try:
+        _begin(connection)
         yield
         connection.execute("COMMIT")
     except BaseException:

@@ -95,7 +95,7 @@ class Database:
             StoreUnwritable: If it cannot be written, or `use_fts` is ``on`` and SQLite lacks FTS5.
             StoreBusy: If another process holds it for too long.
         """
-        self.path = path
+        self.path = path = path.absolute()  # the process may change its folder
         self.clock = clock
         self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
@@ -106,6 +106,8 @@ class Database:
         self._process = os.getpid()
         with self.guarded():
             try:
+                if path.is_dir():
+                    raise StoreUnwritable(f"{path} is a folder; choose a file in it.")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
                 require_plain(path)
@@ -236,10 +238,6 @@ class Database:
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             return action(self._writing)
-
-    def forget(self) -> None:
-        """Have the next write read the file again, after rows were removed."""
-        self._known.forget()
 
     @property
     def reading(self) -> sqlite3.Connection:

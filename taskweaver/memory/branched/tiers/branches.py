@@ -313,7 +313,6 @@ class Branches:
         with self._lock:
             self._paths.clear()
         self.countdown.forget()
-        self._database.forget()
 
 
 def check_name(name: object) -> None:
