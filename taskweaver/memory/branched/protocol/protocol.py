@@ -343,7 +343,7 @@ def instructions(*, is_required: bool = False, reads: int = 1) -> str:
             *(reading if reads > 0 else ()),
             "Keep parameters, best configurations, limits and lessons with the numbers that show"
             " them. Do not keep what the system records by itself (errors, metrics), large data,"
-            " or what everybody knows. A block looks like this:",
+            " or common knowledge. A block looks like this:",
             "<memory_update>",
             '{"core": {"optimal_threads": "8"}, "archival": [{"text": "8 threads 2.1 s, 4 threads'
             ' 3.9 s", "tags": ["PERFORMANCE"]}]}',
