@@ -77,7 +77,7 @@ REMOVED: dict[str, str] = {
     "web_explorer.gpt4v_*": "the role uses the session's model.",
     "web_explorer.chrome_*": "set web_explorer.browser_path.",
 }
-"""Keys nobody reads, ``*`` for any text, with what to do instead."""
+"""Keys that are not read, ``*`` for any text, with what to do instead."""
 
 _WORDS = "experiences are compared by words; for vectors set llm.embedding_api_type openai."
 _EMBEDDERS = (

@@ -39,8 +39,8 @@ class CellWatch:
     Attributes:
         breaches: The bounds that were exceeded so far.
         late: Those that were exceeded between the cell before and this one.
-        left: How many processes the cell left behind, and their names; empty for none, None as
-            long as nobody looked.
+        left: How many processes the cell left behind, and their names; empty for none, None until
+            they are counted.
         is_over: Whether the cell has ended.
     """
 

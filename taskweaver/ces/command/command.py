@@ -152,9 +152,9 @@ def _follow(
 
 
 def _drain(fd: int, output: CommandOutput) -> None:
-    """Take what is left in the pipe; as much as a pipe holds, should somebody still write."""
+    """Read the rest of the pipe, at most as much as a pipe holds: a program may still write."""
     left = _DRAIN_BYTES
-    with suppress(BlockingIOError):  # somebody holds it open, and writes nothing
+    with suppress(BlockingIOError):  # a program holds it open and writes nothing
         while left > 0 and (data := os.read(fd, _CHUNK_BYTES)):
             output.take(data)
             left -= len(data)

@@ -91,8 +91,8 @@ class Homes:
 
         Args:
             folder: Folder that holds them; None is the one for temporary files.
-            staging: Folder beside it in which they are prepared; None where no code is sandboxed,
-                so that there is nobody to hide them from.
+            staging: Folder beside it in which they are prepared; None without a sandbox,
+                where they need no hiding.
         """
         self.folder = folder or _temporary_files()
         self._staging = staging or self.folder

@@ -119,8 +119,8 @@ class KernelProcess:
             home: Its place.
             log_path: Its log.
             handle: The process.
-            exit_code: Collects its exit code once it has ended, negative for a signal; None when
-                nobody knows.
+            exit_code: Collects its exit code once it has ended, negative for a signal; None if
+                it is unknown.
             lifeline: Connection whose end is the process's end.
         """
         self.id = home.id
@@ -299,7 +299,7 @@ def _write_connection(home: Home) -> dict[str, Any]:
 
 
 def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill every process whose environment carries a mark, and that nobody here owns.
+    """Kill every process whose environment carries a mark, unless this process owns it.
 
     Args:
         value: The mark.
@@ -359,7 +359,7 @@ def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     found.append(handle)
             except OSError:
-                continue  # gone, or somebody else's
+                continue  # gone, or of another user
         wait_for_ends(found)
     return bool(found)
 

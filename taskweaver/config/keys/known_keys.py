@@ -209,7 +209,7 @@ KEYS: tuple[Key, ...] = (
         "code_interpreter.require_confirmation",
         "bool",
         False,
-        "Whether a person is asked before each cell runs; where nobody can be, none runs.",
+        "Whether a person is asked before each cell runs; without a person to ask, none runs.",
     ),
     Key(
         "code_interpreter.confirmation_timeout_s",

@@ -16,7 +16,7 @@ def _interpreter_keys(role: str) -> tuple[Key, ...]:
             f"{role}.require_confirmation",
             "bool",
             False,
-            f"Whether a person is asked before each {what}; where nobody can be, none runs.",
+            f"Whether a person is asked before each {what}; without a person to ask, none runs.",
         ),
         Key(
             f"{role}.confirmation_timeout_s",

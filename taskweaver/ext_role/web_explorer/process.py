@@ -176,5 +176,5 @@ def _kill_those_of(home: str) -> None:
                 process.kill()
                 found.append(process)
         except (psutil.Error, OSError):
-            continue  # gone, or somebody else's
+            continue  # gone, or of another user
     psutil.wait_procs(found, timeout=_KILL_WAIT_S)

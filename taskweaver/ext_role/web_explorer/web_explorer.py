@@ -213,7 +213,7 @@ class WebExplorer(Role):
         self._check()
         if self._page is None:
             self._page = self._started()
-            if self._is_closed:  # meanwhile, by somebody who saw no page to close
+            if self._is_closed:  # meanwhile, by a thread that saw no page to close
                 self._close_page()
             self._check()
         return self._page

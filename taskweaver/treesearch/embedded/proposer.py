@@ -52,7 +52,7 @@ class RuleProposer:
         elif kind == "debug":
             error = f"{prompt.get('Error', '')}\n{prompt.get('Execution output', '')}"
             values, change = dict(self._space.repair(parent, error)), ""
-            why = f"Mended: {prompt.get('Error', 'it failed').splitlines()[0][:120]}"
+            why = f"Repaired: {prompt.get('Error', 'it failed').splitlines()[0][:120]}"
         else:
             helped = self._hint(prompt, memory)
             if kind == "ablation":  # what was added by its ancestors is there to be taken away

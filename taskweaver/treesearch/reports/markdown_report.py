@@ -263,7 +263,7 @@ def _failures(journal: Journal) -> str:
         )
         for failure in found
     ]
-    header = ("kind", "nodes:", "mended:", "latest", "what it said")
+    header = ("kind", "nodes:", "repaired:", "latest", "message")
     return f"## Failures\n\n{_bounded(header, rows, 'kinds')}"
 
 
