@@ -9,6 +9,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from web_site import Site, find_chromium, site, traces
 
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ext_role.web_explorer.addresses import Addresses
+from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
     ExplorationInterrupted,
@@ -437,6 +439,23 @@ def script(folder: Path, text: str) -> Path:
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
     return file
+
+
+def test_a_page_that_goes_with_the_closed_browser_is_not_the_cause(tmp_path: Path) -> None:
+    first, last = (f'{{"method": "{name}"}}\\0' for name in ("first", "detached"))
+    browser = script(tmp_path, f"printf '{first}' >&4; cat <&3 >/dev/null; printf '{last}' >&4")
+    seen: list[str] = []
+
+    def handle(event: DevToolsEvent) -> None:
+        seen.append(event.method)
+        if event.method == "first":
+            other = threading.Thread(target=devtools.close)
+            other.start()
+            other.join()
+
+    devtools = DevTools(browser, handle)
+    with pytest.raises(BrowserError, match="closed"):
+        devtools.call("Page.navigate", within_s=60, is_lost=lambda: "detached" in seen)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ class DevTools:
             if not self.wait(lambda: self._reply is not None or is_lost(), within_s=within_s):
                 problem = f"the browser did not answer {method} within {within_s:g} s"
                 raise DeadlineExceeded(problem)
-            reply = self._reply or {"error": {"message": "the page is gone"}}
+            with self._changed:
+                reply = self._reply or self._loss()
         finally:
             with self._changed:
                 self._reply, self._awaited = None, None
@@ -184,6 +185,12 @@ class DevTools:
 
     def _has_news(self) -> bool:
         return bool(self._events or self._end or self._is_interrupted)
+
+    def _loss(self) -> Mapping[str, Any]:
+        """Return the reply of a page that is gone, unless the browser went with it."""
+        if self._end:
+            raise BrowserError(f"the browser ended: {self._end}")
+        return {"error": {"message": "the page is gone"}}
 
     def _check(self) -> None:
         if self._is_interrupted:
