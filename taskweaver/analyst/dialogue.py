@@ -52,10 +52,6 @@ class Dialogue:
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
 
-        Args:
-            text: The message.
-            world: Files and tables that it can refer to.
-
         Returns:
             The state after it, and the outcome. After `NeedsLook` the state is unchanged: say
             the same text again with the profiles of the files.

@@ -29,7 +29,6 @@ class Decisions:
     """Decisions on the columns of a table.
 
     Attributes:
-        steps: Conversions.
         dates: Phrases on times, one for each column.
         numbers: Phrases on numbers.
         texts: Phrases on numerals that stay text.
@@ -62,12 +61,9 @@ def is_name_like(texts: Iterable[str]) -> bool:
 
 
 def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) -> Decisions:
-    """Decide on all columns of texts of a frame, and convert those columns in it.
+    """Decide on all columns of texts of a frame but the kept ones, and convert those columns in it.
 
-    Args:
-        frame: The frame, which is changed.
-        likely_decimal: The decimal separator of the file, if it is known.
-        kept: Columns that stay text.
+    `likely_decimal` is the decimal separator of the file, if it is known.
     """
     decided = Decisions()
     columns = [c for c in frame.columns if is_of_texts(frame[c]) and c not in kept]

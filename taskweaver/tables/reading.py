@@ -30,8 +30,6 @@ class Table:
     """Table that was read.
 
     Attributes:
-        frame: Its rows.
-        plan: The plan that gives them.
         report: Lines on the decisions.
     """
 
@@ -41,11 +39,7 @@ class Table:
 
 
 def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
-    """Read a table; a file that changes meanwhile is read once more.
-
-    Args:
-        name: The file.
-        sheet: Sheet of a workbook or table of a database, by name or number.
+    """Read a table, or a sheet by name or number; a file that changes meanwhile is read once more.
 
     Raises:
         TableError: If the file cannot be read as a table.
@@ -149,11 +143,6 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
 
 def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]:
     """Return a table before decisions on its columns, and the label of a row of totals left out.
-
-    Args:
-        path: The file.
-        name: The file as it was named.
-        sheet: Sheet of a workbook or table of a database, by name or number.
 
     Raises:
         TableError: If the file cannot be read as a table.

@@ -38,13 +38,7 @@ _PART_COUNTS: dict[CalendarPart, int] = {
 
 
 def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
-    """Return the lines that draw the table of a summary; none if it has no picture.
-
-    Args:
-        reading: The summary.
-        label: Heading of the values.
-        frame: Frame that the groups are of.
-    """
+    """Return the lines that draw a summary, its values headed `label`; none without a picture."""
     names, at = key_names(reading.keys), order_key(reading.keys, frame)
     across = names[at] if names else ""
     upward = label if len(reading.measures) == 1 or reading.then is not None else ""

@@ -42,13 +42,7 @@ def label_of(measure: Measure) -> str:
 
 
 def value_code(measure: Measure, frame: Frame, where: str = "") -> str:
-    """Return the code of a measure of all rows of a frame.
-
-    Args:
-        measure: The measure.
-        frame: The frame.
-        where: Code of a condition on the rows; empty for none.
-    """
+    """Return the code of a measure of all rows of a frame, or of those where a condition holds."""
     rows = f"{frame.name}[{where}]" if where else frame.name
     if measure.of is None:
         return f"{rows}.isna().sum().sum()" if measure.function == "missing" else f"len({rows})"
@@ -76,11 +70,7 @@ def of_series(measure: Measure, series: str) -> str:
 def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str = "") -> str:
     """Return the code of a measure of each group: a series over the groups.
 
-    Args:
-        measure: The measure.
-        keys: Group keys.
-        frame: The frame.
-        where: Code of a condition that a value must satisfy to count; empty for none.
+    `where` is the code of a condition that a value must satisfy to count; empty for none.
     """
     if measure.of is None:
         return _row_counts(measure, keys, frame, where)
@@ -119,13 +109,7 @@ def _correlation(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, whe
 
 
 def keys_code(keys: tuple[GroupKey, ...], frame: Frame, *, is_series: bool = False) -> str:
-    """Return the argument of ``groupby`` for some keys.
-
-    Args:
-        keys: The keys.
-        frame: The frame.
-        is_series: Whether columns are given as series, for an expression that is grouped.
-    """
+    """Return the argument of ``groupby``; columns are series where an expression is grouped."""
     names = key_names(keys)
     codes = [_key(key, name, frame, is_series) for key, name in zip(keys, names, strict=True)]
     return codes[0] if len(codes) == 1 else f"[{', '.join(codes)}]"

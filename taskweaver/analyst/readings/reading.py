@@ -78,7 +78,6 @@ class GroupKey:
     """Group key.
 
     Attributes:
-        column: The column.
         unit: For a time column: the period (``month`` is 2024-03).
         part: For a time column: the part of the calendar (``month`` is 3 in any year).
     """
@@ -103,8 +102,6 @@ class Contrast:
     """Difference of the measure between two sets of rows: `first` minus `second`.
 
     Attributes:
-        first: Condition of the first set.
-        second: Condition of the second set.
         is_relative: Whether the difference is divided by the second value (growth).
     """
 
@@ -157,15 +154,11 @@ class Summary:
     """Measures of all rows or of groups.
 
     Attributes:
-        source: Where the rows are from.
         measures: At least one. `rank` and `then` refer to the first.
         keys: Group keys; none for one value.
         where: Condition on the rows; None for all.
-        then: Step after the aggregation.
-        rank: Order of the groups.
         names_winner: Whether the answer is the name of the first group ("which ..."), with its
             value.
-        chart: The picture; None for none.
     """
 
     source: TableSource
@@ -183,9 +176,7 @@ class Rows:
     """Rows themselves, or a picture of them.
 
     Attributes:
-        source: Where they are from.
         columns: Columns shown or drawn; none for all.
-        where: Condition; None for all.
         by: Expression they are ordered by; None for the order of the file.
         rank: Order and number; None for the first twenty.
         from_end: Whether the last rows are shown.
@@ -214,11 +205,9 @@ class TableView:
     """View of a table as it is.
 
     Attributes:
-        source: The table.
         view: ``values``: the distinct values with their counts; ``span``: smallest to largest;
             ``shape``: numbers of rows and columns.
         columns: Columns it is about; none for all.
-        where: Condition; None for all rows.
         count: Number of rows of a sample.
     """
 
@@ -271,7 +260,6 @@ class Understood:
     """Request with a reading.
 
     Attributes:
-        reading: The reading.
         unused: Content words that no part of the reading used; named in the answer. Never words
             of a filter, negation, comparison, time or aggregate.
         notes: Decisions worth a line: `class` taken as the column, a misspelled word's column.
@@ -284,11 +272,7 @@ class Understood:
 
 @dataclass(frozen=True, slots=True)
 class NeedsLook:
-    """Request that cannot be read before some files have been looked at.
-
-    Attributes:
-        files: The files.
-    """
+    """Request that cannot be read before some files have been looked at."""
 
     files: tuple[str, ...]
 

@@ -37,11 +37,7 @@ _COUNTS = {"count", "nunique", "missing"}
 def answer(understood: Understood, output: str, result: str, artifacts: Sequence[str] = ()) -> str:
     """Return the answer: the reading in words, its result once, pictures, and notes.
 
-    Args:
-        understood: The reading, with the words that were not used.
-        output: Text that the cell printed.
-        result: Value of the cell's last expression, as text; empty for none.
-        artifacts: Files that the cell saved.
+    `output` is the text that the cell printed, `result` the value of its last expression as text.
     """
     reading = understood.reading
     if isinstance(reading, Python | Sql):

@@ -64,11 +64,9 @@ def looks_like_time(text: str) -> bool:
 
 
 def time_form(texts: Iterable[tuple[str, int]], *, is_day_first_likely: bool = False) -> TimeForm:
-    """Return the form that most of a column's texts have.
+    """Return the form that most of a column's texts have, which are given with their numbers.
 
-    Args:
-        texts: Distinct texts, and how often each occurs.
-        is_day_first_likely: Whether other columns show the order day, month.
+    `is_day_first_likely` is true where other columns show the order day, month.
     """
     counts: Counter[str] = Counter()
     by_shape: dict[str, list[tuple[str, int]]] = {}

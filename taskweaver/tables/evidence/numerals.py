@@ -84,14 +84,12 @@ class NumberForm:
     """Form of the numbers of a column.
 
     Attributes:
-        decimal: The decimal separator.
         thousands: Thousands separators that occur.
         units: Currencies and percent signs that occur.
         has_accounting: Whether some are negative by parentheses or U+2212.
         is_guess: Whether no value shows which separator is decimal.
         markers: Texts taken for missing values, and how often each occurs.
         others: Texts that are no numbers of this form, and how often each occurs.
-        total: Number of texts.
     """
 
     decimal: str
@@ -122,11 +120,9 @@ class NumberForm:
 
 
 def number_form(texts: Iterable[tuple[str, int]], likely_decimal: str = "") -> NumberForm:
-    """Return the form that reads most of a column's texts.
+    """Return the form that reads most of a column's texts, which are given with their numbers.
 
-    Args:
-        texts: Distinct texts, and how often each occurs.
-        likely_decimal: Decimal separator of other columns of the file; empty for unknown.
+    `likely_decimal` is the decimal separator of other columns of the file; empty for unknown.
     """
     forms: list[tuple[str, int, Numeral]] = []
     markers: Counter[str] = Counter()

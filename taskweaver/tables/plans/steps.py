@@ -20,12 +20,7 @@ ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 
 
 def read_source(plan: ReadPlan, **more: Any) -> Frame:
-    """Return the frame as the plan's reader gives it, before its steps.
-
-    Args:
-        plan: The plan.
-        more: Further options of pandas' reader.
-    """
+    """Return the frame of a plan before its steps; `more` are further options of its reader."""
     import pandas as pd
 
     options: dict[str, Any] = {**plan.options, **more}

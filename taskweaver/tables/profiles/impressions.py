@@ -31,7 +31,6 @@ class Impression:
 
     Attributes:
         part: Sheet or table; empty for the only one.
-        rows: Number of rows.
         columns: Names and kinds of its columns.
         first: The first rows, each value as text.
     """

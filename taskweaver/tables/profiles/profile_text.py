@@ -73,13 +73,7 @@ def _escaped(char: str) -> str:
 
 
 def profile_text(tables: Sequence[_Table], find: str, *, matches_only: bool = False) -> str:
-    """Return the printed form of profiles, of at most `MOST_CHARS` characters.
-
-    Args:
-        tables: The profiles.
-        find: The request whose words were looked up.
-        matches_only: Whether the columns are left out.
-    """
+    """Return the printed form of profiles, of at most `MOST_CHARS` characters."""
     request = find if len(find) <= _LONGEST_REQUEST else ""
     first = f"Profile of {len(tables)} tables, request {quoted(request)}"
     first += MATCHES_ONLY if matches_only else ""

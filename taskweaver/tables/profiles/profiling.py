@@ -19,12 +19,7 @@ class ColumnFacts:
     """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
 
     Attributes:
-        name: Its name.
         kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
-        distinct: Number of distinct values.
-        missing: Number of missing values.
-        low: Smallest value.
-        high: Largest value.
         values: All distinct values, if they are few; else None.
     """
 
@@ -44,8 +39,6 @@ class TableFacts:
     Attributes:
         file: The file, as it was named.
         part: Sheet or table; empty for the only one.
-        rows: Number of rows.
-        columns: Facts on its columns.
         matches: Matches of the request, by its words.
     """
 
@@ -61,7 +54,6 @@ class FileProfile:
     """Profiles of the tables of a file; prints as lines that a program reads back.
 
     Attributes:
-        tables: The profiles.
         find: The request whose words were looked up.
         matches_only: Whether the columns are not printed.
     """
@@ -75,14 +67,7 @@ class FileProfile:
 
 
 def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:
-    """Return the facts on a table.
-
-    Args:
-        frame: Its rows.
-        file: The file, as it was named.
-        part: Sheet or table; empty for the only one.
-        find: A request, whose words are looked up in text columns.
-    """
+    """Return the facts on a table; the words of a request are looked up in text columns."""
     finder = ValueFinder(find)
     columns = tuple(_column(str(name), frame[name], finder) for name in frame.columns)
     return TableFacts(file, part, len(frame), columns, finder.found)

@@ -52,7 +52,6 @@ class Raw:
     """Frame as a reader gave it.
 
     Attributes:
-        plan: Plan that gives it.
         frame: The frame, with the plan's steps carried out.
         form: Words on the form of the file: ``comma``, ``UTF-8``.
         notes: Sentences on other decisions.
@@ -73,11 +72,7 @@ class Raw:
 
 
 def read_separated(path: Path, name: str) -> Raw:
-    """Read a file of separated text.
-
-    Args:
-        path: The file.
-        name: The file as it was named; the plan has this.
+    """Read a file of separated text, which the plan calls `name`.
 
     Raises:
         TableError: If it holds no table.

@@ -61,12 +61,9 @@ def first_rows(path: Path, table: str, count: int) -> tuple[Frame, int]:
 
 
 def read_database(path: Path, name: str, table: str | int | None) -> Raw:
-    """Read a table of a SQLite file.
+    """Read a table of a SQLite file, which the plan calls `name`.
 
-    Args:
-        path: The file.
-        name: The file as it was named.
-        table: Name or number (from 0) of the table; None for the first.
+    The table is given by name or number (from 0); None is the first.
 
     Raises:
         TableError: If the table does not exist, or cannot be read.

@@ -14,12 +14,7 @@ from taskweaver.tables.readers.csv_files import Raw
 
 
 def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
-    """Read a JSON file.
-
-    Args:
-        path: The file.
-        name: The file as it was named.
-        has_lines: Whether each line is a value of its own.
+    """Read a JSON file, or one with a JSON value on each line, which the plan calls `name`.
 
     Raises:
         TableError: If it is no JSON, or holds no table.

@@ -38,12 +38,9 @@ def _opened(path: Path) -> Any:
 
 
 def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
-    """Read a sheet of a workbook.
+    """Read a sheet of a workbook, which the plan calls `name`.
 
-    Args:
-        path: The file.
-        name: The file as it was named.
-        sheet: Name or number (from 0) of the sheet; None for the first that holds a table.
+    The sheet is given by name or number (from 0); None is the first that holds a table.
 
     Raises:
         TableError: If the sheet does not exist, or holds no table.

@@ -47,11 +47,7 @@ class UnfitError(Exception):
 
 
 class UnclearError(Exception):
-    """Phrases that make several readings.
-
-    Attributes:
-        unclear: The question.
-    """
+    """Phrases that make several readings."""
 
     def __init__(self, phrase: str, options: Sequence[str]) -> None:
         """Word the question."""
@@ -65,7 +61,6 @@ class Phrases:
     """Phrases that a reading has not used yet, and its notes.
 
     Attributes:
-        words: The request.
         atoms: All phrases.
         left: Phrases that are not used yet, without filler.
         notes: Decisions worth a line.

@@ -13,13 +13,7 @@ Found = tuple[int, Cond, float]
 
 
 def explained(words: Words, at: int, found: Sequence[Found]) -> Iterator[Found]:
-    """Yield values with their short form in brackets; the short form says which value it is.
-
-    Args:
-        words: The request.
-        at: The place where the conditions begin.
-        found: Conditions there.
-    """
+    """Yield values with their short form in brackets; the short form says which value it is."""
     for middle, cond, _ in found:
         if not cond.is_bare or words.lower(middle) != "(":
             continue

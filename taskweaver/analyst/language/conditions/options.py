@@ -13,7 +13,6 @@ class Option:
 
     Attributes:
         column: The column it is about; empty if it is about several.
-        condition: The condition.
     """
 
     column: str
@@ -26,7 +25,6 @@ class Cond:
 
     Attributes:
         options: Its meanings; more than one if its column is not clear.
-        phrase: The words.
         is_time: Whether it restricts the time.
         is_list: Whether it lists values with ``and``.
         is_span: Whether it lists parts of the calendar.

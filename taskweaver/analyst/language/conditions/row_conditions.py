@@ -36,11 +36,7 @@ _OR = ("or", "oder", "ou", "o", "или", "eller")
 
 
 class Conditions:
-    """Conditions at the places of a request.
-
-    Attributes:
-        words: The request.
-    """
+    """Conditions at the places of a request."""
 
     def __init__(self, words: Words) -> None:
         """Look nothing up yet."""

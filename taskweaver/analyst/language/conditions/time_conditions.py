@@ -15,15 +15,9 @@ from taskweaver.analyst.readings.reading import (
 
 
 def as_condition(when: When, column: str, *, is_time: bool) -> Condition | None:
-    """Return a restriction of time as a condition on a column.
+    """Return a restriction of time as a condition on a column of times, or of years as integers.
 
-    Args:
-        when: The restriction.
-        column: A time column, or an integer column of years.
-        is_time: Whether it is a time column.
-
-    Returns:
-        The condition; None if years cannot express it.
+    None if years cannot express it.
     """
     if isinstance(when, Recent):
         return Latest(column, when.count, when.unit) if is_time or when.unit == "year" else None

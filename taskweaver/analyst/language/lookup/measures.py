@@ -18,7 +18,6 @@ class Operand:
 
     Attributes:
         options: Its meanings; more than one if the column is not clear.
-        phrase: The words.
         distance: Distance of the words from the name, as of `ColumnRef`.
     """
 

@@ -54,8 +54,6 @@ class Words:
     """Tokens of a request with all their senses.
 
     Attributes:
-        text: The request.
-        tokens: Its tokens.
         scope: Columns and values it is read against.
         notes: Typing errors that were corrected in the tokens.
     """

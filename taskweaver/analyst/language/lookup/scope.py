@@ -35,7 +35,6 @@ class ColumnRef:
     Attributes:
         names: The columns, all equally near.
         distance: 0 for the exact name, 1 for its words, 2 for a part of it, 3 for a typing error.
-        phrase: The words.
     """
 
     names: tuple[str, ...]
@@ -49,7 +48,6 @@ class DataScope:
 
     Attributes:
         source: The tables as a part of the reading.
-        tables: Their profiles.
         nouns: Words, in the singular, that the file or table is named after.
         side_nouns: The same of the tables that are joined to the first.
         other_nouns: The same of tables that are not read.
@@ -163,12 +161,7 @@ class DataScope:
         return text.casefold() in self._first_words
 
     def column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
-        """Return the columns that words may mean; None for none.
-
-        Args:
-            words: The words in lower case.
-            phrase: The same as written.
-        """
+        """Return the columns that words (in lower case; as written) may mean; None for none."""
         if words not in self._refs:
             self._refs[words] = self._find_column(words, phrase)
         found = self._refs[words]

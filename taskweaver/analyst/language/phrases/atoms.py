@@ -15,7 +15,6 @@ class Fn:
     """Aggregate function.
 
     Attributes:
-        function: The function.
         quantile: Of a percentile.
         is_least: Whether the rarest value is meant, of ``mode``.
         is_time: Whether it is of times alone: ``latest``.
@@ -124,8 +123,6 @@ class Atom:
     Attributes:
         start: Number of its first token.
         end: Number after its last token.
-        content: The meaning.
-        cost: Its cost.
     """
 
     start: int
