@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.code.conditions import PARTS, columns_of, expression_code, series_code
+from taskweaver.analyst.code.conditions import PARTS, expression_code, series_code
 from taskweaver.analyst.code.frames import Frame
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Expression,
-    Function,
-    GroupKey,
-    Measure,
-    Unit,
-)
+from taskweaver.analyst.readings.condition import Column, Unit, columns_of
+from taskweaver.analyst.readings.reading import Function, GroupKey, Measure
 from taskweaver.analyst.wording.expressions import measure_words
 
 PERIODS: dict[Unit, str] = {
     "year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h",
 }  # fmt: skip
 _KIND_RANKS = {"time": 0, "integer": 1, "number": 1}
-_METHODS: dict[Function, str] = {
-    "count": "count()",
-    "nunique": "nunique()",
-    "sum": "sum()",
-    "mean": "mean()",
-    "median": "median()",
-    "min": "min()",
-    "max": "max()",
-    "std": "std()",
-    "var": "var()",
-}
+_METHODS = frozenset("count nunique sum mean median min max std var".split())
+"""Functions that are methods of pandas with the same name."""
 
 
 def measured_columns(measure: Measure) -> tuple[str, ...]:
@@ -64,7 +49,7 @@ def of_series(measure: Measure, series: str) -> str:
         "nth": f"{series}.drop_duplicates().{end}({n}).iloc[{n - 1}:].{last}()",
         "missing": f"{series}.isna().sum()",
     }
-    return special.get(measure.function) or f"{series}.{_METHODS[measure.function]}"
+    return special.get(measure.function) or f"{series}.{measure.function}()"
 
 
 def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str = "") -> str:
@@ -76,8 +61,9 @@ def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, wher
         return _row_counts(measure, keys, frame, where)
     if measure.function == "correlation":
         return _correlation(measure, keys, frame, where)
-    grouped = f"{frame.name}.groupby({keys_code(keys, frame)})[{_name(measure.of)!r}]"
-    if where or not isinstance(measure.of, Column):
+    if isinstance(measure.of, Column) and not where:
+        grouped = f"{frame.name}.groupby({keys_code(keys, frame)})[{measure.of.name!r}]"
+    else:
         series = series_code(measure.of, frame) + (f".where({where})" if where else "")
         grouped = f"{series}.groupby({keys_code(keys, frame, is_series=True)})"
     if measure.function in _METHODS or measure.function == "percentile":
@@ -85,10 +71,6 @@ def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, wher
     body = of_series(measure, "values")
     is_in_parentheses = measure.function in {"range", "iqr"}
     return f"{grouped}.agg(lambda values: {body[1:-1] if is_in_parentheses else body})"
-
-
-def _name(expression: Expression) -> str:
-    return expression.name if isinstance(expression, Column) else ""
 
 
 def _row_counts(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str) -> str:

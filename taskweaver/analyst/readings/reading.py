@@ -10,25 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.readings.condition import And as And
-from taskweaver.analyst.readings.condition import Arithmetic as Arithmetic
-from taskweaver.analyst.readings.condition import CalendarPart as CalendarPart
-from taskweaver.analyst.readings.condition import Column as Column
-from taskweaver.analyst.readings.condition import Comparator as Comparator
-from taskweaver.analyst.readings.condition import Comparison as Comparison
-from taskweaver.analyst.readings.condition import Condition as Condition
-from taskweaver.analyst.readings.condition import Constant as Constant
-from taskweaver.analyst.readings.condition import Contains as Contains
-from taskweaver.analyst.readings.condition import During as During
-from taskweaver.analyst.readings.condition import Expression as Expression
-from taskweaver.analyst.readings.condition import Latest as Latest
-from taskweaver.analyst.readings.condition import Missing as Missing
-from taskweaver.analyst.readings.condition import Not as Not
-from taskweaver.analyst.readings.condition import OnCalendar as OnCalendar
-from taskweaver.analyst.readings.condition import OneOf as OneOf
-from taskweaver.analyst.readings.condition import Or as Or
-from taskweaver.analyst.readings.condition import Scalar as Scalar
-from taskweaver.analyst.readings.condition import Unit as Unit
+from taskweaver.analyst.readings.condition import CalendarPart, Condition, Expression, Unit
 
 # -- what is computed over ------------------------------------------------------------------------
 

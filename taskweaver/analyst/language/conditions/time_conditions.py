@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskweaver.analyst.language.lookup.times import Period, Recent, Recurring, TimeBound, When
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
@@ -47,8 +47,7 @@ def _in_years(when: Period | TimeBound, column: str) -> Condition | None:
     name = Column(column)
     if isinstance(when, TimeBound):
         if when.relation in ("since", "before"):
-            operator = ">=" if when.relation == "since" else "<"
-            return Comparison(name, ">=" if operator == ">=" else "<", period.first_year)
+            return Comparison(name, ">=" if when.relation == "since" else "<", period.first_year)
         return Comparison(name, ">" if when.relation == "after" else "<=", period.last_year)
     if period.first_year == period.last_year:
         return Comparison(name, "==", period.first_year)

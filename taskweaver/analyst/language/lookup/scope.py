@@ -23,7 +23,7 @@ from taskweaver.analyst.language.words.tokens import is_unusual
 from taskweaver.analyst.readings.reading import TableSource
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
-_LABEL_WORDS = ("name", "title", "label", "full", "employee", "model", "product", "id")
+_LABEL_WORDS = ("name", "title", "label")
 _YES = ("yes", "true", "y", "1", "1.0", "ja", "oui", "sí", "si")
 _NO = ("no", "false", "n", "0", "0.0", "nein", "non", "nei", "nej")
 
@@ -253,7 +253,7 @@ class DataScope:
     def label(self) -> str | None:
         """The text column that names the rows; None for none."""
         texts = [c for c in self.columns.values() if c.kind == "text" and c.distinct > 1]
-        for word in _LABEL_WORDS[:3]:
+        for word in _LABEL_WORDS:
             named = [c for c in texts if word in name_words(c.name)]
             exact = [c for c in named if len(name_words(c.name)) == 1]
             if len(exact or named) == 1:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand
-from taskweaver.analyst.readings.reading import Chart, Function, GroupKey, View
+from taskweaver.analyst.readings.reading import Chart, Function, GroupKey, Rank, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Pick:
     nth: int = 0
     columns: tuple[str, ...] = ()
     word: str = ""
+
+    @property
+    def rank(self) -> Rank:
+        """The entries it picks: one, if no number is stated."""
+        return Rank(self.ascending, None if self.nth else self.count or 1, self.nth)
 
 
 @dataclass(frozen=True, slots=True)
