@@ -13,9 +13,10 @@ from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.totals import total_label
 from taskweaver.tables.plans.plan import ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, read_source, tidied
-from taskweaver.tables.readers.csv_files import Raw, read_separated
+from taskweaver.tables.readers.csv_files import read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
+from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.readers.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted

@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.tables.profiles.matching import Match, ValueFinder
-from taskweaver.tables.profiles.profile_text import profile_text
+from taskweaver.tables.profiles.matching import ValueFinder
+from taskweaver.tables.profiles.profile_text import ColumnFacts, TableFacts, profile_text
 
 MOST_VALUES = 30
 _LONGEST_VALUE = 80
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
-    """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
-
-    Attributes:
-        kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
-        values: All distinct values, if they are few; else None.
-    """
-
-    name: str
-    kind: str
-    distinct: int
-    missing: int
-    low: str
-    high: str
-    values: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """Facts on a table.
-
-    Attributes:
-        file: The file, as it was named.
-        part: Sheet or table; empty for the only one.
-        matches: Matches of the request, by its words.
-    """
-
-    file: str
-    part: str
-    rows: int
-    columns: tuple[ColumnFacts, ...]
-    matches: Mapping[str, tuple[Match, ...]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,7 +10,7 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.sniffing import encoding_of
 from taskweaver.tables.plans.plan import Option, ReadPlan, Shape, Tidy
 from taskweaver.tables.plans.steps import carry_out, frame_of, read_source
-from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.tables.readers.raw import Raw
 
 
 def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
