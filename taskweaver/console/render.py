@@ -88,12 +88,9 @@ class RoundView:
     def __init__(
         self, surface: Surface, files_in: Path, usage: Callable[[], Usage] = Usage
     ) -> None:
-        """Show a round.
+        """Show a round, whose artifact paths start in `files_in`.
 
-        Args:
-            surface: The display.
-            files_in: Folder the session's artifact paths start from.
-            usage: Returns the consumption of the session's models so far.
+        `usage` returns the consumption of the session's models so far.
         """
         self._surface = surface
         self._files_in = files_in

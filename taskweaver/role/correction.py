@@ -39,16 +39,9 @@ def with_beginning(problem: str, raw: str) -> str:
 def send_back(
     proxy: PostEventProxy, invalid: str, revise: str, unsupported: Sequence[str] = ()
 ) -> Post:
-    """Finish a post as a note to its own author.
+    """Finish a post as a note to its own author, and return it.
 
-    Args:
-        proxy: The post.
-        invalid: The reply that cannot be used.
-        revise: The correction that is asked for.
-        unsupported: Numbers of an answer that stand in no outcome, if these are the reason.
-
-    Returns:
-        The post.
+    `unsupported` are numbers of an answer that stand in no outcome, if these are the reason.
     """
     proxy.error(revise)
     proxy.update_attachment(invalid, AttachmentType.invalid_response)

@@ -40,13 +40,9 @@ def load_prompt(
     packaged: Mapping[str, str] | None = None,
     original: OriginalPrompt | None = None,
 ) -> dict[str, str]:
-    """Read a prompt file.
+    """Read the texts `names` of a prompt file, and those of `packaged` with their defaults.
 
-    Args:
-        path: The YAML file.
-        names: Texts it must hold.
-        packaged: Further texts it may hold, with their defaults.
-        original: How a file of the original is read; None reads none.
+    A file of the original is read by `original`; None reads none.
 
     Raises:
         ConfigError: If the file cannot be read or a text is missing.
@@ -130,11 +126,8 @@ def with_start(
 ) -> list[ChatMessage]:
     """Return `messages`, the first opened by the start line, files and summary of earlier rounds.
 
-    Args:
-        messages: The messages.
-        is_first: Whether they begin a conversation; others are returned as they are.
-        compaction: Summary of the rounds before them.
-        files: Section that lists the user's files; empty for none.
+    Those that do not begin a conversation are returned as they are. `files` is the section that
+    lists the user's files, empty for none.
     """
     if not is_first:
         return messages

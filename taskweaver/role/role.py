@@ -55,7 +55,6 @@ class Role:
         answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
             of the session, so that their numbers are checked.
         answer_review: Checks its answers to the user; None for no check.
-        files: The user's files.
         config_type: Class of its configuration where its constructor is inherited; None takes the
             one that the constructor names.
     """
