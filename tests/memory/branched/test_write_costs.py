@@ -11,6 +11,7 @@ import pytest
 from memories import Clock, Open
 
 from taskweaver.memory.branched import BranchSealed, MemoryManager, UnknownBranch
+from taskweaver.memory.branched.storage.database import Writer
 
 
 def _statements(memory: MemoryManager, action: Callable[[], object]) -> list[str]:
@@ -29,6 +30,43 @@ def _statements(memory: MemoryManager, action: Callable[[], object]) -> list[str
 
 def _texts(memory: MemoryManager, branch: str) -> list[str]:
     return [event.text for event in memory[branch].events()]
+
+
+def test_a_memory_that_is_only_read_has_one_connection(
+    memory: MemoryManager, open_memory: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.close()
+    made: list[object] = []
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: made.append(args) or connect(*args, **options)
+    )
+
+    memory = open_memory()
+    memory.render_for_prompt("a")
+    assert len(made) == 1
+    memory.write_event("a", "step", "the first write")
+
+    assert len(made) == 2
+    assert _texts(memory, "a") == ["the first write"]
+
+
+def test_the_thread_that_writes_and_others_read_only_what_is_committed(
+    memory: MemoryManager,
+) -> None:
+    seen: list[list[str]] = []
+
+    def write(writer: Writer) -> None:
+        memory._parts.recall.append(writer, "a", {"content": "not committed yet"})
+        seen.append(_texts(memory, "a"))
+        other = threading.Thread(target=lambda: seen.append(_texts(memory, "a")))
+        other.start()
+        other.join(30)
+
+    memory._parts.database.write(write)
+
+    assert seen == [[], []]
+    assert _texts(memory, "a") == ["not committed yet"]
 
 
 @pytest.mark.parametrize("events", [3, 300])

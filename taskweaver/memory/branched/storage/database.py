@@ -27,7 +27,12 @@ from taskweaver.memory.branched.errors import (
     translated,
 )
 from taskweaver.memory.branched.storage.changes import CommitListener
-from taskweaver.memory.branched.storage.connections import connect, finish, transaction
+from taskweaver.memory.branched.storage.connections import (
+    connect,
+    connect_to_write,
+    finish,
+    transaction,
+)
 from taskweaver.memory.branched.storage.preparation import prepare
 from taskweaver.memory.branched.storage.readers import Readers
 from taskweaver.memory.branched.storage.soundness import UNEXPECTED, problems
@@ -101,7 +106,8 @@ class Database:
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers = Readers(path)
+        self._synchronous = synchronous
+        self._writes: sqlite3.Connection | None = None
         self._is_closed = False
         self._process = os.getpid()
         with self.guarded():
@@ -115,14 +121,15 @@ class Database:
                 raise StoreCorrupt(f"{error}: it is not opened.") from error
             except OSError as error:
                 raise StoreUnwritable(f"{path} cannot be made: {error}") from error
-            self._writing = connect(self.path)
+            opened = connect(self.path)
             try:
                 self.has_search = prepare(
-                    self._writing, path, synchronous=synchronous, use_fts=use_fts, now=clock()
+                    opened, path, synchronous=synchronous, use_fts=use_fts, now=clock()
                 )
             except BaseException:
-                self._writing.close()
+                opened.close()
                 raise
+        self._readers = Readers(path, opened)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -150,6 +157,13 @@ class Database:
         with translated(self.path), closing(connect(self.path)) as connection:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
+
+    @property
+    def _writing(self) -> sqlite3.Connection:
+        """The connection for writing, for the holder of the lock."""
+        if self._writes is None:
+            self._writes = connect_to_write(self.path, self._synchronous)
+        return self._writes
 
     @property
     def is_inherited(self) -> bool:
@@ -318,4 +332,5 @@ class Database:
                 return
             self._is_closed = True
             self._readers.close()
-            self._writing.close()
+            if self._writes is not None:
+                self._writes.close()

@@ -279,7 +279,7 @@ class Branches:
         self, connection: sqlite3.Connection, branch: Branch, tier: Tier
     ) -> dict[Tier, Path]:
         """Derive a path from that of a near ancestor; if none is kept, find those of all tiers."""
-        line = connection.execute(_NEAR, (branch.number,)).fetchall()
+        line = list(connection.execute(_NEAR, (branch.number,))) if self._paths else []
         with self._lock:
             kept = [self._paths.get((number, tier)) for number, _ in line]
         place = next((place for place, path in enumerate(kept) if path is not None), None)
