@@ -295,7 +295,8 @@ class Branches:
     ) -> Path:
         """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
         own, *rest = above
-        if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
+        latest = next((end for _, end in rest if end != FOREVER), 0)  # of the nearest, see `_LINE`
+        if fork < latest:  # forked from the past
             cut = [Segment(n, end if end == FOREVER else min(end, fork)) for n, end in rest]
             rest = [
                 segment
