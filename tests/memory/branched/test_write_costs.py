@@ -271,6 +271,30 @@ def test_a_fork_that_was_rolled_back_is_unknown(memory: MemoryManager) -> None:
     assert "gone" not in [branch.id for branch in memory.branches()]
 
 
+def test_the_number_of_an_undone_fork_counts_the_events_of_its_next_owner(
+    open_memory: Open,
+) -> None:
+    options = {"recall_max_events": 6, "recall_consolidation_threshold": 1.5}
+    one = open_memory("shared.sqlite", **options)
+    one.create_branch(None, branch_id="root")
+    two = open_memory("shared.sqlite", **options)
+    two.create_branch(None, branch_id="full")
+    for n in range(9):
+        two.write_event("full", "step", f"event {n}")
+
+    def fork_and_fail(writer: Writer) -> None:
+        one._parts.branches.add(writer, "root", "gone")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        one._parts.database.write(fork_and_fail)
+    two.fork("full", "next")
+
+    for n in range(4):
+        one.write_event("next", "step", f"more {n}")
+        assert one.check_memory_pressure("next").events <= 9
+
+
 def test_repetitions_are_counted_across_processes(open_memory: Open) -> None:
     one = open_memory("shared.sqlite")
     one.create_branch(None, branch_id="root")

@@ -74,6 +74,13 @@ class _Command(Generic[R]):
         connection.execute("RELEASE command")
 
 
+def _unmade(path: Path, error: OSError) -> str:
+    """Return why a file cannot be made, and the remedy."""
+    above = next((folder for folder in path.parents if folder.exists()), path.parent)
+    why = error.strerror if above.is_dir() else f"{above} is a file and no folder"
+    return f"{path} cannot be made: {why}. Choose a file in a folder that may be written."
+
+
 class Database:
     """The file of a memory. Close it when done.
 
@@ -82,6 +89,7 @@ class Database:
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
         on_commit: Receives the additions of each commit; None for nothing.
+        on_undone: Called when a write was undone; None for nothing.
     """
 
     def __init__(
@@ -103,6 +111,7 @@ class Database:
         self.path = path = path.absolute()  # the process may change its folder
         self.clock = clock
         self.on_commit: CommitListener | None = None
+        self.on_undone: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
@@ -120,7 +129,7 @@ class Database:
             except UnsafeFile as error:
                 raise StoreCorrupt(f"{error}: it is not opened.") from error
             except OSError as error:
-                raise StoreUnwritable(f"{path} cannot be made: {error}") from error
+                raise StoreUnwritable(_unmade(path, error)) from error
             opened = connect(self.path)
             try:
                 self.has_search = prepare(
@@ -225,19 +234,25 @@ class Database:
             if self.on_commit is not None and writer.last >= writer.first > 0:
                 self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
-            self._known.forget()
             for command in commands:
                 command.error = command.error or error
         except BaseException:
-            self._known.forget()
             for command in commands:
                 command.error = command.error or StoreUnwritable(
                     "The write was interrupted, and nothing of it was kept."
                 )
             raise
         finally:
-            for command in commands:
-                command.is_done = True
+            self._settle(commands)
+
+    def _settle(self, commands: list[_Command[Any]]) -> None:
+        """End the commands, and forget what those found that were undone."""
+        if any(command.error is not None for command in commands):
+            self._known.forget()
+            if self.on_undone is not None:
+                self.on_undone()
+        for command in commands:
+            command.is_done = True
 
     def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
         """Run an action on the connection for writing, with no transaction and no writer beside it.
