@@ -156,10 +156,7 @@ class SessionManager:
         self.session_store.set_session(session.session_id, session)
 
     def resume_session(self, session_id: str | None = None) -> Session:
-        """Open a session that is on disk, as it was left.
-
-        Args:
-            session_id: Its id; None takes the one that was used last.
+        """Open a session that is on disk, as it was left; None takes the one that was used last.
 
         Raises:
             SessionError: If the session does not exist, or its folder is not used.

@@ -81,10 +81,6 @@ class HostCalls:
     def __init__(self, folder: Path, functions: HostFunctions) -> None:
         """Start it.
 
-        Args:
-            folder: Private folder for the socket.
-            functions: Functions that may be called.
-
         Raises:
             OSError: If the socket cannot be made.
         """

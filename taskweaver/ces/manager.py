@@ -155,12 +155,8 @@ class KernelManager:
     ) -> Kernel:
         """Return a client whose kernel has the variables of a snapshot.
 
-        Args:
-            snapshot: What `Client.snapshot` gave.
-            session_id: Its id; it must be new.
-            env_id: As for `get_session_client`.
-            session_dir: As for `get_session_client`.
-            cwd: As for `get_session_client`.
+        `snapshot` is a result of `Client.snapshot`, and the id new; the rest is as for
+        `get_session_client`.
 
         Raises:
             ForkRefused: If the snapshot is gone, or there is no room for another process.

@@ -80,13 +80,8 @@ class CodePrompt:
     ) -> None:
         """Load the texts.
 
-        Args:
-            alias: The role.
-            role_name: Name its model plays.
-            translator: Writes the role's own replies as the model wrote them.
-            path: Prompt file instead of the packaged one.
-            variants: Files whose texts go before those, the last before all; each has instructions.
-            language: Language of its cells.
+        The texts of `variants` go before those of the prompt file, the last before all; each has
+        instructions.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.

@@ -58,13 +58,7 @@ class Scope(Protocol):
         ...
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
-        """Return the violations in a cell, a sentence each.
-
-        Args:
-            code: The code of the model.
-            plugins: Names of the plugins it may call.
-            earlier: Cells of the conversation that ran before, of all its roles.
-        """
+        """Return the violations in a cell, a sentence each."""
         ...
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:

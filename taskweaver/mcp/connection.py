@@ -54,11 +54,7 @@ class Connection:
     ) -> None:
         """Prepare it; nothing runs yet.
 
-        Args:
-            config: The server.
-            log_path: Where its error output goes; None for nowhere.
-            tracing: Gives its requests their trace context; None for none.
-            listed: Called with its tools whenever they are listed.
+        `listed` is called with its tools whenever they are listed.
         """
         self._config = config
         self._tracing = tracing or Tracing()

@@ -111,10 +111,8 @@ class Confirmations:
     ) -> None:
         """Allow nothing yet.
 
-        Args:
-            tell: Receives ``request`` and ``response``, with the answer.
-            log: Receives the errors of handlers.
-            round_id: Returns the id of the open round, for handlers of the original's form.
+        `tell` receives ``request`` and ``response``, with the answer; `round_id` returns the id of
+        the open round, for handlers of the original's form.
         """
         self.handler: AnyConfirmationHandler | None = None
         self._tell = tell

@@ -135,11 +135,7 @@ class PluginParameter:
         return self.type
 
     def declaration(self, *, may_be_left_out: bool) -> str:
-        """Return it as part of a signature.
-
-        Args:
-            may_be_left_out: Whether no required parameter follows it.
-        """
+        """Return it as part of a signature; it `may_be_left_out` if no required one follows."""
         if self.kind in {"*", "**"}:
             return f"{self.kind}{self.name}: {self.annotation}"
         if self.default is not None:
@@ -300,11 +296,6 @@ class PluginEntry:
         cls, content: object, folder: Path | None = None, where: str = "(content)"
     ) -> Self:
         """Build an entry from the content of a plugin file.
-
-        Args:
-            content: The mapping in the file.
-            folder: Folder of the implementation.
-            where: Name of the file in errors.
 
         Raises:
             PluginError: If a key is missing or wrong; names it.

@@ -45,9 +45,6 @@ class Spending:
     def begin_round(self, used: Usage) -> None:
         """Count a round.
 
-        Args:
-            used: Consumption of the session so far.
-
         Raises:
             LimitReached: If the session has reached its limit; nothing is counted then.
         """

@@ -108,10 +108,7 @@ def rebuild(
 ) -> RebuildResult:
     """Run the cells of the current branch's lost variables again; see `Session.rebuild`.
 
-    Args:
-        branches: The session's branches.
-        guard: Excludes other work on the session while the result is accepted.
-        on_step: Called with the number of cells that have run, after each.
+    `guard` excludes other work on the session while the result is accepted.
     """
     current, files = branches.current, branches.files
     cells = current.lost_cells(branches.restoring())

@@ -54,9 +54,6 @@ class RepairedSession:
 def repair_session(folder: Path) -> RepairedSession:
     """Replace the memory file of a damaged session by one with every row that can be read.
 
-    Args:
-        folder: The session's folder.
-
     Raises:
         SessionError: If the session is sound, was written by a newer version, holds links, or the
             new file cannot be written.

@@ -87,13 +87,7 @@ class SessionGuard:
     """
 
     def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
-        """Prepare; nothing is limited yet.
-
-        Args:
-            limits: Limits of the session's resources.
-            tier: Its sandbox: ``bwrap``, ``landlock`` or ``none``.
-            log_path: Its log.
-        """
+        """Prepare; nothing is limited yet."""
         self.limits = limits
         self._tier = tier
         self._log = BoundedLog(log_path, limits.log_limit_bytes)
@@ -160,11 +154,7 @@ class SessionGuard:
             self._watcher.add_folder(folder)
 
     def adopt(self, pid: int) -> None:
-        """Count a process to the session, and all it starts; it is no leftover of a cell.
-
-        Args:
-            pid: A kernel, or the first process of a sandbox.
-        """
+        """Count a kernel or a sandbox's first process, and all it starts, as the session's own."""
         with self._lock:
             process = read_process(pid)
             if process is not None:
@@ -240,12 +230,7 @@ class SessionGuard:
             return _sentence(left, "that cells started still run")
 
     def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
-        """Return whether there are too many processes for the next cell and the storing of states.
-
-        Args:
-            processes: The session's processes.
-            breaches: The bounds that were exceeded at the cell's end.
-        """
+        """Return whether there are too many processes for the next cell and for storing states."""
         found = [breach for cell in self._cells for breach in cell.breaches]
         if any(breach.name == "processes" for breach in [*found, *breaches]):
             return True

@@ -132,10 +132,8 @@ class KernelChannel:
     ) -> KernelReply:
         """Receive until the reply, the death of the kernel, or the deadline.
 
-        Args:
-            waiting: Result of `send`.
-            deadline: On the monotonic clock.
-            interruption: A file descriptor; when it can be read, that counts as the deadline.
+        `deadline` is on the monotonic clock; a file descriptor `interruption`, once readable, ends
+        the wait like it.
         """
         if interruption is not None:
             self._poller.register(interruption, self._zmq.POLLIN)

@@ -38,10 +38,7 @@ class RequestWait:
     def give_up(self, waiting: Request, deadline: float, discard: Callable[[], None]) -> None:
         """Interrupt a request whose caller was interrupted, and wait for its end.
 
-        Args:
-            waiting: The request.
-            deadline: On the monotonic clock.
-            discard: Ends the kernel, if the request goes on or the wait is interrupted too.
+        `discard` ends the kernel if the request goes on, or the wait is interrupted too.
         """
         waiting.on_output = None
         self.interrupts.sent_at = time.monotonic()
@@ -55,11 +52,7 @@ class RequestWait:
             discard()
 
     def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
-        """Wait for the end of a request; past the deadline interrupt it, then kill the kernel.
-
-        Args:
-            waiting: The request.
-            deadline: On the monotonic clock.
+        """Await a request's end; past the deadline interrupt it, then kill the kernel.
 
         Returns:
             How it ended, and the output.

@@ -46,13 +46,7 @@ def _wait(process: subprocess.Popen[bytes], end: int) -> None:
 
 
 def send(pid: int, handle: int, number: signal.Signals) -> None:
-    """Send a signal to a process that has not ended.
-
-    Args:
-        pid: Its process id.
-        handle: Its descriptor, see `death_fd`.
-        number: The signal.
-    """
+    """Send a signal to a process that has not ended."""
     if _HAS_HANDLES:
         signal.pidfd_send_signal(handle, number)
         return
@@ -63,12 +57,7 @@ def send(pid: int, handle: int, number: signal.Signals) -> None:
 
 
 def kill_by_environment(variable: str, value: str, spared: Container[int]) -> bool:
-    """Kill every process of this user that was started with a variable of a value.
-
-    Args:
-        variable: The variable.
-        value: Its value.
-        spared: Process ids that are left alone.
+    """Kill this user's processes that were started with a variable of a value, except `spared` ids.
 
     Returns:
         Whether there was any.

@@ -142,10 +142,6 @@ class SandboxStart:
     def cold(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start a template in the sandbox from nothing.
 
-        Args:
-            place: Where it announces itself.
-            log: File for its output.
-
         Raises:
             OSError: If it cannot be started.
         """
@@ -175,10 +171,6 @@ class SandboxStart:
     def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
         """Start the sandbox with an anchor in it; None where there are no namespaces.
 
-        Args:
-            log: File for errors.
-            is_wanted: Whether to go on waiting.
-
         Raises:
             ForkRefused: If it does not come up.
             OSError: If it cannot be started.
@@ -197,14 +189,7 @@ class SandboxStart:
         anchor: Anchor | None,
         facts: Mapping[str, object] | None = None,
     ) -> Entry:
-        """Return the request to a warm process to fork a template that enters the sandbox.
-
-        Args:
-            expected: Where the template announces itself.
-            log_path: File for its output.
-            anchor: The sandbox's anchor.
-            facts: Facts of the outside, for a trial.
-        """
+        """Return the request to a warm process to fork a template that enters the sandbox."""
         return Entry(
             socket=str(expected.path),
             secret=expected.secret,

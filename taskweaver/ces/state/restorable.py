@@ -42,11 +42,6 @@ class Restorable:
     ) -> list[str]:
         """Fill a fresh kernel.
 
-        Args:
-            pid: Its process id.
-            homes: Place for private folders that the kernel sees.
-            ask: Sends an operation to the kernel; returns its report.
-
         Returns:
             Variables that are not there, or not as they were, a line for each.
         """
@@ -59,10 +54,6 @@ class Restorable:
     @contextmanager
     def _served(self, home: Home, pid: int) -> Iterator[Path]:
         """Serve the state to one kernel inside the block.
-
-        Args:
-            home: Private folder that the kernel sees; published here.
-            pid: Process id of the kernel.
 
         Yields:
             The socket at which it is served.

@@ -92,12 +92,9 @@ class Rendezvous:
     ) -> Handshake:
         """Wait until the process announces itself; strangers who do are turned away.
 
-        Args:
-            parent_death_fd: Readable when the one who is to fork it has ended.
-            timeout_s: Longest wait.
-            is_wanted: Returns whether to continue waiting.
-            started: Process id of one that was started, and starts it or is it; a secret in its
-                command would be none. 0 for a process that is forked.
+        `parent_death_fd` is readable when the one who is to fork it has ended. `started` is the id
+        of a process that was started, and starts it or is it: a secret in its command would be
+        none. It is 0 for a process that is forked.
 
         Raises:
             ForkRefused: If there will be none, it does not come in time, or is not wanted any more.
@@ -206,14 +203,7 @@ class Template:
         started: subprocess.Popen[bytes] | None = None,
         homes: Homes | None = None,
     ) -> None:
-        """Take charge of a process.
-
-        Args:
-            arrival: The process.
-            start_timeout_s: Longest wait for a kernel of its.
-            started: The process, where it is a child of this one.
-            homes: Place for the private folders of its kernels; None takes the usual one.
-        """
+        """Take charge of a process."""
         self.pid = arrival.handle.pid
         self._process = arrival.handle
         self._connection = arrival.connection
@@ -255,11 +245,7 @@ class Template:
     ) -> Handshake:
         """Fork a template that enters a sandbox; several may be on their way at a time.
 
-        Args:
-            entry: The request.
-            anchor: Anchor of the sandbox; None for Landlock.
-            expected: Where the process is expected.
-            is_wanted: Whether to go on waiting.
+        `anchor` is None for Landlock.
 
         Raises:
             ForkRefused: If that cannot be done.
@@ -346,12 +332,8 @@ def warm_template(
 ) -> Template:
     """Start a template with the usual libraries.
 
-    Args:
-        limits: Limits of its kernels.
-        log_path: File for its output.
-        is_wanted: Returns whether to continue waiting.
-        executable: Another path of the interpreter; None takes the usual one.
-        environment: Variables beside those of every kernel.
+    Its `environment` is beside that of every kernel; `executable` is another path of the
+    interpreter.
 
     Raises:
         ForkRefused: If it does not come up.

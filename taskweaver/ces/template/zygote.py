@@ -28,9 +28,8 @@ class Zygote:
     def __init__(self, make: Callable[[Callable[[], bool]], Template], log_path: Path) -> None:
         """Prepare it; nothing runs yet.
 
-        Args:
-            make: Starts the template, given a function that returns whether to go on waiting.
-            log_path: File for the reasons where none is kept.
+        `make` starts the template, given a function that returns whether to go on waiting;
+        `log_path` gets the reasons where none is kept.
         """
         self.problem = ""
         self._make = make
@@ -91,12 +90,6 @@ class Zygote:
 
 def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) -> KernelProcess:
     """Start a kernel from a warm template, or from nothing; it is not ready yet.
-
-    Args:
-        zygote: Keeper of the template.
-        limits: Limits of the kernel where it starts from nothing.
-        cwd: Its working directory.
-        log_path: File for its output.
 
     Raises:
         OSError: If the process cannot be started.

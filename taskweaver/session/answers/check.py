@@ -28,11 +28,7 @@ def unsupported_note(numbers: Sequence[str]) -> str:
 
 
 def verify(answer: str, sources: Sequence[SupportingText] | Library) -> RoundAnswer:
-    """Find each figure of an answer in some texts.
-
-    Args:
-        answer: The answer.
-        sources: The texts, in the order of preference.
+    """Find each figure of an answer in some texts, given in the order of preference.
 
     Returns:
         The answer with the place of each figure, and the figures that stand nowhere.

@@ -171,12 +171,10 @@ class Library:
     def __init__(
         self, sources: Sequence[SupportingText], sizes: Sequence[float] | None = None
     ) -> None:
-        """Take sources.
+        """Take sources in the order of preference.
 
-        Args:
-            sources: The sources, in the order of preference.
-            sizes: At least the absolute values of all their numbers, in order; None to collect
-                them here.
+        `sizes` holds at least the absolute values of all their numbers, in order; None collects
+        them.
         """
         self._near, self._far = sources[:_NEAR], sources[_NEAR:]
         self._sizes = sizes if sizes is not None else _sizes_of(self._far)
@@ -231,9 +229,7 @@ class Outcomes:
     def sources(self, rounds: Sequence[Round], leader: str) -> list[SupportingText]:
         """Return the texts that can support a number: newest outcomes first, code last.
 
-        Args:
-            rounds: The conversation.
-            leader: Alias of the role that answers; its own words support nothing.
+        The words of `leader`, the role that answers, support nothing.
         """
         known: list[_RoundSources] = []
         cells = 0

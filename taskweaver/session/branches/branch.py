@@ -76,13 +76,8 @@ class SessionBranch:
     ) -> None:
         """Open a branch.
 
-        Args:
-            name: Its name.
-            parts: Its parts.
-            emitter: Receives the events.
-            config: The session's configuration.
-            check: Raises when the round must not go on.
-            origin: Returns the stored state that its kernel starts from.
+        `check` raises when the round must not go on; `origin` returns the stored state that its
+        kernel starts from.
         """
         self.name = name
         self.memory = parts.memory
@@ -128,11 +123,7 @@ class SessionBranch:
         return play
 
     def lost_cells(self, restoring: Restoring | None) -> set[str]:
-        """Return the ids of the posts whose cells make the variables that were not restored.
-
-        Args:
-            restoring: How the variables come back; None once the kernel has them.
-        """
+        """Return the ids of the posts whose cells make the variables that were not restored."""
         if restoring is not None:
             self._lost_cells = restoring.cells
         return self._lost_cells

@@ -65,11 +65,7 @@ class SessionBranches:
     ) -> None:
         """Open the branch that was current last.
 
-        Args:
-            parts: The session's parts.
-            config: Its configuration.
-            logger: Where problems are noted.
-            check: Raises when work must not go on.
+        `check` raises when work must not go on.
         """
         self._parts = parts
         self.files: SessionFiles = parts.files

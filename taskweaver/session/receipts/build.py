@@ -42,10 +42,6 @@ def build_receipt(rounds: Sequence[Round], origin: ConversationOrigin) -> Receip
 
     Secrets are masked in all texts but code, which is stored byte for byte.
 
-    Args:
-        rounds: The conversation.
-        origin: Where it took place.
-
     Raises:
         ReceiptError: If there is no answer that rests on a cell, a cell holds a secret or the
             mask of one, or an input cannot be read.

@@ -92,11 +92,6 @@ def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> ReceiptCom
 
     A cell that raised an exception runs again for its effects: the next cell may use variables
     that it had set before. Its own outcome is not compared.
-
-    Args:
-        receipt: The receipt.
-        hashes: Hash of each input that is used, by name.
-        run: Runs a cell in the fresh kernel.
     """
     for item in receipt.inputs:
         if hashes[item.name] != item.sha256:

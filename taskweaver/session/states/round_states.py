@@ -53,11 +53,7 @@ class RoundStates:
     ) -> None:
         """Prepare; no thread runs yet.
 
-        Args:
-            snapshots: The live states.
-            folder: The stored states.
-            logger: Where problems are noted.
-            in_use: Returns the manifests that stay when the folder is over its limit.
+        `in_use` returns the manifests that stay when the folder is over its limit.
         """
         self.snapshots = snapshots
         self.folder = folder
@@ -81,11 +77,7 @@ class RoundStates:
         self.settle()
 
     def end_round(self, end: RoundEnd | None) -> None:
-        """Take the state at a round's end, and store it; returns at once.
-
-        Args:
-            end: The round; None if it ran no code.
-        """
+        """Take and store the state at a round's end, None if it ran no code; returns at once."""
         with self._lock:
             self._is_playing = False
             again, self._again = self._again, None

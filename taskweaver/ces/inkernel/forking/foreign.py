@@ -74,11 +74,7 @@ class ForeignThreads:
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the kernel's own threads; call it before any code of the user ran.
-
-        Args:
-            namespace: The user's namespace, to name variables.
-        """
+        """Record the kernel's own threads; call it before any code of the user ran."""
         self._namespace = namespace
         self._own = {one.native_id for one in threading.enumerate()}
         for id_ in thread_ids():
@@ -101,9 +97,6 @@ class ForeignThreads:
 
         A thread that ends right now is waited for up to 0.1 s, a busy pool of a library that
         forks for up to 1 s. Threads that were waited for in an earlier request are not again.
-
-        Args:
-            mappings: The mappings of this process.
         """
         # A calibration that failed is tried again, once per request.
         self._is_calibrated = self._owners.layout is not None

@@ -52,9 +52,7 @@ def chunk_name(data: memoryview) -> str:
 def spans(length: int, offset: int = 0) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each chunk of a buffer.
 
-    Args:
-        length: Bytes of the buffer.
-        offset: Its address modulo the chunk size; cuts fall on multiples of the chunk size.
+    `offset` is its address modulo the chunk size: cuts fall on multiples of that.
     """
     begin = 0
     while begin < length:

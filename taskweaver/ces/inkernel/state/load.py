@@ -38,11 +38,6 @@ def load_state(
 
     Variables that are lost come back as placeholders.
 
-    Args:
-        manifest: Result of `save_state`.
-        namespace: The kernel's namespace.
-        source: Origin of the chunks.
-
     Returns:
         Everything that is not as it was when the state was stored, beyond the manifest's losses.
 
@@ -60,12 +55,7 @@ def load_state(
 
 
 def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
-    """Replace variables that changed after the stored state by placeholders.
-
-    Args:
-        namespace: The kernel's namespace.
-        names: Reason by name.
-    """
+    """Replace variables that changed after the stored state by placeholders."""
     for name, reason in names.items():
         kind = type_name(type(namespace[name])) if name in namespace else "the variable"
         namespace[name] = LostObject(kind, clip(reason))

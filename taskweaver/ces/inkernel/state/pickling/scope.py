@@ -26,9 +26,7 @@ class GlobalsToken:
     def __init__(self, module: str | types.ModuleType = "") -> None:
         """Name the globals.
 
-        Args:
-            module: Name of the module, or a module that code made; empty for the kernel's
-                namespace.
+        `module` is its name, or a module that code made; empty for the kernel's namespace.
         """
         self._module = module
 
