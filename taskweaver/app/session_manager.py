@@ -47,23 +47,18 @@ class SessionStore(Protocol):
 
     def get_session(self, session_id: str) -> Session | None:
         """Return a session, or None."""
-        ...
 
     def set_session(self, session_id: str, session: Session) -> None:
         """Keep a session."""
-        ...
 
     def remove_session(self, session_id: str) -> None:
         """Forget a session."""
-        ...
 
     def has_session(self, session_id: str) -> bool:
         """Return whether a session is kept."""
-        ...
 
     def list_all_session_ids(self) -> list[str]:
         """Return all ids."""
-        ...
 
 
 class InMemorySessionStore:

@@ -40,10 +40,7 @@ _LAUNCHERS = 4
 class _FolderUse:
     """Use of a session's folder by kernels that were not stopped.
 
-    Attributes:
-        calls: Private folder of the sockets of their host functions.
-        guard: Bounds on their resources.
-        clients: Number of their clients.
+    `calls` is the private folder of the sockets of their host functions.
     """
 
     calls: Path

@@ -50,10 +50,7 @@ _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 class NewestTurn:
     """The sections of only the newest turn of a code prompt.
 
-    Attributes:
-        request: The user's request; empty when the task is the user's own words.
-        plans: Plans other roles share.
-        files: Section that lists the user's files; empty for none.
+    `request` is empty when the task is the user's own words.
     """
 
     request: str

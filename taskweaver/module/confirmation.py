@@ -79,7 +79,6 @@ class ConfirmationHandler(Protocol):
         self, request: ConfirmationRequest, timeout_s: float
     ) -> Confirmation | None:
         """Return the answer, or None when none came in time. Called in the round's thread."""
-        ...
 
 
 class OriginalConfirmationHandler(Protocol):
@@ -87,7 +86,6 @@ class OriginalConfirmationHandler(Protocol):
 
     def request_confirmation(self, code: str, round_id: str, post_id: str | None) -> bool:
         """Return whether the code may run. Called in the round's thread."""
-        ...
 
 
 AnyConfirmationHandler = ConfirmationHandler | OriginalConfirmationHandler

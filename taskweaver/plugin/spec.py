@@ -90,13 +90,7 @@ class _Fields:
 class PluginParameter:
     """A parameter of a plugin, or a part of its result.
 
-    Attributes:
-        name: Its name.
-        type: Its type, as people write it in Python.
-        description: Its meaning.
-        required: Whether a call must give it.
-        kind: Way a call gives it: by position, by name, or both.
-        default: Its default, as Python; None if that is not known.
+    `type` and `default` are written as in Python; the default is None if it is not known.
     """
 
     name: str

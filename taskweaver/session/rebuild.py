@@ -44,12 +44,7 @@ class RebuildResult:
 
 
 class _Scratch:
-    """A copy of a branch, its kernel and its working directory, that is no branch yet.
-
-    Attributes:
-        name: Name of the branch that it may become.
-        folder: Its working directory.
-    """
+    """A copy of a branch, its kernel and its working directory, that is no branch yet."""
 
     def __init__(
         self, branches: SessionBranches, guard: Callable[[], AbstractContextManager[None]]
@@ -132,11 +127,7 @@ def rebuild(
 
 
 class _Repeating:
-    """Runs cells again, and counts them.
-
-    Attributes:
-        variables: The variables after the last one.
-    """
+    """Runs cells again, and counts them."""
 
     def __init__(
         self,

@@ -52,12 +52,7 @@ class ResourceBound:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Which bounds the system keeps by a control group.
-
-    Attributes:
-        memory: The one on memory.
-        processes: The one on the number of processes.
-    """
+    """Which bounds the system keeps by a control group."""
 
     memory: bool = False
     processes: bool = False

@@ -46,10 +46,7 @@ class Breach:
 class WatchedLimits:
     """Limits for a group of processes together; 0 sets no limit.
 
-    Attributes:
-        memory_bytes: Resident memory.
-        processes: Processes and threads.
-        folder_bytes: Size of the folders they write.
+    Threads count as processes.
     """
 
     memory_bytes: int = 0

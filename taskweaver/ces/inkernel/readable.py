@@ -12,7 +12,6 @@ class HasFileNumber(Protocol):
 
     def fileno(self) -> int:
         """Return the file number."""
-        ...
 
 
 Source = HasFileNumber | int

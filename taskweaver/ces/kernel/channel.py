@@ -199,13 +199,8 @@ class KernelChannel:
 class Request:
     """A request under way.
 
-    Attributes:
-        request_id: Its id.
-        exchange: Its reply and output so far.
-        on_output: Called with each piece of output.
-        left_chars: Size of the output that is still taken.
-        is_replied: Whether its reply is there.
-        is_idle: Whether the kernel has sent all its output.
+    `left_chars` is the size of the output that is still taken; once `is_idle`, the kernel has sent
+    all of it.
     """
 
     request_id: str

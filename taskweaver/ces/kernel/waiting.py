@@ -21,12 +21,7 @@ _SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 class RequestWait:
     """Wait for the end of a request.
 
-    Attributes:
-        running: The kernel that works on it.
-        calls: Answers the kernel's calls of host functions; None if it has none.
-        interrupts: The kernel's interrupts.
-        is_closed: Returns whether the kernel is being stopped.
-        watch: Bounds of the session; None for a request that is no cell.
+    `calls` is None if the kernel has no host functions, `watch` for a request that is no cell.
     """
 
     running: RunningKernel

@@ -176,12 +176,8 @@ class KernelProcess:
 class KernelHome:
     """The private folder of a kernel, with its connection file.
 
-    Attributes:
-        id: Mark of the processes started by the one that lives here.
-        place: The folder; no other user can look into it.
-        file: The Jupyter connection file.
-        connection: What the file says.
-        homes: Where it is made.
+    `id` marks the processes started by the one that lives here. No other user can look into
+    `place`.
     """
 
     def __init__(self, homes: Homes | None = None) -> None:

@@ -43,12 +43,7 @@ _BEYOND_LANDLOCK = frozenset(f"share the {name} namespace" for name in probe.NAM
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """A command in a sandbox.
-
-    Attributes:
-        command: The command.
-        pass_fds: File descriptors it needs.
-    """
+    """A command in a sandbox."""
 
     command: list[str]
     pass_fds: list[int]

@@ -37,10 +37,7 @@ _FONTS_LOCK = threading.Lock()
 class SandboxPlan:
     """Plan from which sandboxes are made.
 
-    Attributes:
-        policy: Policy for the code in them.
-        limits: Limits of their kernels.
-        is_warm: Whether the usual libraries are imported before they are asked for.
+    With `is_warm` the usual libraries are imported before they are asked for.
     """
 
     policy: SandboxPolicy
@@ -79,15 +76,7 @@ def _cache_folder() -> Path:
 class SandboxStart:
     """Start of one sandbox.
 
-    Attributes:
-        plan: How it is made.
-        mark: Mark of all processes in it.
-        writable: Paths that code in it may write.
-        cwd: Working directory.
-        homes: Folder for the private folders of its kernels.
-        calls: Folder with sockets that it shows.
-        group: Control group of its processes.
-        proxy: Proxy to the allowed hosts.
+    `homes` holds the private folders of its kernels, `calls` the sockets that it shows.
     """
 
     plan: SandboxPlan

@@ -32,11 +32,7 @@ class StateDamaged(KernelError):
 class LostVariable:
     """A variable, or a part of one, that a stored state does not hold.
 
-    Attributes:
-        name: Name of the variable.
-        type: Type of the object that cannot be stored.
-        reason: Why it is not there.
-        cell: Id of the post whose cell made it; empty when unknown.
+    `cell` is the id of the post whose cell made it; empty when unknown.
     """
 
     name: str

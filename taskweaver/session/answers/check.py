@@ -59,10 +59,8 @@ def _find(claim: Claim, library: Library) -> list[Evidence]:
 class AnswerCheck:
     """Checks the leader's answers against the outcomes of the conversation.
 
-    Attributes:
-        memory: The conversation.
-        leader: Alias of the role that answers the user.
-        max_posts: Most posts of a round; without room for a correction none is asked.
+    `leader` is the alias of the role that answers the user. Without room below `max_posts` for a
+    correction none is asked.
     """
 
     memory: Memory

@@ -39,13 +39,7 @@ CODE = "Code"
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A number of a text.
-
-    Attributes:
-        size: Its absolute value.
-        is_negative: Whether it is written with a minus.
-        at: Where it stands.
-    """
+    """A number of a text."""
 
     size: float
     is_negative: bool
@@ -64,11 +58,7 @@ class _Index:
 class SupportingText:
     """A text that can support numbers.
 
-    Attributes:
-        post_id: The post it stands on.
-        cell: Number of the cell; 0 for none.
-        where: Which part of an outcome it is.
-        text: The text.
+    `cell` is the number of the cell, 0 for none; `where` names the part of its outcome.
     """
 
     post_id: str
@@ -204,10 +194,7 @@ def _sizes_of(sources: Iterable[SupportingText]) -> list[float]:
 class _RoundSources:
     """The sources of a round.
 
-    Attributes:
-        posts: How many of its posts were read.
-        cells: How many of them ran a cell.
-        ranked: Sources by rank, the newest first.
+    `ranked` are the sources by rank, the newest first, of `posts` read posts with `cells` cells.
     """
 
     posts: int = 0

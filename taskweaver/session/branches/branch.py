@@ -28,11 +28,7 @@ from taskweaver.session.storage.workdir import WorkingFiles
 class BranchParts:
     """Parts a branch owns and closes.
 
-    Attributes:
-        memory: Its conversation.
-        client: Its kernel.
-        roles: Its roles, by alias; the first one leads.
-        execution_cwd: Working directory of its kernel.
+    The first of the roles leads.
     """
 
     memory: Memory
@@ -54,16 +50,7 @@ class _RunsCode(Protocol):
 
 
 class SessionBranch:
-    """A branch that is open.
-
-    Attributes:
-        name: Its name.
-        memory: Its conversation.
-        client: Its kernel.
-        roles: Who takes part, by alias.
-        execution_cwd: Working directory of its kernel.
-        files: The user's files in it.
-    """
+    """A branch that is open."""
 
     def __init__(
         self,

@@ -36,24 +36,15 @@ class Scratch(Protocol):
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""
-        ...
 
     def discard(self) -> None:
         """Remove it, unless it is a branch by now."""
-        ...
 
 
 class SessionBranches:
     """Branches of a session. Close it: their roles and kernels end.
 
-    Attributes:
-        current: The branch that messages go to.
-        files: The session's files.
-        config: The session's configuration.
-        session_var: Variables that plugins read.
-        states: States of the kernels at round ends.
-        check: Raises when work must not go on.
-        scratch: The newest scratch copy; None if there was none.
+    `check` raises when work must not go on; `scratch` is the newest scratch copy.
     """
 
     def __init__(

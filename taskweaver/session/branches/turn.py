@@ -24,15 +24,8 @@ PLANNER = "Planner"
 class Turn:
     """One round on a branch, from the user's message to the leader's answer.
 
-    Attributes:
-        memory: The conversation.
-        roles: The branch's roles, by alias.
-        leader: Alias of the role that receives the user's message.
-        emitter: Receives events.
-        max_posts: Most messages between roles.
-        stuck_after: Repetitions before a hint; one more after it ends the round.
-        check: Called before each role's answer; raises when the round must end.
-        answers: Checks the leader's answer to the user; None for no check.
+    `check` is called before each role's answer, and raises when the round must end. After
+    `stuck_after` repetitions comes a hint; one more ends the round.
     """
 
     memory: Memory

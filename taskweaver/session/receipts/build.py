@@ -22,14 +22,7 @@ from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 @dataclass(frozen=True, slots=True)
 class ConversationOrigin:
-    """Session, branch and folders of a conversation.
-
-    Attributes:
-        session_id: The session.
-        branch: The branch.
-        cwd: Its working directory.
-        data_dir: The project's folder of data.
-    """
+    """Session, branch and folders of a conversation."""
 
     session_id: str
     branch: str

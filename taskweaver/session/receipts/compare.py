@@ -25,10 +25,7 @@ Kind = Literal["input", "cell", "answer"]
 class Outcome:
     """A cell that was run again.
 
-    Attributes:
-        report: The report on it, in the form that is recorded.
-        error: The reason it failed; empty for success.
-        variables: Names and descriptions of the variables after it.
+    `report` has the form that is recorded; `error` is empty for success.
     """
 
     report: str

@@ -23,13 +23,7 @@ from taskweaver.session.states.snapshots import Snapshots
 
 @dataclass(frozen=True, slots=True)
 class RoundEnd:
-    """A round that ran code.
-
-    Attributes:
-        branch: Name of its branch.
-        round_id: Its id.
-        client: The kernel.
-    """
+    """A round that ran code."""
 
     branch: str
     round_id: str
@@ -37,12 +31,7 @@ class RoundEnd:
 
 
 class RoundStates:
-    """Takes and stores states at round ends, in threads of its own. Close it.
-
-    Attributes:
-        snapshots: The live states.
-        folder: The stored states.
-    """
+    """Takes and stores states at round ends, in threads of its own. Close it."""
 
     def __init__(
         self,

@@ -20,12 +20,7 @@ __all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A difference between the stored and the restored state.
-
-    Attributes:
-        name: The variable; empty if all are concerned.
-        reason: The difference.
-    """
+    """A difference between the stored and the restored state; no name means all variables."""
 
     name: str
     reason: str

@@ -57,13 +57,7 @@ class LostObject:
 
 
 class ClosedFile:
-    """Stand-in for a file object that was closed when the state was stored.
-
-    Attributes:
-        name: Path the file was opened with.
-        mode: Mode it was opened in.
-        closed: Always true.
-    """
+    """Stand-in for a file object that was closed when the state was stored."""
 
     closed = True
 

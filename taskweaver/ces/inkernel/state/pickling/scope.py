@@ -96,10 +96,7 @@ class Notes:
 class Loss:
     """An object that is replaced by a placeholder.
 
-    Attributes:
-        type: Its type, with module.
-        reason: Why it is not stored.
-        cell: Id of the cell that made it.
+    `type` includes the module; `cell` is the id of the cell that made it.
     """
 
     type: str
