@@ -12,10 +12,7 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
-from taskweaver.ces.common import (
-    Manager,
-    Snapshot,
-)
+from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.paths import KernelPaths
@@ -27,7 +24,8 @@ from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
-from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
+from taskweaver.ces.template.template import warm_template
+from taskweaver.ces.template.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
@@ -88,7 +86,7 @@ class KernelManager:
     def _new_zygote(self) -> Zygote:
         log_path = self._env_dir / "warm.log"
         if self._plan is None:
-            return Zygote(plain_template(self._limits, log_path), log_path)
+            return Zygote(partial(warm_template, self._limits, log_path), log_path)
         return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
     def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
@@ -270,11 +268,6 @@ def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
     return root, where.resolve()
 
 
-def default_limits() -> KernelLimits:
-    """Return the limits of an application that configures none."""
-    return KernelLimits.default()
-
-
 def code_execution_service_factory(
     env_dir: Path | str,
     *,
@@ -290,5 +283,5 @@ def code_execution_service_factory(
         is_warm: Keep a process with the usual libraries, from which kernels start faster.
         sandbox: Run the kernels of each session in a sandbox; None runs them without.
     """
-    chosen = limits or default_limits()
+    chosen = limits or KernelLimits.default()
     return KernelManager(Path(env_dir), chosen, is_warm=is_warm, sandbox=sandbox)

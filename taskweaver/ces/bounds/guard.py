@@ -41,7 +41,6 @@ class CellWatch:
         late: Those that were exceeded between the cell before and this one.
         left: How many processes the cell left behind, and their names; empty for none, None until
             they are counted.
-        is_over: Whether the cell has ended.
     """
 
     def __init__(self, guard: SessionGuard) -> None:
@@ -52,18 +51,17 @@ class CellWatch:
         self._began = time.monotonic()
         self._looked = self._began
         self._stopped = 0
-        self.is_over = False
 
     @property
     def slice_s(self) -> float:
         """Seconds to wait for the cell before the next look."""
-        is_young = not self.is_over and self._looked - self._began < _FIRST_S
+        is_young = self._looked - self._began < _FIRST_S
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
     def look(self) -> bool:
         """Measure if it is time; return whether a breach is new that stops the cell."""
         now = time.monotonic()
-        if self.is_over or now < self._looked + self.slice_s:
+        if now < self._looked + self.slice_s:
             return False
         self._guard.look()
         self._looked = time.monotonic()
@@ -199,7 +197,6 @@ class SessionGuard:
             yield watch
         finally:
             with self._lock:
-                watch.is_over = True
                 self._cells.remove(watch)
                 is_idle = not self._cells
             if is_idle and (self.left_behind() if watch.left is None else watch.left):

@@ -90,26 +90,8 @@ class KernelChannel:
                 return "reply"
         return "deadline"
 
-    def request(
-        self,
-        code: str,
-        payload: str,
-        deadline: float,
-        on_output: OutputHandler | None = None,
-    ) -> KernelReply:
-        """Run code and wait for its end.
-
-        Args:
-            code: The cell.
-            payload: What the kernel's own side is asked, see `inkernel.kernel`.
-            deadline: On the monotonic clock; the cell goes on when it passes.
-            on_output: Called with each piece of output.
-        """
-        waiting = self.send(code, payload, on_output)
-        return self.wait(waiting, deadline)
-
     def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> Request:
-        """Send code to the kernel; `wait` gives what becomes of it."""
+        """Send a cell with a request to the kernel's own side, see `inkernel.kernel`."""
         content = {
             "code": code,
             "silent": False,

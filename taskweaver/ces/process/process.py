@@ -257,11 +257,6 @@ def start(
         )
 
 
-def mark(id_: str) -> dict[str, str]:
-    """Return the variable of the environment by which `kill_marked` finds a process."""
-    return {"TASKWEAVER_KERNEL_ID": id_}
-
-
 def _write_connection(home: Home) -> dict[str, Any]:
     """Choose addresses: ipc sockets in the private folder, TCP where the system has none."""
     from jupyter_client.connect import write_connection_file
@@ -280,7 +275,7 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     Returns:
         Whether there was any.
     """
-    if watch.kills_by_environment():
+    if not watch.HAS_HANDLES:
         return watch.kill_by_environment(variable, value, _OWNED)
     entry = f"{variable}={value}".encode()
     return _kill_those(lambda environment: entry in environment)

@@ -184,11 +184,6 @@ class SessionSandboxes:
         self._boxes: dict[Path, SessionSandbox] = {}
         self._locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
-    @property
-    def tier(self) -> str:
-        """Tier of the sandboxes."""
-        return self._plan.policy.tier
-
     def start(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> KernelProcess:
         """Start a kernel in the box of its session; a box that has ended is replaced.
 

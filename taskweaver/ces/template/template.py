@@ -11,8 +11,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -255,9 +255,11 @@ class Template:
             self._ask({"enter": asdict(entry)}, handles)
             own = os.dup(self._process.death_fd)
         try:
-            with _any_of([own, *(() if anchor is None else [anchor.death_fd])]) as death_fd:
+            with select.epoll() as deaths:
+                for fd in [own] if anchor is None else [own, anchor.death_fd]:
+                    deaths.register(fd, select.EPOLLIN)
                 return expected.arrive(
-                    death_fd,
+                    deaths.fileno(),
                     self._start_timeout_s,
                     lambda: is_wanted() and require_running(self._process),
                 )
@@ -313,15 +315,6 @@ class Template:
                 self._started.wait()
 
 
-@contextmanager
-def _any_of(handles: list[int]) -> Iterator[int]:
-    """Give a file descriptor that is readable when one of some processes has ended."""
-    with select.epoll() as waiting:
-        for handle in handles:
-            waiting.register(handle, select.EPOLLIN)
-        yield waiting.fileno()
-
-
 def warm_template(
     limits: KernelLimits,
     log_path: Path,
@@ -339,22 +332,19 @@ def warm_template(
         ForkRefused: If it does not come up.
         OSError: If the process cannot be started.
     """
-    home, cwd = KernelHome(), log_path.parent
-    try:
-        with Rendezvous(home.place) as expected:
-            command = launcher_command("warm", expected.path, limits)
-            own = kernel_environment(home.id) | dict(environment or {})
-            process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
-            death_fd = os.pidfd_open(process.pid)
-            try:
-                timeout_s = limits.start_timeout_s
-                arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-            finally:
-                os.close(death_fd)
-    finally:
-        home.remove()
+    with KernelHome() as home, Rendezvous(home.place) as expected:
+        command = launcher_command("warm", expected.path, limits)
+        own = kernel_environment(home.id) | dict(environment or {})
+        cwd = log_path.parent
+        process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
+        death_fd = os.pidfd_open(process.pid)
+        try:
+            timeout_s = limits.start_timeout_s
+            arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            os.close(death_fd)
     return Template(arrival, limits.start_timeout_s, process)

@@ -10,7 +10,7 @@ from pathlib import Path
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.template.template import Template, warm_template
+from taskweaver.ces.template.template import Template
 
 Stamp = tuple[tuple[str, int], ...]
 
@@ -101,13 +101,6 @@ def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) 
         except ForkRefused as error:
             zygote.note(f"a kernel was not forked: {error}")
     return start_kernel(cwd, log_path, limits)
-
-
-def plain_template(
-    limits: KernelLimits, log_path: Path
-) -> Callable[[Callable[[], bool]], Template]:
-    """Return a function that starts a template outside of sandboxes."""
-    return lambda is_wanted: warm_template(limits, log_path, is_wanted)
 
 
 def _libraries() -> Stamp:

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from taskweaver.memory.answer import Evidence
 from taskweaver.memory.attachment import AttachmentType
@@ -68,7 +69,7 @@ class SupportingText:
 
     @cached_property
     def _index(self) -> dict[bool, _Index]:
-        values = sorted(_values(self.text[:MAX_CHARS]), key=_size)
+        values = sorted(_values(self.text[:MAX_CHARS]), key=attrgetter("size"))
         signs = (True, False)
         return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
 
@@ -107,10 +108,6 @@ class SupportingText:
         return Evidence(
             claim.text, signed, self.post_id, self.cell, self.where, number, line[:_LINE_CHARS]
         )
-
-
-def _size(value: _Value) -> float:
-    return value.size
 
 
 def _slack(value: float, step: float) -> float:

@@ -57,14 +57,6 @@ class _Verdicts:
     busy: dict[str, list[NativeThread]] = field(default_factory=lambda: defaultdict(list))
     pipes: set[str] = field(default_factory=set)
 
-    def refused_keys(self) -> set[tuple[int, int]]:
-        """Return number and start time of each refused thread."""
-        return set(self.python) | _keys(self.native.values())
-
-    def busy_keys(self) -> set[tuple[int, int]]:
-        """Return number and start time of each busy thread."""
-        return _keys(self.busy.values())
-
 
 class ForeignThreads:
     """Finder of the threads that a fork would break. An unknown thread always is a reason.
@@ -103,12 +95,9 @@ class ForeignThreads:
         pause, pause_s, began = threading.Event(), _FIRST_PAUSE_S, monotonic()
         while True:
             verdicts = self._look(mappings)
-            keys, busy, elapsed_s = (
-                verdicts.refused_keys(),
-                verdicts.busy_keys(),
-                monotonic() - began,
-            )
-            if not self._is_worth_waiting(keys, busy, elapsed_s):
+            keys = set(verdicts.python) | _keys(verdicts.native.values())
+            busy = _keys(verdicts.busy.values())
+            if not self._is_worth_waiting(keys, busy, monotonic() - began):
                 if keys:
                     verdicts.busy.clear()  # not waited for: whether they would rest is unknown
                 self._waited_for = keys or busy
