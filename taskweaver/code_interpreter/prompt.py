@@ -52,10 +52,7 @@ _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 class NewestTurn:
     """The sections of only the newest turn of a code prompt.
 
-    Attributes:
-        request: The user's request; empty when the task is the user's own words.
-        plans: Plans other roles share.
-        files: Section that lists the user's files; empty for none.
+    `request` is empty when the task is the user's own words.
     """
 
     request: str
@@ -82,13 +79,8 @@ class CodePrompt:
     ) -> None:
         """Load the texts.
 
-        Args:
-            alias: The role.
-            role_name: Name its model plays.
-            translator: Writes the role's own replies as the model wrote them.
-            path: Prompt file instead of the packaged one.
-            variants: Files whose texts go before those, the last before all; each has instructions.
-            language: Language of its cells.
+        The texts of `variants` go before those of the prompt file, the last before all; each has
+        instructions.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.

@@ -23,10 +23,7 @@ def render_value(value: Any) -> str:
 def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:
     """Describe a run in sections: code, execution, result, output, error, artifacts.
 
-    Args:
-        result: The run.
-        level: Depth of the headings.
-        code: Code to show; None leaves that section out.
+    Without `code` that section is left out.
     """
     output = "".join(result.stdout)
     error = "\n".join(filter(None, [result.error or "", "".join(result.stderr)]))

@@ -69,13 +69,8 @@ EventType = SessionEventType | RoundEventType | PostEventType
 class TaskWeaverEvent:
     """An event of a session.
 
-    Attributes:
-        scope: Its subject.
-        t: Its type.
-        round_id: The round it belongs to; None for a session event.
-        post_id: The post it belongs to; None for session and round events.
-        msg: Text, see the event types.
-        extra: More data, see the event types.
+    `round_id` is None for a session event, `post_id` for session and round events; for `msg` and
+    `extra` see the event types.
     """
 
     scope: EventScope
@@ -91,7 +86,6 @@ class SessionEventHandler(Protocol):
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Take notice of an event."""
-        ...
 
 
 class SessionEventHandlerBase:

@@ -13,16 +13,8 @@ from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 class KernelPaths:
     """Folders and files of a kernel.
 
-    Attributes:
-        env_id: Id of the environment.
-        session_id: Id of the session.
-        folder: Folder of the session.
-        cwd: Its working directory.
-        log_path: File for the process's own output.
-        calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
-            there.
-        guard: Keeps the session within its bounds.
-        devices: Devices that kernels of its sandbox may use.
+    `calls` is a private folder with the sockets of the session's `HostCalls`, which kernels may not
+    write; `devices` may be used by kernels of its sandbox.
     """
 
     env_id: str

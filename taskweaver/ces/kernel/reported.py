@@ -25,14 +25,7 @@ _MAX_SECONDS = 1e7
 class Report:
     """The report on a cell.
 
-    Attributes:
-        output: Value of its last expression.
-        variables: Visible variables: name, short rendering.
-        log: Plugin log lines: level, tag, message.
-        artifacts: The artifacts it lists.
-        is_truncated: Whether the kernel left output out.
-        calls: Calls of plugins.
-        tables: Calls of `read_table`.
+    `variables` are pairs of a name and a short rendering; a line of `log` is level, tag, message.
     """
 
     output: Any = ""
