@@ -75,7 +75,7 @@ class Review:
     """Verdict of a reviewer.
 
     Attributes:
-        is_bug: Whether the attempt did not do what it set out to do.
+        is_bug: Whether the attempt missed its aim.
         summary: The reason, or a description of the attempt.
     """
 
@@ -128,7 +128,7 @@ class Reviewer:
             return self._agent.ask_structured(label, prompt, AnswerForm(schema), first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
-        """Judge whether a node did what it set out to do.
+        """Judge whether a node reached its aim.
 
         Raises:
             ReplyUnusable, ModelError: If there is no usable answer.
