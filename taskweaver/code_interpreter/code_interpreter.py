@@ -22,7 +22,9 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import (
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import (
     ORDER_KEY,
     TABLES_KEY,
     Ran,
@@ -30,8 +32,6 @@ from taskweaver.memory.cells import (
     carried_code,
     successful_cells,
 )
-from taskweaver.memory.memory import Memory
-from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter

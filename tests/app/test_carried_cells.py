@@ -13,7 +13,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.render import RoundView
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import ORDER_KEY, successful_cells
+from taskweaver.memory.reading.cells import ORDER_KEY, successful_cells
 from taskweaver.memory.round import Round
 
 KIND = AttachmentType

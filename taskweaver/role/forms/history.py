@@ -10,8 +10,8 @@ from typing import Any
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import carried_code
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import carried_code
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, RUN_TOOLS, USER
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
