@@ -94,14 +94,24 @@ class PromptConversation:
 
     def requests(self) -> list[str]:
         """Return the user's requests in order, those that a summary quotes included."""
-        found: list[str] = []
+        return [request for request, _ in self.requests_with_files()]
+
+    def requests_with_files(self) -> list[tuple[str, frozenset[str]]]:
+        """Return the user's requests in order, each with the files that came with it.
+
+        Those that a summary quotes are included, without files.
+        """
+        found: list[tuple[str, frozenset[str]]] = []
         for item in self.messages:
+            task = "" if item.sender else section(item.text, "Task")
             if item.sender == "summary":
-                found += [first or second for first, second in _ASKED.findall(item.text)]
+                asked = (first or second for first, second in _ASKED.findall(item.text))
+                found += [(request, frozenset()) for request in asked]
             elif item.sender == "User":
-                found.append(item.request)
-            elif not item.sender and section(item.text, "Task"):
-                found.append(_NOTES.sub("", section(item.text, "Task"), count=1).strip())
+                found.append((item.request, frozenset(_names(_ADDED, item.text))))
+            elif task:
+                request = _NOTES.sub("", task, count=1).strip()
+                found.append((request, frozenset(_names(_ADDED, task))))
         return found
 
     def _unreadable(self) -> set[str]:
