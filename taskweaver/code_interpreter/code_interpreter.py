@@ -357,10 +357,10 @@ class CodeInterpreter(Role, Interpreter):
             self.generator.llm_api.check()  # the round may have been interrupted before
             self.executor.wait_until_ready()
             result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
-        is_carried = bool(carried_code(task))
-        self._attach(proxy, result, task.id if is_carried else "")
+        order = task.id if carried_code(task) else ""
+        self._attach(proxy, result, order)
         if result.is_success or not may_retry or result.status == "interrupted":
-            shown = None if is_carried else code  # its author knows it
+            shown = None if order else code  # the author of a carried cell knows it
             proxy.update_message(self.executor.format_code_output(result, shown))
             proxy.update_send_to(task.send_from)
             return proxy.end()
@@ -387,10 +387,8 @@ class CodeInterpreter(Role, Interpreter):
             proxy.update_attachment(paths, AttachmentType.artifact_paths)
 
     def _give_up(self, proxy: PostEventProxy, task: Post, reason: str) -> Post:
-        if carried_code(task):
-            proxy.update_message(reason)  # the refused cell stays beside its reason
-        else:
-            proxy.error(reason)
+        report = proxy.update_message if carried_code(task) else proxy.error
+        report(reason)
         proxy.update_send_to(task.send_from)
         return proxy.end()
 
