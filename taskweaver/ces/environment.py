@@ -31,7 +31,7 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
 
     Args:
         kernel_id: Marks every process the kernel starts, so that they can be found again.
-        source: What passes are values of; None takes this process's own.
+        source: Variables of which some are passed on; None takes this process's own.
     """
     outer = os.environ if source is None else source
     passed = _passed(outer, _PASSED_PREFIXES)

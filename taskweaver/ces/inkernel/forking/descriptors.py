@@ -48,15 +48,12 @@ class ProcessMemory:
     """Reader of this process's memory, which may be unmapped by now; a context manager."""
 
     def __init__(self) -> None:
-        """Open the process's own memory."""
         self._file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
 
     def __enter__(self) -> ProcessMemory:
-        """Return the reader."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close it."""
         os.close(self._file)
 
     def words(self, address: int, size: int) -> list[int]:

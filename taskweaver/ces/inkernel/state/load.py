@@ -57,8 +57,6 @@ def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
 
 
 class _Loading:
-    """One load."""
-
     def __init__(
         self, manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
     ) -> None:
