@@ -126,7 +126,7 @@ class _Loading:
             failure = self._read({"names": [name], **island["own"][name]})
             if failure is not None:
                 self._lose(name, failure)
-        reason = f"{_join(names)} no longer share memory: {_reason(error)}"
+        reason = f"{', '.join(names[:-1])} and {names[-1]} no longer share memory: {_reason(error)}"
         self.problems.append(Problem(names[0], clip(reason)))
 
     def _lose(self, name: str, error: BaseException) -> None:
@@ -144,7 +144,3 @@ class _Loading:
 
 def _reason(error: BaseException) -> str:
     return clip(error) if isinstance(error, DamagedChunk) else reason_of(error)
-
-
-def _join(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
