@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from taskweaver.ces.bounds.bound import ResourceBound
+from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.folder import StateFolder
@@ -344,6 +345,11 @@ class Manager(Protocol):
             ForkRefused: If the snapshot is gone, or there is no room for another process.
             KernelStartFailed: If the forked kernel does not answer.
         """
+
+    @property
+    def tables(self) -> CellTables:
+        """Tables that cells ended with, for a program that wants them."""
+        ...
 
     @property
     def start_problem(self) -> str:

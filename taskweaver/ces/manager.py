@@ -12,6 +12,7 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
+from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
@@ -47,7 +48,11 @@ class _FolderUse:
 
 
 class KernelManager:
-    """Owner of the kernels of an application, and of the threads that start them."""
+    """Owner of the kernels of an application, and of the threads that start them.
+
+    Attributes:
+        tables: Tables that cells ended with.
+    """
 
     def __init__(
         self,
@@ -57,6 +62,7 @@ class KernelManager:
         is_warm: bool,
         sandbox: SandboxPolicy | None = None,
     ) -> None:
+        self.tables = CellTables()
         self._env_dir = env_dir
         self._limits = limits
         self._plan = None if sandbox is None else SandboxPlan(sandbox, limits, is_warm)
@@ -110,7 +116,10 @@ class KernelManager:
         if launcher is not None:
             if self._zygote is not None:
                 self._zygote.give_up()
-                launcher.submit(self._zygote.close)
+                try:
+                    launcher.submit(self._zygote.close)
+                except RuntimeError:  # the program is ending and has ended the threads
+                    self._zygote.close()
             launcher.shutdown(wait=True)
 
     def get_session_client(
@@ -177,7 +186,7 @@ class KernelManager:
             raise KernelStartFailed(f"{cwd or folder} cannot be used: {error.strerror}.") from error
         use = self._begin_use(folder)
         use.guard.add_folder(where)
-        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
+        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices, self.tables)
         try:
             place = KernelPaths(env_id or "local", session_id, *own)
             kernel = Kernel(place, self._limits, self._launch, self._release, origin)

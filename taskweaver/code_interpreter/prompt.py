@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.code_interpreter.report import variables_text
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.compaction import CompactedMessage
@@ -23,6 +22,7 @@ from taskweaver.role.prompt import (
     reply_schema,
     with_start,
 )
+from taskweaver.role.situation import variables_text
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
@@ -32,7 +32,9 @@ _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
     "revise_reply", "revise_failure",
 )  # fmt: skip
-_TEXTS_OF_CHECKS = ("policy", "revise_refused", "revise_masked", "declined", "revise_answer")
+_FURTHER_TEXTS = (
+    "policy", "revise_refused", "revise_masked", "declined", "revise_answer", "cells",
+)  # fmt: skip
 _ORIGINAL = OriginalPrompt(
     PROMPT_FILE,
     {"instruction": "content", "requirements": "requirements"},
@@ -83,7 +85,7 @@ class CodePrompt:
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
         """
-        packaged = load_prompt(PROMPT_FILE, _TEXTS_OF_CHECKS)
+        packaged = load_prompt(PROMPT_FILE, _FURTHER_TEXTS)
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
         for variant in variants:
             self._texts = load_prompt(variant, ("instruction",), self._texts)
@@ -117,6 +119,12 @@ class CodePrompt:
                 self._with_plugins(live, plugins), compaction=compaction, files=newest.files
             ),
         ]
+
+    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
+        """Return what the author of a cell has to know."""
+        stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
+        listed = self.text("plugins", PLUGINS=stubs) if plugins else ""
+        return "\n\n".join(filter(None, [self._texts["cells"], self.policy, listed]))
 
     def text(self, name: str, **values: str) -> str:
         """Return one of the prompt file's texts, filled."""

@@ -41,7 +41,8 @@ class PostEventType(Enum):
     """Events of a post; `extra` as noted.
 
     ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
-    new text, ``{"is_end"}``. ``post_attachment_update``: `msg` is new text,
+    new text, ``{"is_end"}``; ``post_message_restart``: the text so far was a draft and the message
+    begins again. ``post_attachment_update``: `msg` is new text,
     ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
     ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is the
     code or call to allow, ``{"id", "kinds", "code"}``; ``post_confirmation_response``: `msg` is the
@@ -54,6 +55,7 @@ class PostEventType(Enum):
     post_status_update = "post_status_update"
     post_send_to_update = "post_send_to_update"
     post_message_update = "post_message_update"
+    post_message_restart = "post_message_restart"
     post_attachment_update = "post_attachment_update"
     post_execution_output = "post_execution_output"
     post_confirmation_request = "post_confirmation_request"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from taskweaver.ces.common import Client
-from taskweaver.memory.cells import Ran, RecordedCell, ran_code, successful_cells
+from taskweaver.memory.reading.cells import Ran, RecordedCell, ran_code, successful_cells
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import ReplayedCell, replay

@@ -134,7 +134,8 @@ class Kernel:
                     raise KernelClosed(*_STOPPED) from None
                 return ExecutionResult(exec_id, code, error=str(error), status="interrupted")
             began = time.monotonic()
-            payload = json.dumps({"op": "cell", "exec_id": exec_id})
+            tables = self.place.tables.limit_chars
+            payload = json.dumps({"op": "cell", "exec_id": exec_id, "table_chars": tables})
             with self.place.guard.cell() as watch:
                 with self._calls.answered() if self._calls else nullcontext():
                     outcome = self._run(running, code, payload, on_output, watch=watch)

@@ -60,6 +60,7 @@ def result_of(
     if any(breach.stops for breach in watch.breaches) and status in {"ok", "interrupted"}:
         status = "error" if ended is None else "died"  # no person has interrupted it
     report = Report() if ended is not None else read_report(exchange.reply)
+    place.tables.add(exec_id, report.table)
     artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
     breaches = [*watch.late, *watch.breaches]
     texts = list(dict.fromkeys(breach.text for breach in breaches))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
+from taskweaver.ces.cell_tables import CellTables
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 
@@ -13,8 +14,17 @@ from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 class KernelPaths:
     """Folders and files of a kernel.
 
-    `calls` is a private folder with the sockets of the session's `HostCalls`, which kernels may not
-    write; `devices` may be used by kernels of its sandbox.
+    Attributes:
+        env_id: Id of the environment.
+        session_id: Id of the session.
+        folder: Folder of the session.
+        cwd: Its working directory.
+        log_path: File for the process's own output.
+        calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
+            there.
+        guard: Keeps the session within its bounds.
+        devices: Devices that kernels of its sandbox may use.
+        tables: Keeps the tables that its cells end with, if they are wanted.
     """
 
     env_id: str
@@ -25,6 +35,7 @@ class KernelPaths:
     calls: Path
     guard: SessionGuard
     devices: tuple[Path, ...] = ()
+    tables: CellTables = field(default_factory=CellTables)
 
     def write_file(self, name: str, content: bytes) -> None:
         """Write a file into the working directory.

@@ -25,7 +25,15 @@ _MAX_SECONDS = 1e7
 class Report:
     """The report on a cell.
 
-    `variables` are pairs of a name and a short rendering; a line of `log` is level, tag, message.
+    Attributes:
+        output: Value of its last expression.
+        variables: Visible variables: name, short rendering.
+        log: Plugin log lines: level, tag, message.
+        artifacts: The artifacts it lists.
+        is_truncated: Whether the kernel left output out.
+        calls: Calls of plugins.
+        tables: Calls of `read_table`.
+        table: Value of its last expression as a table; empty for none.
     """
 
     output: Any = ""
@@ -35,6 +43,7 @@ class Report:
     is_truncated: bool = False
     calls: list[PluginCall] = field(default_factory=list)
     tables: list[TableRead] = field(default_factory=list)
+    table: object = ""
 
 
 def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,6 +74,7 @@ def read_report(reply: Mapping[str, Any]) -> Report:
         isinstance(dropped, int) and dropped > 0,
         [call for row in items(found.get("calls")) if (call := _call(row))],
         reads_of(found.get("tables")),
+        found.get("table", ""),
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.memory.answer import Evidence, RoundAnswer
 from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.forms.answer import Evidence, RoundAnswer
+from taskweaver.memory.forms.request_notes import file_notes
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim, claims_in
 from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText, has_outcome

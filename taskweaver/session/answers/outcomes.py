@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 
-from taskweaver.memory.answer import Evidence
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.executed import ExecutedCell, executed_cell, has_run
+from taskweaver.memory.forms.answer import Evidence
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.executed import ExecutedCell, executed_cell, has_run
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
 from taskweaver.session.answers.numbers import Reading, numbers_in

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.answer import RoundAnswer
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.executed import ExecutedCell, executed_cells
+from taskweaver.memory.forms.answer import RoundAnswer
+from taskweaver.memory.reading.executed import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import USER, Outcomes

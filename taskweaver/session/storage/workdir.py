@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.analyst.files.mentions import is_data_file
-from taskweaver.memory.request_notes import FILES_ADDED, FILES_CHANGED, FILES_KEPT
+from taskweaver.memory.forms.request_notes import FILES_ADDED, FILES_CHANGED, FILES_KEPT
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.utils.file_system.safe_fs import Folder, copy_in, is_plain_name
 from taskweaver.utils.files import leaves
