@@ -224,7 +224,7 @@ class SessionGuard:
                 left = []
             breaches += self._watcher.look(found, self._own, is_last=True)
             self._report(breaches)
-            return _sentence(left, "that cells started still run")
+            return _left_sentence(left)
 
     def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
         """Return whether there are too many processes for the next cell and for storing states."""
@@ -289,7 +289,7 @@ class SessionGuard:
         with self._lock:
             if not self._roots:
                 return ""  # nothing has run
-            return _sentence(self._strangers(self._family()), "that cells started still run")
+            return _left_sentence(self._strangers(self._family()))
 
     def _look_between(self) -> bool:
         """Measure between cells; return whether a process is left that a cell started."""
@@ -311,10 +311,9 @@ class SessionGuard:
             self.group.remove()
 
 
-def _sentence(processes: list[Process], words: str) -> str:
+def _left_sentence(processes: list[Process]) -> str:
     if not processes:
         return ""
     count = len(processes)
-    noun = "process" if count == 1 else "processes"
-    verb = words.replace("still run", "still runs") if count == 1 else words
-    return f"{count:,} {noun} {verb}: {names_of(processes)}."
+    noun, verb = ("process", "runs") if count == 1 else ("processes", "run")
+    return f"{count:,} {noun} that cells started still {verb}: {names_of(processes)}."

@@ -72,8 +72,8 @@ class ThreadOwners:
         layout: Offsets of the descriptor's fields; None where they cannot be determined.
     """
 
-    def __init__(self, layout: Layout | None = None) -> None:
-        self.layout = layout
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
         self._known: dict[tuple[int, int], str] = {}
 
     def owner(self, thread: NativeThread, mappings: Mappings) -> str | None:
