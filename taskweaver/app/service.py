@@ -57,7 +57,7 @@ class _Listener:
         self.warnings: list[str] = []
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Take notice of an event."""
+        """Handle an event."""
         if event.t is PostEventType.post_status_update:
             self._report(event.msg)
         elif event.t is RoundEventType.round_error:
