@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from taskweaver import __version__
@@ -82,14 +81,15 @@ def _open(
 
 
 @contextmanager
-def ending_orderly() -> Iterator[None]:
-    """Let a termination signal unwind the block, so that kernels are stopped and rounds closed."""
-
-    def leave(_signal: int, _frame: FrameType | None) -> None:
-        sys.exit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
+def handling(number: int, handle: Callable[[], None]) -> Iterator[None]:
+    """Call a function at a signal that comes inside the block."""
+    before = signal.signal(number, lambda _signal, _frame: handle())
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+def ending_orderly() -> AbstractContextManager[None]:
+    """Let a termination signal unwind the block, so that kernels are stopped and rounds closed."""
+    return handling(signal.SIGTERM, lambda: sys.exit(TERMINATED))
