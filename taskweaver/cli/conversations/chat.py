@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from taskweaver import __version__
 from taskweaver.cli.opening.consent import consent_to
+from taskweaver.cli.signals import ending_orderly
 from taskweaver.console.loop import Listener, Opening, Reader, talk
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import Surface, open_surface
-
-TERMINATED = 128 + signal.SIGTERM
 
 
 def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
@@ -78,18 +74,3 @@ def _open(
         app.stop()
         raise
     return CommandLine(chat)
-
-
-@contextmanager
-def handling(number: int, handle: Callable[[], None]) -> Iterator[None]:
-    """Call a function at a signal that comes inside the block."""
-    before = signal.signal(number, lambda _signal, _frame: handle())
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-def ending_orderly() -> AbstractContextManager[None]:
-    """Let a termination signal unwind the block, so that kernels are stopped and rounds closed."""
-    return handling(signal.SIGTERM, lambda: sys.exit(TERMINATED))

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.conversations.messages import COMMAND_LINE
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.printing import print_json, safe
+from taskweaver.cli.signals import ending_orderly
 from taskweaver.console.chat import Chat, is_answered, stop_reason
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.blocks import NoteBlock

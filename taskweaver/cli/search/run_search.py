@@ -20,10 +20,10 @@ from taskweaver.app.search_service import (
     runs,
     start_search,
 )
-from taskweaver.cli.conversations.chat import handling
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.printing import colored, safe
 from taskweaver.cli.search.search_options import SearchOptions
+from taskweaver.cli.signals import handling
 from taskweaver.console.terminal.surface import is_plain
 from taskweaver.console.terminal.text import depth_first
 from taskweaver.treesearch.engine.coordinator import Changed
