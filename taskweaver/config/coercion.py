@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from taskweaver.config.keys.known_keys import Key, KeyType
+from taskweaver.config.keys.key import Key, KeyType
 
 APP_BASE_DIR = "${AppBaseDir}"
 MODULE_BASE_DIR = "${ModuleBaseDir}"
