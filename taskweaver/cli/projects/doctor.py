@@ -140,7 +140,7 @@ def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[CheckRes
 
 
 def _configuration(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    broken = {str(error) for error in _broken(app)}
+    broken = {str(error) for error in (*app.plugins.broken.values(), *app.roles.broken)}
     shown = {*broken, restrictions(), app.trust_notice}  # shown by themselves
     odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
@@ -160,11 +160,6 @@ def _bounds(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """List each bound on a session's resources, and the mechanism that enforces it."""
     for bound in app.bounds:
         yield CheckResult("limit", "ok", str(bound))
-
-
-def _broken(app: TaskWeaverApp) -> list[Exception]:
-    plugins, roles = app.plugins, app.roles
-    return [*plugins.broken.values(), *roles.broken]
 
 
 def _writing(app: TaskWeaverApp) -> CheckResult:
