@@ -135,7 +135,7 @@ class Dialogue:
         return outcome
 
     def _attempts(self, text: str, wanted: Wanted, world: World) -> list[tuple[str, ...]]:
-        """Return the files to read a request against: likely ones first, then all tables."""
+        """Return the files to read a request against: given and likely ones, then all tables."""
         if wanted.files:
             return [wanted.files]
         everything = tables_among(world.files, world.unreadable)
@@ -143,7 +143,8 @@ class Dialogue:
         kept = {table.file for table in source.tables} if source else set()
         named = {*files_with_columns_of(text, world.files), *wanted.likely, *kept}
         likely = tuple(name for name in everything if name in named)
-        return [likely, everything] if likely and likely != everything else [everything]
+        given = tuple(name for name in everything if name in world.given)
+        return list(dict.fromkeys(names for names in (given, likely, everything) if names))
 
     def _against(
         self,

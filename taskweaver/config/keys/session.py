@@ -12,6 +12,12 @@ SESSION_KEYS = (
         "Most messages between roles in one round, retries included.",
         minimum=1,
     ),
+    key(
+        "session.leader_writes_code",
+        True,
+        "Whether the Planner writes cells itself; else it gives orders in words to the role that"
+        " does.",
+    ),
     path("session.experience_dir", "${AppBaseDir}/experience", "Where `/save` writes."),
     path(
         "session.data_dir", "${AppBaseDir}/data", "Files a message may name without loading them."
