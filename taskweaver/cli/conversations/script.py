@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
-
-from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.conversations.messages import COMMAND_LINE
 from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.printing import print_json, safe
+from taskweaver.cli.signals import ending_orderly
 from taskweaver.console.chat import Chat, is_answered, stop_reason
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import PlainSurface, open_surface
-from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.memory.round import Round
 
 
@@ -59,8 +56,7 @@ def run_script(
             answered = chat.ask(message)
             is_good = is_good and is_answered(answered)
             if as_json and answered is not None:
-                facts = json.dumps(_facts(chat, answered), ensure_ascii=False)
-                click.echo(safe_json(facts))
+                print_json(_facts(chat, answered), indent=None)
     return 0 if is_good else 1
 
 
