@@ -43,6 +43,7 @@ def test_a_question_about_a_file_is_answered_without_a_key(project: Path, shop: 
         assert answer.round.state == "finished"
         assert answer.tables == []
         again = tw.ask("and per city?")
+        assert (again.is_answered, tw.ask("what is love?").is_answered) == (True, False)
     (table,) = again.tables
     pd.testing.assert_series_equal(
         table.iloc[:, 0], pd.Series({"Oslo": 10.0, "Rome": 2.0}), check_names=False
