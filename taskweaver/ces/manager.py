@@ -13,10 +13,7 @@ from taskweaver.ces.bounds.bound import ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
-from taskweaver.ces.common import (
-    Manager,
-    Snapshot,
-)
+from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.paths import KernelPaths
@@ -28,7 +25,8 @@ from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
-from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
+from taskweaver.ces.template.template import warm_template
+from taskweaver.ces.template.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
@@ -41,10 +39,7 @@ _LAUNCHERS = 4
 class _FolderUse:
     """Use of a session's folder by kernels that were not stopped.
 
-    Attributes:
-        calls: Private folder of the sockets of their host functions.
-        guard: Bounds on their resources.
-        clients: Number of their clients.
+    `calls` is the private folder of the sockets of their host functions.
     """
 
     calls: Path
@@ -97,7 +92,7 @@ class KernelManager:
     def _new_zygote(self) -> Zygote:
         log_path = self._env_dir / "warm.log"
         if self._plan is None:
-            return Zygote(plain_template(self._limits, log_path), log_path)
+            return Zygote(partial(warm_template, self._limits, log_path), log_path)
         return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
     def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
@@ -164,12 +159,8 @@ class KernelManager:
     ) -> Kernel:
         """Return a client whose kernel has the variables of a snapshot.
 
-        Args:
-            snapshot: What `Client.snapshot` gave.
-            session_id: Its id; it must be new.
-            env_id: As for `get_session_client`.
-            session_dir: As for `get_session_client`.
-            cwd: As for `get_session_client`.
+        `snapshot` is a result of `Client.snapshot`, and the id new; the rest is as for
+        `get_session_client`.
 
         Raises:
             ForkRefused: If the snapshot is gone, or there is no room for another process.
@@ -286,11 +277,6 @@ def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
     return root, where.resolve()
 
 
-def default_limits() -> KernelLimits:
-    """Return the limits of an application that configures none."""
-    return KernelLimits.default()
-
-
 def code_execution_service_factory(
     env_dir: Path | str,
     *,
@@ -306,5 +292,5 @@ def code_execution_service_factory(
         is_warm: Keep a process with the usual libraries, from which kernels start faster.
         sandbox: Run the kernels of each session in a sandbox; None runs them without.
     """
-    chosen = limits or default_limits()
+    chosen = limits or KernelLimits.default()
     return KernelManager(Path(env_dir), chosen, is_warm=is_warm, sandbox=sandbox)

@@ -245,9 +245,7 @@ class CellKernel(IPythonKernel):
     def inherit(self, parent: CellKernel, numbers: Any) -> None:
         """Take over the session's state from the kernel this one was forked from.
 
-        Args:
-            parent: That kernel.
-            numbers: State of the random generator; a kernel that starts draws from it.
+        `numbers` is the state of the random generator; a kernel that starts draws from it.
         """
         self._numbers = numbers
         self._plugin_session = parent._plugin_session
@@ -283,10 +281,7 @@ def make_app(
 ) -> IPKernelApp:
     """Return a kernel application that is ready to start.
 
-    Args:
-        connection_file: Where it listens.
-        output_limit_bytes: Most bytes that a cell may print.
-        parent: Application of the kernel this process was forked from; its variables are kept.
+    The variables of `parent`, from whose kernel this process was forked, are kept.
     """
     BUDGET.limit_bytes = output_limit_bytes
     BUDGET.renew()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.files.file_list import listed_files, listed_tables
+from taskweaver.analyst.files.file_list import FILES_TITLE, listed_files, listed_tables
 from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.analyst.files.profile import TableId, TableProfile
 from taskweaver.analyst.files.profile_report import merged
@@ -27,7 +27,7 @@ _LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
     r"^## Summary of earlier rounds\n"
-    r"(.*?)(?=^From: |^## (?:Plugins|Feedback|User request|Task)|\Z)",
+    r"(.*?)(?=^From: |^## (?:Files|Plugins|Feedback|User request|Task)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -157,7 +157,8 @@ def conversation(messages: Sequence[ChatMessage]) -> PromptConversation:
     shown = [_message(role, text.removeprefix(_START).strip()) for role, text in current]
     if not starts:
         return PromptConversation((*before, *shown), ())
-    return PromptConversation((*before, *shown), listed_files(first), listed_tables(first))
+    listing = [text for _, text in current if text.startswith((_START, FILES_TITLE))][-1]
+    return PromptConversation((*before, *shown), listed_files(listing), listed_tables(listing))
 
 
 def _message(role: str, text: str) -> PromptMessage:
