@@ -135,10 +135,16 @@ def test_a_model_that_refuses_raises_and_the_session_goes_on(project: Path) -> N
 
 def test_errors_name_the_remedy(project: Path, tmp_path: Path) -> None:
     tw = TaskWeaver(project, OFFLINE)
+    copy = tmp_path / "tiny.csv"
+    copy.write_text("a\n1\n")
     with pytest.raises(FileNotAdded, match=r"no file none\.csv in /.*Give its path"):
         tw.ask("mean of price", files="none.csv")
     with pytest.raises(FileNotAdded, match="is a folder"):
         tw.ask("mean of price", files=[tmp_path])
+    with pytest.raises(FileNotAdded, match=r"DataFrame is not the path of a file.*to_csv"):
+        tw.ask("mean of price", files=[pd.DataFrame()])  # type: ignore[list-item]
+    with pytest.raises(FileNotAdded, match=r"Two files are called tiny\.csv"):
+        tw.ask("mean of price", files=[project / "data" / "tiny.csv", copy])
     with pytest.raises(SessionError, match="text"):
         tw.ask("")
     session = tw.session()
@@ -202,7 +208,7 @@ def test_a_session_is_opened_again_by_its_id(project: Path) -> None:
 def test_a_program_that_does_not_close_ends_without_a_trace(project: Path) -> None:
     code = (
         "from taskweaver import TaskWeaver\n"
-        f"tw = TaskWeaver({str(project)!r}, {OFFLINE!r})\n"
+        f"tw = TaskWeaver({str(project)!r}, {OFFLINE | {'execution.zygote': True}!r})\n"
         "print(tw.ask('sum of Count in tiny.csv'))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
