@@ -13,7 +13,7 @@ from fake_endpoint import good, serving
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver import TaskWeaver
-from taskweaver.ces.cell_tables import CellTables
+from taskweaver.ces.cell_tables import TABLE_CHARS, CellTables
 from taskweaver.face import RoundFailed
 from taskweaver.session.errors import FileNotAdded, SessionBusy, SessionClosed, SessionError
 
@@ -235,6 +235,10 @@ def test_an_application_without_the_library_keeps_no_tables() -> None:
     kept = tables.take({str(number) for number in range(100)} | {"bad"})
     assert [table.exec_id for table in kept] == [str(number) for number in range(36, 100)]
     assert tables.take({"99"}) == []
+    for number in range(20):
+        tables.add(str(number), "x" * TABLE_CHARS)
+    kept = tables.take({str(number) for number in range(20)})
+    assert [table.exec_id for table in kept] == [str(number) for number in range(4, 20)]
 
 
 def test_a_file_that_comes_with_a_question_is_the_one_that_is_meant(
