@@ -18,9 +18,9 @@ from taskweaver.code_interpreter.report import sections
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.executed import executed_cells
+from taskweaver.memory.reading.cells import Ran, RecordedCell
+from taskweaver.memory.reading.executed import executed_cells
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
@@ -66,9 +66,7 @@ class ReplayRunner:
     ) -> Iterator[Callable[[str, str], ExecutionResult]]:
         """Start a kernel with the plugins, in a working directory of its own.
 
-        Args:
-            files: Files to put there first.
-            is_kept: Whether the working directory stays when the kernel was stopped.
+        The working directory stays when the kernel was stopped if `is_kept`.
 
         Yields:
             A function that runs a cell, given the id of its post and its code.

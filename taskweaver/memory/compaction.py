@@ -15,7 +15,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.memory.adapters import (
+from taskweaver.memory.round import Round
+from taskweaver.memory.summaries.adapters import (
     ChatModel,
     Logger,
     Summarizer,
@@ -23,14 +24,13 @@ from taskweaver.memory.adapters import (
     as_rounds,
     as_summarizer,
 )
-from taskweaver.memory.compacted import (
+from taskweaver.memory.summaries.compacted import (
     CompactedMessage,
     CompactionProvider,
     NoSummaries,
     SummaryStore,
 )
-from taskweaver.memory.round import Round
-from taskweaver.memory.schedule import CompactorConfig, Due, Pass, Schedule
+from taskweaver.memory.summaries.schedule import CompactorConfig, Due, Pass, Schedule
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.text import fill
 

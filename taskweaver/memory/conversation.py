@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NotRequired, Self, TypedDict
 
 from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.forms.wire import check_conversation
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.memory.type_vars import RoleName
 from taskweaver.memory.utils import encodable, roles_of
-from taskweaver.memory.wire import check_conversation
 from taskweaver.utils.files import PRIVATE, read_yaml, write_yaml
 from taskweaver.utils.ids import create_id
 

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from taskweaver.memory.compacted import CompactedMessage, CompactionProvider, SummaryStore
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import save_raw_experience
-from taskweaver.memory.log import ConversationLog, NoLog
+from taskweaver.memory.log.conversation_log import ConversationLog, NoLog
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.views import RoleView, SharedEntries
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
+from taskweaver.memory.summaries.compacted import CompactedMessage, CompactionProvider, SummaryStore
 from taskweaver.memory.type_vars import RoleName, RoundState, SharedMemoryEntryType
-from taskweaver.memory.views import RoleView, SharedEntries
 
 
 class Memory:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NotRequired, Self, TypedDict, get_args
 
-from taskweaver.memory.answer import RoundAnswer
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.forms.answer import RoundAnswer
+from taskweaver.memory.forms.request_notes import split_notes
 from taskweaver.memory.post import Post, PostDict
-from taskweaver.memory.request_notes import split_notes
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
+from taskweaver.memory.reading.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.parsing import parse, parse_expression

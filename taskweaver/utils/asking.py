@@ -56,7 +56,7 @@ class Asking(ABC, Generic[Reply, Answer]):
         """Return the answer.
 
         Raises:
-            Exception: What `call` raises, or `give_up` after the last attempt.
+            Exception: That of `call`, or of `give_up` after the last attempt.
         """
         while True:
             reply = self.call()

@@ -1,7 +1,7 @@
 """Text from documents: plain text, HTML, Word and PDF, read within limits.
 
-A document is foreign: archives that unpack to too much, XML that declares entities, and files that
-are not what their name says are refused with an error that names them.
+A document is foreign: archives that unpack to too much, XML that declares entities, and files of
+another type than their name shows are refused with an error that names them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from taskweaver.utils.system.requirements import install_command
 MAX_BYTES = 64 << 20
 """Largest file, and largest unpacked part of one, that is read."""
 
-# What a parser stumbles over in a PDF whose insides are not what they should be.
+# Errors of a parser of PDFs in a file that is damaged inside.
 _BROKEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError,
            TypeError, ValueError, zlib.error)  # fmt: skip
 Parts = Generator[str, None, None]
@@ -36,7 +36,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# What a page may declare; other names of codecs do more than decoding text.
+# Encodings a page may declare; other names of codecs do more than decoding text.
 _CHARSET = re.compile(
     rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?\s{0,9}(utf-8|us-ascii|iso-8859-\d{1,2}|windows-\d{3,4}"
     rb"|koi8-[ru]|shift_jis|euc-jp|euc-kr|gb2312|gbk|gb18030|big5)\b",
@@ -48,15 +48,15 @@ def read_document(path: Path | str, max_chars: int | None = None) -> str:
     """Read the text of a document: .txt, .md, .csv, .json, .html, .htm, .docx or .pdf.
 
     Args:
-        path: The file; its ending says what it is.
+        path: The file; its ending is its type.
         max_chars: Characters read at most; None reads all of them.
 
     Returns:
-        The text; empty for a document without any, such as a scanned PDF.
+        The text; empty for a document without any, e.g. a scanned PDF.
 
     Raises:
-        OSError: If there is no such file, or it cannot be read.
-        ValueError: If it is of no such kind, broken, protected, or unpacks to too much.
+        OSError: If the file is missing, or cannot be read.
+        ValueError: If it is of another type, broken, protected, or unpacks to too much.
         ImportError: If it is a PDF and `pypdf` is not installed.
     """
     path = Path(path)
@@ -80,7 +80,7 @@ def read_document(path: Path | str, max_chars: int | None = None) -> str:
 
 
 def _first(parts: Parts, max_chars: int | None) -> str:
-    """Join parts until there are enough characters; what follows is never unpacked."""
+    """Join parts until there are enough characters; the rest is never unpacked."""
     texts: list[str] = []
     # Tidying removes space, so some more is read than is wanted.
     missing = None if max_chars is None else 2 * max_chars + 1000
@@ -160,7 +160,7 @@ class _Word:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self._in_text = False
-        self._fallbacks = 0  # what older programs show instead: the same text again
+        self._fallbacks = 0  # the same text again, for older programs
         self._cells = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:  # noqa: ARG002
@@ -230,7 +230,7 @@ def _word_parts(archive: zipfile.ZipFile, info: zipfile.ZipInfo, document: str) 
     with archive.open(info) as file:
         while data := file.read(_CHUNK):
             unpacked += len(data)
-            if unpacked > MAX_BYTES:  # what the archive says of itself need not be true
+            if unpacked > MAX_BYTES:  # the size an archive declares need not be true
                 raise too_large
             parser.Parse(data, False)
             yield "".join(word.parts)

@@ -82,7 +82,7 @@ def parse_yaml(text: str, name: str) -> Any:
 
     Args:
         text: The YAML.
-        name: What to call it in errors, e.g. the file's path.
+        name: Its name in errors, e.g. the file's path.
 
     Raises:
         ValueError: If it is not YAML; names the place.
@@ -100,7 +100,7 @@ def parse_yaml(text: str, name: str) -> Any:
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply") from None
     except (ValueError, KeyError, AttributeError) as error:
-        # What the loader lets out for a value that does not fit its tag, such as `!!bool maybe`.
+        # Raised by the loader for a value that does not fit its tag, e.g. `!!bool maybe`.
         raise ValueError(f"{name} holds a value that does not fit its type: {error}") from error
     return data
 
@@ -212,7 +212,7 @@ def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> No
     Args:
         path: The file; its folder is made.
         data: The content.
-        mode: Rights of the file, such as `PRIVATE`; None keeps those it has, and gives a new file
+        mode: Rights of the file, e.g. `PRIVATE`; None keeps those it has, and gives a new file
             the usual ones.
 
     Raises:
@@ -220,7 +220,7 @@ def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> No
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Of a link the mode is somebody else's; what anybody may write, we do not leave behind.
+    # The mode of a link is that of another file; the right of all to write is not kept.
     is_there = target.is_file() and not target.is_symlink()
     if mode is None and is_there:
         mode = target.stat().st_mode & 0o775

@@ -58,7 +58,7 @@ def literal_value(source: str | ast.expr) -> Any:
         source: The expression, as text or as a tree.
 
     Raises:
-        TypeError: If it is a literal that cannot be built, such as a set of lists.
+        TypeError: If it is a literal that cannot be built, e.g. a set of lists.
         SyntaxError, ValueError, RecursionError, MemoryError: As `parse`; a `ValueError` also if
             something in it is no literal.
     """

@@ -23,7 +23,7 @@ _COMMON = frozenset(
 
 
 def topic_words(text: str) -> list[str]:
-    """Return the words that say what a text is about: in small letters, each once."""
+    """Return the words of a text without the most common ones: in small letters, each once."""
     found = dict.fromkeys(word.lower() for word in _TOPIC_WORD.findall(text))
     return [word for word in found if word not in _COMMON]
 

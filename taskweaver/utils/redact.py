@@ -74,7 +74,7 @@ _HINTS = tuple(
     "://|key|token|secret|passw|credent|bearer|basic|bas\u0131c|basi\u0307c".split("|"),
 )
 _HARMLESS = frozenset({"none", "null", "true", "false", "str", "string", MASK})
-# What people write where a local server wants any key; masked, it would be missing everywhere.
+# Written where a local server wants any key; masked, these words would be missing everywhere.
 _PLACEHOLDERS = frozenset(
     "ollama lm-studio lmstudio llama-server not-needed no-key dummy placeholder changeme"
     " your-api-key your_api_key sk-no-key-required secret masked password".split()
@@ -131,7 +131,7 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def _is_partition(match: re.Match[str]) -> bool:
-    """Return whether ``name=value`` is a folder in a path, such as ``/data/token=a/part.csv``."""
+    """Return whether ``name=value`` is a folder in a path, e.g. ``/data/token=a/part.csv``."""
     before = match.string[max(match.start() - _LONGEST_PARTITION, 0) : match.start()]
     return _PARTITION.search(before) is not None
 
@@ -251,7 +251,7 @@ def register_configured(name: str, value: object) -> None:
     """Treat a configured value as secret if its name says so; also those inside of mappings.
 
     A name that ends in `api_key`, `token`, `password` or the like says so. A name that only has one
-    of the words in it, such as `primary_key` or `key`, says so for a value as long as a key.
+    of the words in it, e.g. `primary_key` or `key`, says so for a value as long as a key.
     """
     if isinstance(value, Mapping):
         for inner, item in value.items():

@@ -75,12 +75,12 @@ def has_temporal(text: str) -> bool:
 
 
 def remove_temporal_parts(text: str) -> str:
-    """Return `text` without what stands between temporal delimiters."""
+    """Return `text` without the parts between temporal delimiters."""
     return _TEMPORAL.sub("", text) if TEMPORAL_START in text else text
 
 
 def remove_temporal_delimiters(text: str) -> str:
-    """Return `text` with the delimiters removed and what they enclose kept."""
+    """Return `text` without the delimiters, but with the parts between them."""
     return text.replace(TEMPORAL_START, "").replace(TEMPORAL_END, "")
 
 

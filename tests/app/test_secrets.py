@@ -22,7 +22,7 @@ from support import Listener, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import successful_cells
+from taskweaver.memory.reading.cells import successful_cells
 from taskweaver.module.events import RoundEventType
 from taskweaver.utils.redact import MASK
 

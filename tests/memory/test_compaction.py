@@ -18,7 +18,7 @@ from taskweaver.memory import (
     Round,
 )
 from taskweaver.memory.compaction import PROMPT_FILE
-from taskweaver.memory.transcript import ROUND_CHARS
+from taskweaver.memory.summaries.transcript import ROUND_CHARS
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.text import wrap_temporal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.memory.request_notes import file_notes, split_notes
+from taskweaver.memory.forms.request_notes import file_notes, split_notes
 from taskweaver.memory.round import Round
 
 ADDED = "files added: orders.csv."

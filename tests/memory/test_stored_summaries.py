@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from taskweaver.memory import CompactedMessage, CompactorConfig, ContextCompactor, Memory, Post
-from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
 from taskweaver.memory.branched.storage.schema import VERSION
+from taskweaver.memory.log.branch_log import BranchLog
 
 PATIENCE_S = 20.0
 QUIET = MemoryConfig(memory_log_enabled=False)

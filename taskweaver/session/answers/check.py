@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.memory.answer import Evidence, RoundAnswer
 from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.forms.answer import Evidence, RoundAnswer
+from taskweaver.memory.forms.request_notes import file_notes
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim, claims_in
 from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText, has_outcome
@@ -28,11 +28,7 @@ def unsupported_note(numbers: Sequence[str]) -> str:
 
 
 def verify(answer: str, sources: Sequence[SupportingText] | Library) -> RoundAnswer:
-    """Find each figure of an answer in some texts.
-
-    Args:
-        answer: The answer.
-        sources: The texts, in the order of preference.
+    """Find each figure of an answer in some texts, given in the order of preference.
 
     Returns:
         The answer with the place of each figure, and the figures that stand nowhere.
@@ -63,10 +59,8 @@ def _find(claim: Claim, library: Library) -> list[Evidence]:
 class AnswerCheck:
     """Checks the leader's answers against the outcomes of the conversation.
 
-    Attributes:
-        memory: The conversation.
-        leader: Alias of the role that answers the user.
-        max_posts: Most posts of a round; without room for a correction none is asked.
+    `leader` is the alias of the role that answers the user. Without room below `max_posts` for a
+    correction none is asked.
     """
 
     memory: Memory

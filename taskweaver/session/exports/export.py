@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import successful_cells
-from taskweaver.memory.executed import ExecutedCell, executed_cells
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import successful_cells
+from taskweaver.memory.reading.executed import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.outputs import NotebookOutputs, printing
@@ -45,12 +45,8 @@ def export(
     or loads anything from elsewhere. A notebook has the stored outputs of its cells, a script
     prints their results.
 
-    Args:
-        rounds: The conversation.
-        target: The file; it is replaced when the whole of it is written.
-        title: Its title.
-        folder: Working directory of the conversation, whose pictures a notebook takes in; without
-            it there are none.
+    The file is replaced when the whole of it is written. A notebook takes in the pictures of the
+    working directory `folder`; without it there are none.
 
     Raises:
         SessionError: If the format is unknown, nothing is to be written, or writing fails.

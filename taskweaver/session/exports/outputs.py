@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.executed import ExecutedCell
+from taskweaver.memory.reading.executed import ExecutedCell
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.parsing import parse
@@ -59,12 +59,7 @@ class NotebookOutputs:
         self._rest_bytes = MAX_PICTURES_BYTES
 
     def of(self, cell: ExecutedCell, number: int) -> list[dict[str, Any]]:
-        """Return the outputs of a cell in the notebook format.
-
-        Args:
-            cell: A cell that ran to its end.
-            number: Its execution count.
-        """
+        """Return the outputs of a cell in the notebook format."""
         parts = parts_of(cell.report)
         outputs: list[dict[str, Any]] = [
             {"output_type": "stream", "name": name, "text": f"{without_steering(parts[title])}\n"}

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taskweaver.memory.executed import executed_cells
-from taskweaver.memory.request_notes import file_notes
+from taskweaver.memory.forms.request_notes import file_notes
+from taskweaver.memory.reading.executed import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.storage.workdir import AddedFile, mentioned_files
@@ -32,11 +32,6 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
 
     These are the files that came with a request, and files of the working directory that code
     names and that were there before the request or are in the data folder.
-
-    Args:
-        rounds: The conversation.
-        cwd: The working directory.
-        data_dir: The project's folder of data.
 
     Raises:
         ReceiptError: If a file cannot be read.
@@ -124,11 +119,7 @@ def files_for(
 ) -> dict[str, AddedFile]:
     """Find the inputs of a receipt: given files first, then its own copy, then some folders.
 
-    Args:
-        inputs: The inputs.
-        data: Files to use, by the name of the input.
-        folders: Where inputs over the limit are looked for, by name.
-        root: Project folder that links in it may not leave; None for any target.
+    Links in the folder `root` of the project may not leave it; None allows any target.
 
     Returns:
         The files by name.

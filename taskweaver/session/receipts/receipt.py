@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taskweaver.memory.answer import RoundAnswer
-from taskweaver.memory.executed import ExecutedCell
+from taskweaver.memory.forms.answer import RoundAnswer
+from taskweaver.memory.reading.executed import ExecutedCell
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.file_system.safe_fs import is_plain_name
 from taskweaver.utils.files import read_json, write_text

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from taskweaver.ces.state.manifest import LostVariable, StateManifest
-from taskweaver.memory.cells import RecordedCell, ran_cells, ran_code
-from taskweaver.memory.request_notes import ALL_VARIABLES_GONE, VARIABLE_GONE
+from taskweaver.memory.forms.request_notes import ALL_VARIABLES_GONE, VARIABLE_GONE
+from taskweaver.memory.reading.cells import RecordedCell, ran_cells, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.utils.text import counted
 
@@ -51,10 +51,6 @@ def newest_state(
     rounds: Sequence[Round], find: Callable[[str], StateManifest | None]
 ) -> RestorePoint | None:
     """Return the newest round whose state is stored; None if there is none.
-
-    Args:
-        rounds: The conversation.
-        find: Returns the stored state of a round, by the round's id.
 
     Raises:
         StateDamaged: If a manifest cannot be read.

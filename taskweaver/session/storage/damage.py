@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from taskweaver.memory.branch_log import require_texts
 from taskweaver.memory.branched.repair.damaged_rows import Row
 from taskweaver.memory.branched.repair.salvage import readable_rows
+from taskweaver.memory.log.branch_log import require_texts
 from taskweaver.memory.post import Post
 from taskweaver.utils.file_system.safe_fs import copy_content, open_ordinary
 from taskweaver.utils.sqlite_files import SIDE_FILES, require_plain
@@ -36,9 +36,6 @@ def memory_source(folder: Path) -> Path:
 @contextmanager
 def memory_copy(source: Path) -> Iterator[Path]:
     """Copy a memory file and its write-ahead log to a private folder.
-
-    Args:
-        source: The file.
 
     Yields:
         The copy.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
@@ -41,11 +41,7 @@ _MOST_NAME_BYTES = 1_000
 class BranchInfo:
     """A branch of a session.
 
-    Attributes:
-        name: Its name.
-        parent: Name of the branch it was forked from; None for the first.
-        rounds: How many rounds it sees.
-        is_current: Whether it is the one that is gone on with.
+    `parent` is None for the first; `rounds` counts those that it sees.
     """
 
     name: str

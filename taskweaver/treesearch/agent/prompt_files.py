@@ -112,12 +112,12 @@ class PromptFiles:
         """Return a text with its placeholders filled.
 
         Args:
-            name: Such as ``agent/parallel/tasks/draft/introduction``.
+            name: Its path, e.g. ``agent/parallel/tasks/draft/introduction``.
             with_memory: Whether the task has a memory to read and write.
             values: Placeholders; others stay as they are.
 
         Raises:
-            SearchError: If there is no such text, or it cannot be read.
+            SearchError: If it is missing, or cannot be read.
         """
         keeping = KEEPING.get(name) if with_memory else None
         if keeping is None:

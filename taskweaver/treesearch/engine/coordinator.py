@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from taskweaver.llm.errors import ModelError
@@ -24,7 +25,7 @@ from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import NodeChoice, SelectionPolicy, StageView, policy_named
+from taskweaver.treesearch.model.policy import NodeChoice, StageView, policy_named
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog
@@ -68,7 +69,7 @@ class Coordinator:
     _broken_in_a_row: int = 0
     _is_stopping: bool = False
     _changed: Changed = field(init=False)
-    _policy: SelectionPolicy = field(init=False)
+    _policy: partial[NodeChoice] = field(init=False)
     _branches: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,12 +148,8 @@ class Coordinator:
                 return
             if self.budget.why_spent(self.journal.attempts):
                 return
-            step = self._next_step()
-            random = Random(f"{self.config.seed}:{step}")
-            actions = self._policy.select(self._view(stage), 1, random)
-            if not actions:
-                return
-            self._begin(threads, stage, actions[0])
+            random = Random(f"{self.config.seed}:{self._next_step()}")
+            self._begin(threads, stage, self._policy(self._view(stage), random))
 
     def _view(self, stage: StageState) -> StageView:
         drafts = self.config.rules.num_drafts if stage.stage.number == 1 else 0

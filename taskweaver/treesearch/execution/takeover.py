@@ -21,18 +21,17 @@ _MOST_ENTRIES = 100_000
 _MOST_LISTED = 1000
 
 
-def take_over(parent: Path, workspace: Path, *, limit_bytes: int = TAKE_OVER_BYTES) -> None:
+def take_over(parent: Path, workspace: Path) -> None:
     """Copy a parent's files, all but those of its run; links stay links.
 
     Args:
         parent: Folder of the parent.
         workspace: Folder of the node; it must not be there yet, but its parent.
-        limit_bytes: Most bytes that are really copied.
 
     Raises:
         SearchError: If there is more to copy, or it cannot be done; `workspace` is not made.
     """
-    rules = CopyRules(limit_bytes, _MOST_ENTRIES, left_out=WORKING)
+    rules = CopyRules(TAKE_OVER_BYTES, _MOST_ENTRIES, left_out=WORKING)
     draft = f"{workspace.name}.partial"
     try:
         with Folder.at(workspace.parent) as place, Folder.at(parent) as source:

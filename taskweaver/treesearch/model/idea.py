@@ -18,6 +18,7 @@ _METRIC = re.compile(
     r"^[\s>*_-]*(?:primary\s+|evaluation\s+)?(?:metric|objective)[*_]*\s*[:=]\s*(?P<text>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_METRIC_INSIDE = re.compile(r"\S[ \t]+(?:\w+[ \t]+)?[*_]*metric[*_]*\s*[:=]\s*\S", re.IGNORECASE)
 _METRIC_SECTION = re.compile(r"(?:(?:primary|evaluation) )?metric", re.IGNORECASE)
 _NAME_MARK = re.compile(r"^(?:[>*_+\s-]|name\s*[:=])*", re.IGNORECASE)
 # One line that begins with a name of a few words, and is no sentence.
@@ -67,7 +68,9 @@ class Idea:
         """
         text = self._metric_line().rstrip(". ")
         if not text:
-            return Objective(), f"The idea names no metric: the run optimises `score`. {_WRITE}"
+            is_inside = _METRIC_INSIDE.search(self.text) is not None
+            gap = "'s `Metric:` is not at the start of a line" if is_inside else " names no metric"
+            return Objective(), f"The idea{gap}: the run optimises `score`. {_WRITE}"
         name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
         unit = _UNIT.search(text)
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))

@@ -273,14 +273,9 @@ class Journal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``journal.json``."""
-        objective = self.objective
         return {
             "__version": str(VERSION),
-            "objective": {
-                "name": objective.name,
-                "maximize": objective.maximize,
-                "unit": objective.unit,
-            },
+            "objective": asdict(self.objective),
             "nodes": [node.to_dict() for node in self.nodes],
             "node2parent": {node.id: node.parent for node in self.nodes if node.parent is not None},
             "judgements": [asdict(judgement) for judgement in self.judgements],

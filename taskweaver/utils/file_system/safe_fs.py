@@ -2,9 +2,8 @@
 
 Code may swap files, folders and links there at any moment, also while this process works in the
 same folder. Every operation here is relative to an open directory (`Folder`), follows no link,
-opens ordinary files only, and replaces an entry only where its name says so. Modules that work in
-such folders use these operations and no others; an import rule and `tests/test_house.py` hold them
-to it.
+opens ordinary files only, and replaces an entry only where its name says so. Modules that work
+there use these operations and no others; an import rule and `tests/test_house.py` check it.
 """
 
 from __future__ import annotations
@@ -244,7 +243,7 @@ def _walk(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.sta
 def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
     """Copy an ordinary file of the user's into a folder; a file of that name is replaced.
 
-    The copy has the time of the file: a receipt tells by it whether code has changed it since.
+    The copy has the time of the file: receipts find by it the files that code has changed since.
 
     Raises:
         OSError: If it cannot be read or written, or is no ordinary file.
@@ -257,7 +256,7 @@ def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
 
 
 def copy_content(source: BinaryIO, target: BinaryIO) -> None:
-    """Copy the bytes that an open file has now to another; what is appended meanwhile is not."""
+    """Copy the bytes that an open file has now to another, without later additions."""
     left = os.fstat(source.fileno()).st_size
     while left and (data := source.read(min(left, _CHUNK_BYTES))):
         target.write(data)

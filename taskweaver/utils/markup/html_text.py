@@ -1,7 +1,7 @@
 """Text of an HTML page, in time that grows with the page's length alone.
 
 The standard parser takes quadratic time on tags that never end, which a page from outside may be
-full of; what it would stumble over is taken out first.
+full of; they are taken out first.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def tamed(html: str) -> str:
 
 
 def _without(text: str, start: str, end: str) -> str:
-    """Return `text` without what stands between marks; one that never ends goes to the end."""
+    """Return `text` without the parts between marks; one that never ends goes to the end."""
     kept, at = [], 0
     while (begin := text.find(start, at)) >= 0:
         kept.append(text[at:begin])

@@ -158,7 +158,7 @@ def _list(node: Any, *, is_nested: bool) -> list[str]:
 
 
 def _tags(node: Any) -> bool:
-    """Return whether a block is code that holds what reads like a tag."""
+    """Return whether a block is code with text that reads like a tag."""
     return node.type in {"fence", "code_block"} and _TAG.search(node.content) is not None
 
 

@@ -20,7 +20,7 @@ _WORDS = {
     "Invalid \\escape": "a backslash in a text is written \\\\",
     "Extra data": "the JSON ends here, and nothing may follow it",
 }
-"""By how the parser's own message begins."""
+"""By the beginning of the parser's own message."""
 
 
 def without_trailing_commas(text: str) -> str:

@@ -57,14 +57,14 @@ def quoted_section(text: str, level: int = 2) -> str:
 
     Args:
         text: The text.
-        level: Level of the highest heading in the prompt; higher ones in the text stay, such as
-            comments of code.
+        level: Level of the highest heading in the prompt; higher ones in the text, e.g.
+            comments of code, stay.
     """
     return _marked(text, lambda folded: _reads_like_section(folded, level))
 
 
 def indented(text: str) -> str:
-    """Return the text of an item of a list: what follows its first line is indented."""
+    """Return the text of an item of a list: all lines but the first are indented."""
     return with_line_feeds(text).replace("\n", "\n  ") if not text.isprintable() else text
 
 

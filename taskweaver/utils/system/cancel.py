@@ -1,4 +1,4 @@
-"""Cancelling: one flag that wakes whoever is waiting."""
+"""Cancelling: one flag that wakes all waiting threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class CancelToken:
-    """A flag raised once from any thread; `on_cancel` callbacks close what blocks."""
+    """A flag raised once from any thread; `on_cancel` callbacks close connections that block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

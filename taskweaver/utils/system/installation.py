@@ -39,7 +39,7 @@ def state_folder() -> Path | None:
         default, library = home / ".local" / "state", home / "Library" / "Application Support"
         if SYSTEM == "darwin" and not (default / "taskweaver").is_dir():
             default = library
-    # A relative path counts as none: it would lead into the current folder, which may be anybody's.
+    # A relative path counts as none: it leads into the current folder, perhaps another user's.
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     state = named if named.is_absolute() else default
     return state / "taskweaver" if state and state.is_absolute() else None

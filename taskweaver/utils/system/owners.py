@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-_MOST_DIGITS = 9  # of a process id; anybody may write another name
+_MOST_DIGITS = 9  # of a process id; any user may write another name
 
 
 def has_ended(owner: str) -> bool:

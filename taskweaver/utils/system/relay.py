@@ -74,7 +74,7 @@ async def carry(one: Stream, other: Stream, idle_s: float = IDLE_S) -> None:
             both.create_task(pump(one, other, touch))
             both.create_task(pump(other, one, touch))
     except* OSError:
-        ...  # the ordinary end of many a connection, and nobody left to tell
+        ...  # the ordinary end of many connections
     finally:
         one.abort()
         other.abort()

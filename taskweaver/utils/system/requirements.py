@@ -1,7 +1,7 @@
 """Commands that install the packages of an extra, by their own names.
 
-This package is not on PyPI, where anybody may take its name: a command such as ``pip install`` of
-an extra of it would install the code of strangers.
+This package is not on PyPI, where anyone may take its name: ``pip install`` of an extra of it would
+install the code of strangers.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from search_lab import FULL, Climber, hill, lab, proposal, remembering, search, story, valley
 
-from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus

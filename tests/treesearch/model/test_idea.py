@@ -43,3 +43,16 @@ def test_without_one_the_score_counts_and_that_is_said(text: str) -> None:
     objective, note = parse_idea(f"# An idea\n\n{text}\n").objective()
     assert objective == Objective()
     assert "names no metric" in note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It fails whatever the speed. Metric: median of 3 repeats, direction max.",
+        "## Evaluation\n\nFive folds; our **metric**: accuracy",
+    ],
+)
+def test_a_metric_inside_a_paragraph_is_not_read_and_the_note_names_it(text: str) -> None:
+    objective, note = parse_idea(f"# An idea\n\n{text}\n").objective()
+    assert objective == Objective()
+    assert "`Metric:` is not at the start of a line" in note

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.memory.compacted import CompactedMessage
 from taskweaver.memory.round import Round
-from taskweaver.memory.transcript import tokens_of, transcript_of
+from taskweaver.memory.summaries.compacted import CompactedMessage
+from taskweaver.memory.summaries.transcript import tokens_of, transcript_of
 from taskweaver.utils.text import shorten
 
 PASS_CHARS = 60_000

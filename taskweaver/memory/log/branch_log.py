@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from taskweaver.memory.branch_summaries import BranchSummaries
 from taskweaver.memory.branched.conversation.turns import RoundRow
 from taskweaver.memory.branched.errors import StoreCorrupt
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.log.branch_summaries import BranchSummaries
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.memory.type_vars import RoundState

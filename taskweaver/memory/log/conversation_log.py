@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from taskweaver.memory.compacted import NoSummaries, SummaryStore
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.memory.summaries.compacted import NoSummaries, SummaryStore
 
 
 class ConversationLog(Protocol):

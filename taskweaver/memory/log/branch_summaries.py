@@ -9,8 +9,8 @@ from taskweaver.memory.branched.conversation.summaries import Extent
 from taskweaver.memory.branched.conversation.turns import RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.compacted import CompactedMessage
-from taskweaver.memory.schedule import SUMMARY_CHARS
+from taskweaver.memory.summaries.compacted import CompactedMessage
+from taskweaver.memory.summaries.schedule import SUMMARY_CHARS
 from taskweaver.memory.utils import encodable
 
 _UNREADABLE = (BranchedMemoryError, sqlite3.Error)

@@ -1,0 +1,1 @@
+"""The log of a conversation: its protocol, and the one on a branch of a memory file."""
