@@ -8,8 +8,8 @@ from pathlib import Path
 from taskweaver.evaluation.checks.check import Observed
 from taskweaver.llm.prompts import PromptRecord
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.executed import executed_cells
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.executed import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType, TaskWeaverEvent
 
