@@ -15,7 +15,7 @@ from taskweaver.utils.text import counted, shorten
 _HEAD = ("case", "kind", "answered by", "result", "calls", "prompt", "completion", "time")
 _LEFT = 4
 """Number of columns, from the first, that hold words."""
-_MOST_CHARS = 400
+_MOST_CHARS = 600
 _PROOF = (
     "Recorded answers show that the program still works, with its calls and tokens;"
     " they prove nothing about prompts."
@@ -43,8 +43,12 @@ def print_results(done: Evaluation) -> None:
     if any(row.by == "recording" for row in done.rows):
         click.echo(_PROOF)
     for row in done.rows:
+        if row.outcome == "skipped":
+            continue
         for text in (*row.problems, *(f"note: {note}" for note in row.notes)):
             click.echo(_line(f"{row.case}: {row.outcome}: {text}"))
+    for reason, names in _skipped(done.rows).items():
+        click.echo(_line(f"skipped, {reason}: {', '.join(names)}"))
     for error in done.broken:
         click.echo(_line(f"left out: {error}"))
     click.echo("\n" + _conclusion(done, sums))
@@ -59,7 +63,7 @@ def print_comparison(comparison: RunComparison) -> None:
     for name, change in changes.items():
         words = _change(change)
         if words:
-            click.echo(_line(f"  {name}: {words}"))
+            click.echo("  " + _line(f"{name}: {words}"))
     before, now = comparison.before, comparison.now
     click.echo(f"mean of the {counted(now.cases, 'case')} that both played:")
     for label, one, two in (
@@ -129,6 +133,15 @@ def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def _skipped(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
+    """Return the names of skipped cases, by the reason."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.outcome == "skipped":
+            found.setdefault("; ".join(row.problems), []).append(row.case)
+    return found
+
+
 def _conclusion(done: Evaluation, sums: ResultSums) -> str:
     parts = [f"{sums.passed} of {counted(sums.cases, 'played case')} passed"]
     for outcome in ("error", "timeout", "skipped"):
@@ -154,4 +167,4 @@ def _change(change: CaseChange) -> str:
 
 
 def _line(text: str) -> str:
-    return safe(shorten(" ".join(text.split()), _MOST_CHARS))
+    return safe(" ".join(shorten(text, _MOST_CHARS).split()))
