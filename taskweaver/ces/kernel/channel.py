@@ -78,7 +78,7 @@ class KernelChannel:
         socket.connect(address)
         return socket
 
-    def greet(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
+    def handshake(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
         """Wait until the kernel answers and its output reaches us, as long as it is wanted."""
         deadline = time.monotonic() + timeout_s
         while is_wanted() and time.monotonic() < deadline:

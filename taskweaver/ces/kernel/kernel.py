@@ -316,7 +316,7 @@ class Kernel:
         """Take a process for the kernel's, once it answers, and prepare it unless it is a copy."""
         try:
             running = self._adopt(process)
-            running.greet(self._limits.start_timeout_s, self._interrupts)
+            running.handshake(self._limits.start_timeout_s, self._interrupts)
             running.has_state = is_copy
             if not is_copy:
                 self._prepare(running)
