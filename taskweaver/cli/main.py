@@ -11,6 +11,7 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.conversations.sessions import sessions
+from taskweaver.cli.evaluation.eval_command import eval_command
 from taskweaver.cli.memory.command import memory
 from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
 from taskweaver.cli.opening.trust import trust
@@ -36,6 +37,7 @@ Examples:
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
   taskweaver -p sales plugin new my_tool  write a function the model can call
+  taskweaver -p sales eval my_cases.yaml  try the model on cases, count calls and tokens
   taskweaver trust sales                  decide what the folder may run
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver memory tree memory.sqlite    look into a branched memory
@@ -220,6 +222,7 @@ def mcp(project: Path | None) -> None:
     serve(project)
 
 
+commands.add_command(eval_command)
 commands.add_command(memory)
 commands.add_command(role)
 commands.add_command(plugin)

@@ -13,7 +13,6 @@ from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import Surface
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
@@ -164,13 +163,4 @@ class Chat:
 
 def is_answered(round_: Round | None) -> bool:
     """Return whether a round gave the user an answer, not an apology."""
-    if round_ is None or round_.state != "finished":
-        return False
-    return stop_reason(round_) != "TaskFailure"
-
-
-def stop_reason(round_: Round) -> str:
-    """Return why the last post of a round ends it, as the leader gave it; empty if it did not."""
-    posts = round_.post_list[-1:]
-    stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
-    return str(stops[-1].content).strip() if stops else ""
+    return round_ is not None and round_.is_answered

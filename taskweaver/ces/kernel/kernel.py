@@ -56,7 +56,7 @@ class Kernel:
     """A session's kernel, as a `Client`: started when needed and restarted when it died.
 
     Attributes:
-        state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
+        state: ``not started``, ``starting``, ``ready``, ``busy`` or ``stopped``.
         place: Its folders and files.
     """
 

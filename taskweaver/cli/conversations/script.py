@@ -12,7 +12,7 @@ from taskweaver.cli.conversations.messages import COMMAND_LINE
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.printing import print_json, safe
 from taskweaver.cli.signals import ending_orderly
-from taskweaver.console.chat import Chat, is_answered, stop_reason
+from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import PlainSurface, open_surface
@@ -75,7 +75,7 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
         "user_query": round_.question,
         "notes": round_.notes,
         "is_answered": is_answered(round_),
-        "stop": stop_reason(round_),
+        "stop": round_.stop_reason,
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
         "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],

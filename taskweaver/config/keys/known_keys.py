@@ -41,6 +41,13 @@ KEYS: tuple[Key, ...] = (
     Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
     key("llm.api_version", "2024-10-21", "API version of an Azure endpoint."),
     enum(
+        "llm.form",
+        "auto",
+        "auto tools json fences",
+        "Form of the replies: native tool calls, one JSON object, or text with fenced code. `auto`"
+        " is tool calls where the endpoint takes them, else JSON; `fences` suits small models.",
+    ),
+    enum(
         "llm.response_format",
         "auto",
         "auto json_schema json_object text",
