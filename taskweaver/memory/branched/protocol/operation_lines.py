@@ -35,6 +35,8 @@ def log_node_write(
         parts: The given parts: ``core``, ``recall`` and ``archival``.
         results: The ids that were given to it.
     """
+    if not log.is_kept:
+        return
     event = parts.get("recall") or {}
     marks = {
         "branch_id": node_id,
