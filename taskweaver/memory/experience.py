@@ -36,11 +36,8 @@ def save_raw_experience(
 ) -> Path:
     """Write a conversation as ``raw_exp_<session_id>.yaml``, all of it or nothing.
 
-    Args:
-        conversation: The conversation to keep; read it back with `Conversation.from_yaml`.
-        session_id: Names the experience.
-        exp_dir: Folder of experiences; made when missing.
-        thin_mode: Whether all attachments but plans are left out.
+    `Conversation.from_yaml` reads it back. The folder is made when missing; `thin_mode` leaves out
+    all attachments but plans.
 
     Returns:
         The file.
@@ -179,8 +176,7 @@ class ExperienceGenerator:
     def refresh(self, prompt: str | None = None) -> list[str]:
         """Make experiences of new and changed entries; return their ids.
 
-        Args:
-            prompt: Instructions for the summary; None takes the package's own.
+        The prompt has the instructions for a summary; None takes the package's own.
         """
         folder, made = self.get_experience_dir(), []
         sources = sorted([*folder.glob(f"{_RAW}*.yaml"), *folder.glob(f"{_HANDCRAFTED}*.yaml")])
@@ -277,12 +273,7 @@ class ExperienceGenerator:
     def format_experience_in_prompt(
         template: str, experiences: Sequence[tuple[Experience, float]]
     ) -> str:
-        """Return experiences as a prompt shows them; empty when there are none.
-
-        Args:
-            template: Text with the place ``{experiences}``.
-            experiences: As `retrieve_experience` returns them.
-        """
+        """Return a template with experiences in the place ``{experiences}``; empty without any."""
         if not experiences:
             return ""
         texts = [item.experience_text.strip() for item, _ in experiences]

@@ -132,10 +132,7 @@ class Memory:
     ) -> None:
         """Let `provider` summarise the rounds of `role`; the first one registered stays.
 
-        Args:
-            role: Whose rounds.
-            provider: Called from now on when rounds begin and end.
-            rounds_getter: Replaces the provider's own.
+        It is called from now on when rounds begin and end; `rounds_getter` replaces its own.
         """
         if self._providers.setdefault(role, provider) is not provider:
             return
@@ -162,11 +159,7 @@ class Memory:
         exp_dir: str | Path,
         thin_mode: bool = True,  # noqa: FBT001, FBT002 - kept signature
     ) -> Path:
-        """Write the conversation as ``raw_exp_<session_id>.yaml``.
-
-        Args:
-            exp_dir: Folder of experiences; made when missing.
-            thin_mode: Whether all attachments but plans are left out.
+        """Write the conversation as ``raw_exp_<session_id>.yaml``; see `save_raw_experience`.
 
         Returns:
             The file.

@@ -78,11 +78,7 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """Parse YAML; plain data only, no tags that make objects.
-
-    Args:
-        text: The YAML.
-        name: Its name in errors, e.g. the file's path.
+    """Parse YAML, called `name` in errors; plain data only, no tags that make objects.
 
     Raises:
         ValueError: If it is not YAML; names the place.

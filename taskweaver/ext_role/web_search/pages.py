@@ -37,11 +37,7 @@ class WebPage:
 
 
 def read_page(url: str, *, allows_private: bool) -> WebPage:
-    """Read a page.
-
-    Args:
-        url: Its address.
-        allows_private: Whether addresses of this machine and its network are allowed.
+    """Read a page; `allows_private` admits addresses of this machine and its network.
 
     Raises:
         WebError: If it cannot be read, or may not.

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
-from types import TracebackType
 from typing import Any, Self
 
 from taskweaver.memory.branched.config import MemoryConfig
@@ -60,12 +59,7 @@ class BranchHandle:
         """Return the handle itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Prune the branch after an exception."""
         if error is not None:
             self.prune()

@@ -112,12 +112,9 @@ class MemoryTurn:
     def take(
         self, text: str, presence: Presence, attempt: str | None = None
     ) -> tuple[str, dict[str, Any], bool]:
-        """Apply the block of a reply, whole or not at all.
+        """Apply the block of a reply, which must, may or must not have one: whole or not at all.
 
-        Args:
-            text: The reply.
-            presence: Whether it must, may or must not have a block.
-            attempt: Name of the reply; a block of the same name is applied once.
+        Blocks of one `attempt`, the name of a reply, are applied once.
 
         Returns:
             The reply without its block, the block's results, and whether it reads.
@@ -206,11 +203,8 @@ def ask_with_memory(
     missing, malformed or refused is sent back with the reason, three replies in all. A reply to
     results of reads needs no block of its own: the one that read was the block of the question.
 
-    Args:
-        memory: The memory.
-        ask: The model: a prompt in, its reply out.
-        question: The question.
-        log: Log of the memory that was shown and of the operations; None for none.
+    `ask` is the model: a prompt in, its reply out. The log has the memory that was shown, and the
+    operations.
 
     Raises:
         MemoryUpdateError, InvalidUpdate, RecordNotVisible: If the last reply was still unusable.

@@ -48,12 +48,7 @@ def has_run(post: Post) -> bool:
 
 
 def executed_cell(number: int, post: Post) -> ExecutedCell:
-    """Return the cell of a post.
-
-    Args:
-        number: Its place among the cells of the conversation.
-        post: A post whose cell ran.
-    """
+    """Return the cell of a post whose cell ran, and its place among those of the conversation."""
     return ExecutedCell(
         number=number,
         post_id=post.id,

@@ -97,9 +97,7 @@ class Schedule:
     def due(self, rounds: Sequence[Round], covered: CompactedMessage | None) -> Due | None:
         """Return the rounds that a pass should cover, or None when it is not time for one.
 
-        Args:
-            rounds: All rounds of the role.
-            covered: The summary so far; disregarded when it is of none of `rounds`.
+        A summary so far that is of none of the role's rounds is disregarded.
         """
         if len(rounds) in self._rest:
             return None

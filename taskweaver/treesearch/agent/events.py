@@ -97,7 +97,9 @@ class NodeEvents:
             self._note(node, "metrics_failed", problem[:_TEXT_CHARS] or "there is no metric")
             return
         text = f"{self._objective.name}: {self._objective.text(node.value)}"
-        values = ", ".join(f"{name or 'all'}={value:g}" for name, value in _items(node))
+        values = ", ".join(
+            f"{name or 'all'}={value:g}" for name, value in node.metric.values.items()
+        )
         tags = ["METRICS", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "metrics_extracted", text, [{"text": f"{text} ({values})", "tags": tags}])
 
@@ -251,7 +253,3 @@ def storable(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [storable(item) for item in data]
     return data
-
-
-def _items(node: Node) -> list[tuple[str, float]]:
-    return list(node.metric.values.items()) if node.metric else []

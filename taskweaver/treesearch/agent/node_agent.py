@@ -36,6 +36,8 @@ _RESULT_CHARS = 8000
 _OPERATIONS = "Memory operations"
 _FORMS = ("Instructions", "Reply")
 """Sections with the form of the reply; they come last."""
+TEXT: Mapping[str, Any] = {"type": "string"}
+FLAG: Mapping[str, Any] = {"type": "boolean"}
 _READ_TITLE = "Memory Read Results"
 _READ = "This is what your reads found. Now give your whole reply."
 _KEPT = (
@@ -50,10 +52,7 @@ _MEMORY_ONLY = (
 
 @contextmanager
 def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
-    """Treat a failed call as an unusable reply: other questions can still be asked.
-
-    Args:
-        fatal: Kinds of failure that are passed on.
+    """Treat a failed call as an unusable reply, unless it is fatal: others can still be asked.
 
     Raises:
         ReplyUnusable: If the call failed.
@@ -97,40 +96,29 @@ class AnswerForm:
     images: Sequence[str] = ()
 
 
-class NodeAgent:
-    """The model of a node: its prompts, its replies, and its memory.
+def object_schema(**fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with these fields, and no others."""
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
 
-    Attributes:
-        memory: The node's memory; None without.
-        node_id: The node.
-        limits: Limits of the calls.
+
+@dataclass(frozen=True, slots=True)
+class NodeAgent:
+    """The model of a node: its prompts, its replies, and its memory, if it has one.
+
+    Prompts and replies are written to its folder; all questions have one system message.
     """
 
-    def __init__(
-        self,
-        api: LLMApi,
-        node_id: str,
-        folder: Path,
-        system: str,
-        memory: NodeMemory | None,
-        limits: AskLimits,
-    ) -> None:
-        """Create the agent of a node.
-
-        Args:
-            api: The model.
-            node_id: The node.
-            folder: Folder of its prompts and replies.
-            system: System message of all questions.
-            memory: Its memory; None without.
-            limits: Limits of the calls.
-        """
-        self.memory = memory
-        self.node_id = node_id
-        self.limits = limits
-        self._api = api
-        self._folder = folder
-        self._system = system
+    api: LLMApi
+    node_id: str
+    folder: Path
+    system: str
+    memory: NodeMemory | None
+    limits: AskLimits
 
     def ask(self, label: str, prompt: Mapping[str, Any], parse: Parse[T], *, hint: str) -> T:
         """Ask for an answer in text, after a memory block where there is a memory.
@@ -206,14 +194,14 @@ class NodeAgent:
         Raises:
             ModelError: If the model cannot be asked.
         """
-        save_prompt(self._folder, name, {"System": self._system, **prompt})
+        save_prompt(self.folder, name, {"System": self.system, **prompt})
         messages: list[ChatMessage] = [
-            format_chat_message("system", self._system),
+            format_chat_message("system", self.system),
             format_chat_message("user", to_markdown(prompt), form.images),
         ]
-        reply = self._api.chat_completion(messages, json_schema=form.schema, llm_alias=form.alias)
+        reply = self.api.chat_completion(messages, json_schema=form.schema, llm_alias=form.alias)
         text = str(reply["content"])
-        write_text(self._folder / f"{name}_reply.txt", redact_secrets(text))
+        write_text(self.folder / f"{name}_reply.txt", redact_secrets(text))
         return text
 
 

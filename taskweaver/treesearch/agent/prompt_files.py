@@ -26,13 +26,9 @@ _MOST_DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Memory use of a task.
+    """Memory use of a task: core keys it sets, tags of its records, and facts worth keeping.
 
-    Attributes:
-        keys: Core keys it sets.
-        tags: Tags of its archival records.
-        note: Facts worth keeping.
-        is_shared: Whether it is the memory of the whole run, not of one attempt.
+    `is_shared` is the memory of the whole run, not of one attempt.
     """
 
     keys: tuple[str, ...]

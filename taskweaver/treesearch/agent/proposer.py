@@ -18,7 +18,7 @@ from taskweaver.treesearch.agent.describe import (
     parent_summary,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.node_agent import NodeAgent
+from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, NodeAgent, object_schema
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
@@ -46,6 +46,8 @@ HINTS = {
     NodeKind.ABLATION: "ablation_node",
 }
 """Task hints of the memory, by kind."""
+_STEP = object_schema(command=TEXT, done=FLAG)
+_SCRIPT = object_schema(plan=TEXT, code=TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,7 @@ class Proposer:
     ) -> Proposal:
         """Return a proposed attempt.
 
-        Args:
-            question: The question.
-            plan: The plan of Phase 0.
-            claim: Claims a change; returns the node that makes it already, or nothing.
+        `claim` claims its change, and returns the node that makes it already, or nothing.
 
         Raises:
             ReplyUnusable, ModelError: If there can be none.
@@ -200,13 +199,9 @@ class Proposer:
             "Progress": plan_lines(progress),
             "Reply": self._prompts.text("agent/parallel/response_format/phase1"),
         }
-        schema = {
-            "required": ["command", "done"],
-            "properties": {"command": {"type": "string"}, "done": {"type": "boolean"}},
-        }
 
         def read(text: str) -> dict[str, Any]:
-            step = required_object(text, schema)
+            step = required_object(text, _STEP)
             refuse_mask("command", step["command"])
             return step
 
@@ -233,8 +228,8 @@ def attempt_prompt(
     """Return the prompt for an attempt, by its kind."""
     node, parent = question.node, question.parent
     form = "default" if question.is_script else "execution_split"
-    is_mended = question.parent is not None and not question.parent.is_good
-    where = "the parent's program began with" if is_mended else "the program of the parent left"
+    is_repair = parent is not None and not parent.is_good
+    where = "the parent's program began with" if is_repair else "the program of the parent left"
     state = (
         f"Its variables are those {where}; do not compute them again."
         if question.is_forked
@@ -285,11 +280,7 @@ def read_proposal(text: str, question: Question) -> Proposal:
         ValueError: If it is not of the form that was asked for.
     """
     if question.is_script:
-        schema = {
-            "required": ["plan", "code"],
-            "properties": {"plan": {"type": "string"}, "code": {"type": "string"}},
-        }
-        data = required_object(text, schema)
+        data = required_object(text, _SCRIPT)
         if not data["code"].strip():
             raise PhasePlanError("code", "there is none")
         refuse_mask("code", data["code"])

@@ -21,7 +21,14 @@ from taskweaver.treesearch.agent.describe import (
     result_text,
     run_sections,
 )
-from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent, as_unusable
+from taskweaver.treesearch.agent.node_agent import (
+    FLAG,
+    TEXT,
+    AnswerForm,
+    NodeAgent,
+    as_unusable,
+    object_schema,
+)
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
@@ -33,37 +40,25 @@ from taskweaver.utils.text import fenced, shorten
 _PROBLEM_CHARS = 2000
 MOST_PLOTS = 10
 _MOST_PLOT_BYTES = 4 << 20
-
-
-def _object(**fields: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
 _PROGRAM = re.compile(r"```(?:python|py)\n(.*?)```", re.DOTALL)
-_TEXT = {"type": "string"}
-_FLAG = {"type": "boolean"}
-_REVIEW = _object(is_bug=_FLAG, summary=_TEXT)
-_SUMMARY = _object(findings=_TEXT, significance=_TEXT, next_steps=_TEXT)
-_SELECTION = _object(selected_plots={"type": "array", "items": _TEXT})
-_VISION = _object(
-    plot_analyses={"type": "array", "items": _object(analysis=_TEXT)},
-    valid_plots_received=_FLAG,
-    vlm_feedback_summary=_TEXT,
+_REVIEW = object_schema(is_bug=FLAG, summary=TEXT)
+_SUMMARY = object_schema(findings=TEXT, significance=TEXT, next_steps=TEXT)
+_CODE = object_schema(code=TEXT)
+_SELECTION = object_schema(selected_plots={"type": "array", "items": TEXT})
+_VISION = object_schema(
+    plot_analyses={"type": "array", "items": object_schema(analysis=TEXT)},
+    valid_plots_received=FLAG,
+    vlm_feedback_summary=TEXT,
 )
-_POINT = _object(dataset_name=_TEXT, value={"type": "number"})
-_METRICS = _object(
-    valid_metrics_received=_FLAG,
+_POINT = object_schema(dataset_name=TEXT, value={"type": "number"})
+_METRICS = object_schema(
+    valid_metrics_received=FLAG,
     metric_names={
         "type": "array",
-        "items": _object(
-            metric_name=_TEXT,
-            lower_is_better=_FLAG,
-            description=_TEXT,
+        "items": object_schema(
+            metric_name=TEXT,
+            lower_is_better=FLAG,
+            description=TEXT,
             data={"type": "array", "items": _POINT},
         ),
     },
@@ -72,12 +67,7 @@ _METRICS = _object(
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Verdict of a reviewer.
-
-    Attributes:
-        is_bug: Whether the attempt missed its aim.
-        summary: The reason, or a description of the attempt.
-    """
+    """Verdict on an attempt: whether it missed its aim, and the reason or a description."""
 
     is_bug: bool
     summary: str
@@ -161,13 +151,7 @@ class Reviewer:
     def plot_code(
         self, node: Node, journal: Journal, result: JobResult, failed: Sequence[tuple[str, str]]
     ) -> str:
-        """Return a program that plots the results of a run.
-
-        Args:
-            node: The node.
-            journal: All nodes.
-            result: The result of the run.
-            failed: Earlier programs, and why each did not work.
+        """Return a program that plots the results of a run, given earlier ones and why they failed.
 
         Raises:
             ReplyUnusable, ModelError: If there is none.
@@ -181,11 +165,10 @@ class Reviewer:
             code, problem = failed[-1]
             failure = f"It failed: {shorten(problem, _PROBLEM_CHARS)}"
             prompt["Last program"] = f"{fenced(code, 'python')}\n{failure}"
-        schema = {"required": ["code"], "properties": {"code": {"type": "string"}}}
 
         def read(text: str) -> str:
             program = _PROGRAM.search(text)
-            return program[1] if program else str(required_object(text, schema)["code"])
+            return program[1] if program else str(required_object(text, _CODE)["code"])
 
         label = f"plotting{len(failed) + 1}"
         with as_unusable():

@@ -3,62 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.treesearch.agent.describe import metric_text
 from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING, PromptFiles
+from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import AskLimits
+from taskweaver.treesearch.model.stages import StageState
+from taskweaver.utils.text import fenced
 
 
+@dataclass(frozen=True, slots=True)
 class RunAgent:
-    """Asks a model about the run as a whole, with the memory of the root."""
+    """Asks a model about the stages of a run, with the memory of the root, if the run has one.
 
-    def __init__(
-        self,
-        services: ModelServices,
-        prompts: PromptFiles,
-        store: BranchedMemory | None,
-        limits: AskLimits,
-        folder: Path,
-    ) -> None:
-        """Open the run's access to the models.
+    Prompts and replies are written to a folder.
+    """
 
-        Args:
-            services: The models.
-            prompts: Texts of the prompts.
-            store: The memory; None without.
-            limits: How often the model is asked.
-            folder: Folder of the prompts and replies.
-        """
-        self._api = LLMApi(services)
-        self._prompts = prompts
-        self._store = store
-        self._limits = limits
-        self._folder = folder
-
-    def give_up(self) -> None:
-        """Cancel running and later calls, from any thread."""
-        self._api.close()
+    api: LLMApi
+    prompts: PromptFiles
+    store: BranchedMemory | None
+    limits: AskLimits
+    folder: Path
+    journal: Journal
+    idea: str
 
     def ask(
-        self,
-        name: str,
-        label: str,
-        sections: Mapping[str, Any],
-        schema: Mapping[str, Any],
+        self, name: str, stage: StageState, sections: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Ask for an object of a schema; of a task with a memory, for the memory block first.
 
         Args:
             name: Name of the prompt's file, below ``prompts/``.
-            label: Name of the prompt's files.
-            sections: Further sections of the prompt.
+            stage: The stage.
+            sections: Sections of the prompt after the idea, the metric and the goals.
             schema: Form of the answer.
 
         Raises:
@@ -66,15 +51,22 @@ class RunAgent:
             BudgetSpent: If no more may be spent.
             ModelError: If no other question could be answered either.
         """
-        store = self._store if name in KEEPING else None
+        store = self.store if name in KEEPING else None
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, MemoryPromptLog(self._folder), shown_elsewhere())
-        system = self._prompts.text("core/system")
-        agent = NodeAgent(self._api, "root", self._folder, system, memory, self._limits)
-        prompt = {"Introduction": self._prompts.text(name), **sections}
-        first = self._prompts.text(name, with_memory=True)
+            memory = NodeMemory(root, MemoryPromptLog(self.folder), shown_elsewhere())
+        system = self.prompts.text("core/system")
+        agent = NodeAgent(self.api, "root", self.folder, system, memory, self.limits)
+        prompt = {
+            "Introduction": self.prompts.text(name),
+            "Research idea": fenced(self.idea, "markdown"),
+            "Evaluation metric": metric_text(self.journal),
+            "Goals": stage.goals,
+            **sections,
+        }
+        first = self.prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
+        label = f"{stage.label}_{hint}"
         with as_unusable():
             return agent.ask_structured(label, prompt, AnswerForm(schema), first, hint=hint)

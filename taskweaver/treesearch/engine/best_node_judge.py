@@ -6,28 +6,23 @@ in the log: later questions for the best node have the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from taskweaver.treesearch.agent.describe import candidate_sections, metric_text
+from taskweaver.treesearch.agent.describe import candidate_sections
+from taskweaver.treesearch.agent.node_agent import TEXT, object_schema
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import shorten
 
 MOST = 5
 """Candidates, at most."""
 _NAME = "agent/journal/best_node/introduction"
 _REASONING_CHARS = 600
-_ANSWER = {
-    "type": "object",
-    "properties": {"selected_id": {"type": "string"}, "reasoning": {"type": "string"}},
-    "required": ["selected_id", "reasoning"],
-    "additionalProperties": False,
-}
+_ANSWER = object_schema(selected_id=TEXT, reasoning=TEXT)
 
 
 def candidates(journal: Journal) -> list[Node]:
@@ -46,39 +41,29 @@ def candidates(journal: Journal) -> list[Node]:
     return [node for node in found if not spread or ranks[0] - once(node.metric) <= spread]
 
 
+@dataclass(frozen=True, slots=True)
 class Judge:
-    """Asks a model for the node to go on from."""
+    """Asks a model for the node to go on from; `asks` says whether one is asked at all."""
 
-    def __init__(self, journal: Journal, agent: RunAgent, idea: str, *, asks: bool) -> None:
-        """Create a judge.
-
-        Args:
-            journal: All nodes.
-            agent: Asks the model.
-            idea: Text of the idea.
-            asks: Whether the model is asked at all.
-        """
-        self._journal = journal
-        self._agent = agent
-        self._idea = idea
-        self._asks = asks
+    journal: Journal
+    agent: RunAgent
+    asks: bool
 
     def judgement(self, stage: StageState, after: int) -> Judgement | None:
-        """Return the choice of a model; None without candidates, or without a model.
+        """Return the choice of a model after a stage; None without candidates, or without a model.
 
-        Args:
-            stage: The stage that is over.
-            after: Nodes there are, seed evaluations not counted.
+        `after` is the number of nodes, seed evaluations not counted.
 
         Raises:
             ModelError: If no other question could be answered either.
         """
-        nodes = candidates(self._journal)
-        if not self._asks or len(nodes) < 2:
+        nodes = candidates(self.journal)
+        if not self.asks or len(nodes) < 2:
             return None
         ids = tuple(node.id for node in nodes)
         try:
-            answer = self._ask(stage, nodes)
+            shown = {node.id: candidate_sections(node, self.journal) for node in nodes}
+            answer = self.agent.ask(_NAME, stage, {"Candidates": shown}, _ANSWER)
             chosen, why = str(answer["selected_id"]).strip(), str(answer["reasoning"])
             if chosen not in ids:
                 chosen, why = ids[0], f"By metric: {chosen!r} was chosen, which is no candidate."
@@ -88,12 +73,3 @@ class Judge:
             chosen, why = ids[0], f"By metric: no model could judge. {error}"
         reasoning = shorten(" ".join(why.split()), _REASONING_CHARS)
         return Judgement(stage.stage.number, after, ids, chosen, reasoning)
-
-    def _ask(self, stage: StageState, nodes: Sequence[Node]) -> dict[str, Any]:
-        shown = {
-            "Research idea": fenced(self._idea, "markdown"),
-            "Evaluation metric": metric_text(self._journal),
-            "Goals": stage.goals,
-            "Candidates": {node.id: candidate_sections(node, self._journal) for node in nodes},
-        }
-        return self._agent.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)

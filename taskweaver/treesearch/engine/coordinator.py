@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from taskweaver.llm.errors import ModelError
@@ -24,7 +25,7 @@ from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import NodeChoice, SelectionPolicy, StageView, policy_named
+from taskweaver.treesearch.model.policy import NodeChoice, StageView, policy_named
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog
@@ -39,19 +40,7 @@ _MOST_REPEATED = 3
 
 @dataclass(slots=True)
 class Coordinator:
-    """Runs a search.
-
-    Attributes:
-        config: The configuration.
-        places: Files of the run.
-        state: Where the run is.
-        log: Its log.
-        budget: Its budget.
-        store: Its memory; None without.
-        transition: Leads it from stage to stage.
-        make_task: Makes the task of a node that begins, in its stage.
-        spans: Records a span for each node.
-    """
+    """Runs a search. `make_task` makes the task of a node that begins, in its stage."""
 
     config: SearchConfig
     places: RunPlaces
@@ -68,7 +57,7 @@ class Coordinator:
     _broken_in_a_row: int = 0
     _is_stopping: bool = False
     _changed: Changed = field(init=False)
-    _policy: SelectionPolicy = field(init=False)
+    _policy: partial[NodeChoice] = field(init=False)
     _branches: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,8 +78,7 @@ class Coordinator:
     def run(self, changed: Changed) -> None:
         """Run until the search is over, stopped, or has used its budget up.
 
-        Args:
-            changed: Called, in this thread, after each change of the state.
+        `changed` is called, in this thread, after each change of the state.
 
         Raises:
             SearchError: If it cannot go on.
@@ -147,12 +135,8 @@ class Coordinator:
                 return
             if self.budget.why_spent(self.journal.attempts):
                 return
-            step = self._next_step()
-            random = Random(f"{self.config.seed}:{step}")
-            actions = self._policy.select(self._view(stage), 1, random)
-            if not actions:
-                return
-            self._begin(threads, stage, actions[0])
+            random = Random(f"{self.config.seed}:{self._next_step()}")
+            self._begin(threads, stage, self._policy(self._view(stage), random))
 
     def _view(self, stage: StageState) -> StageView:
         drafts = self.config.rules.num_drafts if stage.stage.number == 1 else 0

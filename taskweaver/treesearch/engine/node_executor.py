@@ -115,10 +115,7 @@ class NodeExecutor:
     def execute(self, node: Node, ask: Ask, needs: Mapping[str, Any]) -> JobResult:
         """Execute the proposal of the node; return the outcome.
 
-        Args:
-            node: The node, with its proposal.
-            ask: Decides the next command of an installation.
-            needs: Packages it needs, as Phase 0 names them.
+        `ask` decides on the next command that installs packages; `needs` are those Phase 0 names.
 
         Raises:
             WorkCancelled: If it was cancelled.

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
@@ -53,13 +53,9 @@ _OFFLINE = "builtin/offline"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Services that an application lends to a search.
+    """Services that an application lends to a search: models, kernels for scripts, a sandbox.
 
-    Attributes:
-        src: The configuration.
-        services: The models.
-        manager: The owner of kernels, for scripts.
-        sandbox: Files and network that commands may reach; None for no sandbox.
+    The sandbox has the files and the network that commands may reach; None is no sandbox.
     """
 
     src: AppConfigSource
@@ -112,7 +108,13 @@ class Search:
             prompts = PromptFiles(config.prompt_dir)
             setup = self._execution(stack)
             self._agent = RunAgent(
-                self.services, prompts, self.store, config.asking, places.manager_prompts
+                LLMApi(self.services),
+                prompts,
+                self.store,
+                config.asking,
+                places.manager_prompts,
+                self.state.journal,
+                self._idea.text,
             )
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(prompts, setup)
@@ -135,11 +137,7 @@ class Search:
         self.notes += [note] if note else []
         self._log.add(
             "run",
-            objective={
-                "name": objective.name,
-                "maximize": objective.maximize,
-                "unit": objective.unit,
-            },
+            objective=asdict(objective),
             title=self._idea.title,
             seed=self._config.seed,
             at=time.time(),
@@ -264,8 +262,8 @@ class Search:
             self.state,
             self._log,
             RunEvents(self.store, journal),
-            Substages(config, journal, self._agent, idea.text, asks=asks),
-            Judge(journal, self._agent, idea.text, asks=asks and config.has_judge),
+            Substages(config, journal, self._agent, asks),
+            Judge(journal, self._agent, asks and config.has_judge),
         )
         return Coordinator(
             config=config,
@@ -285,8 +283,7 @@ class Search:
     def run(self, changed: Changed) -> None:
         """Work on it until it is over, stopped, or has used its budget up.
 
-        Args:
-            changed: Called, in this thread, after each change of its state.
+        `changed` is called, in this thread, after each change of its state.
 
         Raises:
             SearchError: If it cannot go on.
@@ -299,7 +296,7 @@ class Search:
         """Stop soon, from any thread; `run` does nothing when it comes later."""
         self._memory_api.close()  # a text it cannot have summed up is cut
         self._coordinator.stop()
-        self._agent.give_up()
+        self._agent.api.close()
 
     def close(self) -> None:
         """End all that works on it; safe to call again."""

@@ -6,7 +6,7 @@ An answer in the log is not asked for again: a run that is resumed in between go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from taskweaver.treesearch.agent.events import RunEvents
 from taskweaver.treesearch.engine.best_node_judge import Judge
@@ -19,46 +19,27 @@ from taskweaver.treesearch.record.runlog import RunLog
 from taskweaver.treesearch.record.state import RunState, StagePassed, stage_entry
 
 
+@dataclass(frozen=True, slots=True)
 class StageTransition:
-    """Leads a run from one stage to the next, and to its end."""
+    """Leads a run from one stage, of so many nodes at most, to the next, and to its end."""
 
-    def __init__(
-        self,
-        stage_nodes: Sequence[int],
-        state: RunState,
-        log: RunLog,
-        events: RunEvents,
-        substages: Substages,
-        judge: Judge,
-    ) -> None:
-        """Create the transitions of a run.
-
-        Args:
-            stage_nodes: Most nodes of each stage.
-            state: Where the run is.
-            log: Its log.
-            events: Events of the run.
-            substages: Decides whether a stage goes on.
-            judge: Chooses the node to go on from.
-        """
-        self._stage_nodes = stage_nodes
-        self._state = state
-        self._journal = state.journal
-        self._log = log
-        self._events = events
-        self._substages = substages
-        self._judge = judge
+    stage_nodes: Sequence[int]
+    state: RunState
+    log: RunLog
+    events: RunEvents
+    substages: Substages
+    judge: Judge
 
     def enter(self, stage: StageState) -> None:
         """Begin a stage, or a substage."""
-        self._state.stage = stage
-        self._log.add("stage", **stage_entry(stage))
+        self.state.stage = stage
+        self.log.add("stage", **stage_entry(stage))
         self.begun(stage)
 
     def begun(self, stage: StageState) -> None:
         """Note that a stage began, unless that was noted."""
         if stage.substage > 1:
-            self._events.goal_generated(stage)
+            self.events.goal_generated(stage)
 
     def go_on(self, stage: StageState, reason: str) -> None:
         """Enter the stage or substage after one that is over.
@@ -72,16 +53,16 @@ class StageTransition:
         Raises:
             ModelError: If no question could be answered.
         """
-        best = self._journal.best()
-        is_asked = self._is_judged() and not self._journal.judgements[-1].is_spent
+        best = self.state.journal.best()
+        is_asked = self._is_judged() and not self.state.journal.judgements[-1].is_spent
         is_decided = is_asked or self._is_closed(stage)
-        verdict = Verdict() if is_decided else self._substages.verdict(stage)
+        verdict = Verdict() if is_decided else self.substages.verdict(stage)
         if verdict.goals:
-            self._events.substage_ended(stage, _explained(reason, verdict), is_complete=False)
-            first, number = len(self._journal), stage.substage + 1
+            self.events.substage_ended(stage, _explained(reason, verdict), is_complete=False)
+            first, number = len(self.state.journal), stage.substage + 1
             self.enter(replace(stage, substage=number, goals=verdict.goals, first=first))
             return
-        if self._judged(stage) and self._journal.best() is not best:
+        if self._judged(stage) and self.state.journal.best() is not best:
             return
         self._close(stage, reason, _explained(reason, verdict))
         self._leave(stage, reason, best)
@@ -93,23 +74,23 @@ class StageTransition:
         self._end(spent, is_spent=True)
 
     def _is_judged(self) -> bool:
-        done = self._journal.judgements
-        return bool(done) and done[-1].after == self._journal.attempts
+        done = self.state.journal.judgements
+        return bool(done) and done[-1].after == self.state.journal.attempts
 
     def _judged(self, stage: StageState, *, is_spent: bool = False) -> bool:
         """Ask the judge for the node to go on from, once; return whether it answered now."""
         if self._is_judged():
             return False
-        judgement = self._judge.judgement(stage, self._journal.attempts)
+        judgement = self.judge.judgement(stage, self.state.journal.attempts)
         if judgement is None:
             return False
-        entry = self._log.add("judged", **asdict(replace(judgement, is_spent=is_spent)))
-        self._journal.judge(Judgement.from_dict(entry))  # as a resumed run reads it
+        entry = self.log.add("judged", **asdict(replace(judgement, is_spent=is_spent)))
+        self.state.journal.judge(Judgement.from_dict(entry))  # as a resumed run reads it
         return True
 
     def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
         following = self._following(stage, best)
-        self._events.progressed(stage, following, reason)
+        self.events.progressed(stage, following, reason)
         if following is None:
             self._end(reason if best else f"no attempt of the first stage worked; {reason}")
         else:
@@ -117,41 +98,41 @@ class StageTransition:
 
     def _is_closed(self, stage: StageState) -> bool:
         """Return whether the end of a stage was noted, by a process that went no further."""
-        return bool(self._state.passed) and self._state.passed[-1].state == stage
+        return bool(self.state.passed) and self.state.passed[-1].state == stage
 
     def _close(
         self, stage: StageState, reason: str, explanation: str, *, is_spent: bool = False
     ) -> None:
         """Note that a stage is over, and its summary."""
-        passed, best = self._state.passed, self._journal.best()
+        passed, best = self.state.passed, self.state.journal.best()
         if not self._is_closed(stage):
             best_id = best.id if best else None
-            self._log.add("stage_ended", reason=reason, best=best_id)
+            self.log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
-        if self._is_judged() and self._journal.judgements[-1].passed_over:
-            overruled = run_statistics.overruled(self._journal)[-1]
-            self._events.judged(stage, self._journal.attempts, overruled)
+        if self._is_judged() and self.state.journal.judgements[-1].passed_over:
+            overruled = run_statistics.overruled(self.state.journal)[-1]
+            self.events.judged(stage, self.state.journal.attempts, overruled)
         is_complete = best is not None and not is_spent
-        self._events.substage_ended(stage, explanation, is_complete=is_complete)
-        self._events.stage_ended(stage, reason, self._tested(stage))
+        self.events.substage_ended(stage, explanation, is_complete=is_complete)
+        self.events.stage_ended(stage, reason, self._tested(stage))
         if not passed[-1].summary:
-            summary = self._substages.summary(stage)
-            self._log.add("stage_summary", summary=summary)
+            summary = self.substages.summary(stage)
+            self.log.add("stage_summary", summary=summary)
             passed[-1] = replace(passed[-1], summary=summary)
-        self._events.stage_summary(stage, passed[-1].summary)
+        self.events.stage_summary(stage, passed[-1].summary)
         if best is not None:
-            self._events.lesson(best)
+            self.events.lesson(best)
 
     def _following(self, stage: StageState, best: Node | None) -> StageState | None:
         if best is None:
             return None
         for next_ in STAGES[stage.stage.number :]:
-            if self._stage_nodes[next_.number - 1]:
-                return StageState(next_, best.id, 1, next_.goals, len(self._journal))
+            if self.stage_nodes[next_.number - 1]:
+                return StageState(next_, best.id, 1, next_.goals, len(self.state.journal))
         return None
 
     def _tested(self, stage: StageState) -> str:
-        nodes = self._journal.of_stage(stage.stage.number)
+        nodes = self.state.journal.of_stage(stage.stage.number)
         names = ", ".join(dict.fromkeys(node.name for node in nodes if node.name))
         if stage.stage.number != 2:
             return names
@@ -160,10 +141,10 @@ class StageTransition:
         return f"Data sets: {datasets}. Tuned: {names or 'nothing'}."
 
     def _end(self, reason: str, *, is_spent: bool = False) -> None:
-        self._events.journal_summary()
-        self._log.add("ended", reason=reason, spent=is_spent)
-        self._state.is_over, self._state.reason, self._state.stage = True, reason, None
-        self._state.is_spent = is_spent
+        self.events.journal_summary()
+        self.log.add("ended", reason=reason, spent=is_spent)
+        self.state.is_over, self.state.reason, self.state.stage = True, reason, None
+        self.state.is_spent = is_spent
 
 
 def _explained(reason: str, verdict: Verdict) -> str:

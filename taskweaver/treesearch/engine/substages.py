@@ -6,35 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.agent.describe import (
-    attempt_lines,
-    findings_lines,
-    metric_text,
-    repeated,
-)
+from taskweaver.treesearch.agent.describe import attempt_lines, findings_lines, repeated
+from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, object_schema
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.utils.text import fenced
 
-_TEXT = {"type": "string"}
-
-
-def _object(**fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-
-
-_COMPLETE = _object(is_complete={"type": "boolean"}, reasoning=_TEXT)
-_GOALS = _object(goals=_TEXT)
-_SUMMARY = _object(summary=_TEXT)
+_COMPLETE = object_schema(is_complete=FLAG, reasoning=TEXT)
+_GOALS = object_schema(goals=TEXT)
+_SUMMARY = object_schema(summary=TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +33,14 @@ class Verdict:
     goals: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Substages:
-    """Asks a model about stages; without one, the figures alone decide and speak."""
+    """Asks a model about stages; where `asks` is off, the figures alone decide and speak."""
 
-    def __init__(
-        self, config: SearchConfig, journal: Journal, agent: RunAgent, idea: str, *, asks: bool
-    ) -> None:
-        """Create them.
-
-        Args:
-            config: Which questions are asked.
-            journal: All nodes.
-            agent: Asks the model.
-            idea: Text of the idea.
-            asks: Whether a model is asked at all.
-        """
-        self._config = config
-        self._journal = journal
-        self._agent = agent
-        self._idea = idea
-        self._asks = asks
+    config: SearchConfig
+    journal: Journal
+    agent: RunAgent
+    asks: bool
 
     def verdict(self, stage: StageState) -> Verdict:
         """Return whether a stage goes on, and with which goals.
@@ -77,12 +48,12 @@ class Substages:
         Raises:
             ModelError: If no other question could be answered either.
         """
-        config = self._config
-        is_wanted = config.has_goals and self._asks and stage.stage.number > 1
+        config = self.config
+        is_wanted = config.has_goals and self.asks and stage.stage.number > 1
         if not is_wanted or stage.substage >= config.max_substages:
             return Verdict()
         most = config.stage_nodes[stage.stage.number - 1]
-        if len(self._journal.of_stage(stage.stage.number)) >= most:
+        if len(self.journal.of_stage(stage.stage.number)) >= most:
             return Verdict()
         reason = ""
         try:
@@ -101,7 +72,7 @@ class Substages:
             ModelError: If no other question could be answered either.
         """
         figures = self._figures(stage)
-        if not self._asks or not self._config.has_summaries:
+        if not self.asks or not self.config.has_summaries:
             return figures
         try:
             answer = self._ask("stage_summary", stage, _SUMMARY)["summary"]
@@ -110,22 +81,19 @@ class Substages:
         return f"{answer}\n{figures}"
 
     def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
-        nodes = self._journal.of_stage(stage.stage.number)
+        nodes = self.journal.of_stage(stage.stage.number)
         shown = {
-            "Research idea": fenced(self._idea, "markdown"),
-            "Evaluation metric": metric_text(self._journal),
-            "Goals": stage.goals,
             "Figures": self._figures(stage),
-            "Attempts": attempt_lines(self._journal, nodes),
+            "Attempts": attempt_lines(self.journal, nodes),
             "What was learnt": findings_lines(nodes),
         }
-        best = self._journal.best(nodes)
+        best = self.journal.best(nodes)
         if best is not None:
-            shown |= repeated(best, self._journal)
-        return self._agent.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
+            shown |= repeated(best, self.journal)
+        return self.agent.ask(f"agent/manager/{name}", stage, shown, schema)
 
     def _figures(self, stage: StageState) -> str:
-        journal = self._journal
+        journal = self.journal
         nodes = journal.of_stage(stage.stage.number)
         good, failed = [n for n in nodes if n.is_good], [n for n in nodes if n.has_failed]
         best = journal.best(nodes)

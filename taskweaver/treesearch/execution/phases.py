@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.command.command import Command, CommandLimits, CommandResult
+from taskweaver.ces.command.command import Command, CommandResult
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.execution.commands import failure, run_commands_with_logging, shown
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
@@ -58,9 +58,7 @@ def run_job(job: Job) -> JobResult:
 def run_download_command(job: Job, command: CommandText) -> CommandResult:
     """Run one command of the download phase, for an installer that decides step by step.
 
-    Args:
-        job: The job; its plan is not used.
-        command: The command.
+    The plan of the job is not used.
 
     Raises:
         SearchError: If there is no workspace, and none can be made.
@@ -288,13 +286,5 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
         cwd,
         variables,
         sandbox,
-        CommandLimits(
-            timeout_s=seconds[phase],
-            memory_bytes=limits.memory_bytes,
-            process_limit=limits.process_limit,
-            file_bytes=limits.file_bytes,
-            open_files=limits.open_files,
-            folder_bytes=limits.folder_bytes,
-            output_bytes=limits.output_bytes,
-        ),
+        replace(limits.command, timeout_s=seconds[phase]),
     )

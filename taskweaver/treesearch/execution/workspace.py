@@ -58,12 +58,7 @@ def apply_workspace_plan(
 
 
 def link_inside(workspace_root: Path, path: str, target: Path) -> None:
-    """Make a link in a node's folder, never through another; one that is there is replaced.
-
-    Args:
-        workspace_root: The node's folder.
-        path: Where, relative to it.
-        target: Where it leads.
+    """Make a link at a path in a node's folder, never through another; a link there is replaced.
 
     Raises:
         PhasePlanError: If something else is there.

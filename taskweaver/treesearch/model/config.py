@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits
@@ -53,11 +54,13 @@ class SearchConfig(ModuleConfig):
             self._get_float("download_timeout_s"),
             self._get_float("compile_timeout_s"),
             self._get_float("run_timeout_s"),
-            memory_bytes=most.memory_limit_bytes,
-            process_limit=most.process_limit,
-            file_bytes=most.file_limit_bytes,
-            open_files=most.open_file_limit,
-            folder_bytes=most.folder_limit_bytes,
+            CommandLimits(
+                memory_bytes=most.memory_limit_bytes,
+                process_limit=most.process_limit,
+                file_bytes=most.file_limit_bytes,
+                open_files=most.open_file_limit,
+                folder_bytes=most.folder_limit_bytes,
+            ),
         )
         self.attempts = self._get_int("attempts")
         self.asking = AskLimits(

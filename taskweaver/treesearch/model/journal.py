@@ -201,11 +201,7 @@ class Journal:
         return self._ranks[node_id]
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
-        """Return the best node, the first of `leaders`. None when none measured anything.
-
-        Args:
-            among: The candidates; None takes all but seed evaluations.
-        """
+        """Return the best of all or some nodes, the first of `leaders`; None if none measured."""
         return next(iter(self.leaders(1, among)), None)
 
     def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
@@ -273,14 +269,9 @@ class Journal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``journal.json``."""
-        objective = self.objective
         return {
             "__version": str(VERSION),
-            "objective": {
-                "name": objective.name,
-                "maximize": objective.maximize,
-                "unit": objective.unit,
-            },
+            "objective": asdict(self.objective),
             "nodes": [node.to_dict() for node in self.nodes],
             "node2parent": {node.id: node.parent for node in self.nodes if node.parent is not None},
             "judgements": [asdict(judgement) for judgement in self.judgements],

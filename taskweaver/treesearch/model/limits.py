@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from taskweaver.ces.command.command import CommandLimits
+
+_USUAL = CommandLimits(
+    process_limit=512, file_bytes=2 << 30, open_files=4096, folder_bytes=10 << 30
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseLimits:
@@ -13,23 +19,13 @@ class PhaseLimits:
         download_s: Longest time of a download command.
         compile_s: Longest time of a compile command.
         run_s: Longest time of a run command.
-        memory_bytes: Resident memory of all processes of a command together.
-        process_limit: Processes and threads.
-        file_bytes: Largest file that is written.
-        open_files: Open files of each process.
-        folder_bytes: Size of the workspace.
-        output_bytes: Output of a command that is kept in its log; the rest is counted.
+        command: Limits of each command beside its time.
     """
 
     download_s: float = 600.0
     compile_s: float = 300.0
     run_s: float = 3600.0
-    memory_bytes: int = 0
-    process_limit: int = 512
-    file_bytes: int = 2 << 30
-    open_files: int = 4096
-    folder_bytes: int = 10 << 30
-    output_bytes: int = 1 << 20
+    command: CommandLimits = _USUAL
 
 
 @dataclass(frozen=True, slots=True)

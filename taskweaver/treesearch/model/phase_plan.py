@@ -42,14 +42,7 @@ _PLACEHOLDER = re.compile(r"(?<!\$)\{(compiler_selected|cflags|ldflags|output)\}
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file to write.
-
-    Attributes:
-        path: Relative to the workspace.
-        content: Its text.
-        mode: Its rights.
-        encoding: Its encoding.
-    """
+    """A file to write, by its path relative to the workspace."""
 
     path: str
     content: str

@@ -1,15 +1,17 @@
-"""Policies that choose the next nodes: they read the journal and name parents and kinds."""
+"""Policies that choose the next node: they read the journal and name a parent and a kind."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Protocol
 
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
+
+_EXPLORATION = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,106 +65,68 @@ class StageView:
     drafts: int
 
 
-class SelectionPolicy(Protocol):
-    """Chooses the next nodes."""
-
-    def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
-        """Return at most `count` actions, as many as make sense; none only when `count` is 0.
-
-        Running nodes are in the view too, so that the same is not tried twice.
-        """
-        ...
-
-
-class BestFirst:
-    """Drafts first; then, by chance, repair a failed leaf, else grow the best node."""
-
-    def __init__(self, rules: SearchRules) -> None:
-        self._rules = rules
-
-    def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
-        """Return exactly `count` actions."""
-        actions: list[NodeChoice] = []
-        for _ in range(count):
-            actions.append(self._one(view, actions, random))
-        return actions
-
-    def _one(self, view: StageView, taken: Sequence[NodeChoice], random: Random) -> NodeChoice:
-        if drafts_missing(view, taken):
-            return NodeChoice(NodeKind.DRAFT)
-        repairable = repairable_leaves(view, taken, self._rules.max_debug_depth)
-        if repairable and random.random() < self._rules.debug_prob:
-            return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
-        grown = self._to_grow(view, taken)
-        if grown is not None:
-            return NodeChoice(view.growth, grown.id)
-        if repairable:
-            return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
+def best_first(rules: SearchRules, view: StageView, random: Random) -> NodeChoice:
+    """Choose drafts first; then, by chance, repair a failed leaf, else grow the best node."""
+    if drafts_missing(view):
         return NodeChoice(NodeKind.DRAFT)
+    repairable = repairable_leaves(view, rules.max_debug_depth)
+    if repairable and random.random() < rules.debug_prob:
+        return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
+    grown = _to_grow(view)
+    if grown is not None:
+        return NodeChoice(view.growth, grown.id)
+    if repairable:
+        return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
+    return NodeChoice(NodeKind.DRAFT)
 
-    def _to_grow(self, view: StageView, taken: Sequence[NodeChoice]) -> Node | None:
-        """Return the best node, a tree that is not grown at the moment before one that is."""
-        good = good_nodes(view)
-        busy = {view.journal.root_of(node.id) for node in view.nodes if node.status == "running"}
-        busy |= {view.journal.root_of(action.parent) for action in taken if action.parent}
-        idle = [node for node in good if view.journal.root_of(node.id) not in busy]
-        return view.journal.best(idle) or view.journal.best(good)
+
+def _to_grow(view: StageView) -> Node | None:
+    """Return the best node, a tree that is not grown at the moment before one that is."""
+    good = good_nodes(view)
+    busy = {view.journal.root_of(node.id) for node in view.nodes if node.status == "running"}
+    idle = [node for node in good if view.journal.root_of(node.id) not in busy]
+    return view.journal.best(idle) or view.journal.best(good)
 
 
-class Uct:
-    """Upper confidence bounds for trees: grow good nodes, and nodes hardly tried.
+def uct(rules: SearchRules, view: StageView, random: Random) -> NodeChoice:
+    """Choose by upper confidence bounds for trees: grow good nodes, and nodes hardly tried.
 
     The reward of a node is its place among the good nodes, from 0 for the worst to 1 for the best,
     so that it needs no scale; a failed one has 0. A node is worth the mean reward of its subtree,
-    plus ``c * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Running
+    plus ``sqrt(2) * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Running
     nodes count as visits without reward.
     """
-
-    def __init__(self, rules: SearchRules, c: float = math.sqrt(2.0)) -> None:
-        self._rules = rules
-        self._c = c
-
-    def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
-        """Return exactly `count` actions."""
-        actions: list[NodeChoice] = []
-        for _ in range(count):
-            actions.append(self._one(view, actions, random))
-        return actions
-
-    def _one(self, view: StageView, taken: Sequence[NodeChoice], random: Random) -> NodeChoice:
-        if drafts_missing(view, taken):
-            return NodeChoice(NodeKind.DRAFT)
-        repairable = repairable_leaves(view, taken, self._rules.max_debug_depth)
-        candidates = [*good_nodes(view), *repairable]
-        if not candidates:
-            return NodeChoice(NodeKind.DRAFT)
-        worth = _worth(view, [action.parent for action in taken if action.parent])
-        total = math.log(len(view.nodes) + len(taken) + 1)
-        scores = {
-            node.id: reward / visits + self._c * math.sqrt(total / visits)
-            for node in candidates
-            for visits, reward in [worth[node.id]]
-        }
-        best = max(scores.values())
-        chosen = random.choice([node for node in candidates if scores[node.id] == best])
-        kind = NodeKind.DEBUG if chosen.has_failed else view.growth
-        return NodeChoice(kind, chosen.id)
+    if drafts_missing(view):
+        return NodeChoice(NodeKind.DRAFT)
+    candidates = [*good_nodes(view), *repairable_leaves(view, rules.max_debug_depth)]
+    if not candidates:
+        return NodeChoice(NodeKind.DRAFT)
+    worth = _worth(view)
+    total = math.log(len(view.nodes) + 1)
+    scores = {
+        node.id: reward / visits + _EXPLORATION * math.sqrt(total / visits)
+        for node in candidates
+        for visits, reward in [worth[node.id]]
+    }
+    best = max(scores.values())
+    chosen = random.choice([node for node in candidates if scores[node.id] == best])
+    return NodeChoice(NodeKind.DEBUG if chosen.has_failed else view.growth, chosen.id)
 
 
-def policy_named(name: str, rules: SearchRules) -> SelectionPolicy:
-    """Return the policy called ``best_first`` or ``uct``.
+def policy_named(name: str, rules: SearchRules) -> partial[NodeChoice]:
+    """Return the policy called ``best_first`` or ``uct``: it chooses the next node of a view.
+
+    Running nodes are in the view too, so that the same is not tried twice.
 
     Raises:
         KeyError: If there is none with this name.
     """
-    policies: dict[str, type[BestFirst | Uct]] = {"best_first": BestFirst, "uct": Uct}
-    return policies[name](rules)
+    return partial({"best_first": best_first, "uct": uct}[name], rules)
 
 
-def drafts_missing(view: StageView, taken: Sequence[NodeChoice]) -> bool:
+def drafts_missing(view: StageView) -> bool:
     """Return whether the stage has not had its drafts yet."""
-    drafts = sum(node.kind is NodeKind.DRAFT for node in view.nodes)
-    return drafts + sum(action.kind is NodeKind.DRAFT for action in taken) < view.drafts
+    return sum(node.kind is NodeKind.DRAFT for node in view.nodes) < view.drafts
 
 
 def good_nodes(view: StageView) -> list[Node]:
@@ -176,27 +140,25 @@ def good_nodes(view: StageView) -> list[Node]:
     return [*base, *(node for node in view.nodes if node.is_good)]
 
 
-def repairable_leaves(view: StageView, taken: Sequence[NodeChoice], max_depth: int) -> list[Node]:
-    """Return failed nodes without a child, made or chosen."""
-    chosen = {action.parent for action in taken}
+def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
+    """Return failed nodes without a child."""
     return [
         node
         for node in view.nodes
         if node.has_failed
-        and node.id not in chosen
         and not view.journal.children(node.id)
         and view.journal.debug_depth(node) < max_depth
     ]
 
 
-def _worth(view: StageView, pending: Sequence[str]) -> dict[str, tuple[int, float]]:
+def _worth(view: StageView) -> dict[str, tuple[int, float]]:
     """Return visits and reward of each node's subtree within the stage."""
     good = good_nodes(view)
     ranks = sorted({view.journal.rank(node.id) for node in good})
     places = {rank: n / max(len(ranks) - 1, 1) for n, rank in enumerate(ranks)}
     rewards = {node.id: places[view.journal.rank(node.id)] for node in good}
     nodes = [*([view.journal[view.base]] if view.base is not None else []), *view.nodes]
-    worth = {node.id: (1 + pending.count(node.id), rewards.get(node.id, 0.0)) for node in nodes}
+    worth = {node.id: (1, rewards.get(node.id, 0.0)) for node in nodes}
     for node in reversed(nodes):  # children come after their parents
         if node.parent in worth:
             visits, reward = worth[node.parent]

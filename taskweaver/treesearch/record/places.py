@@ -16,12 +16,7 @@ ROOT_BRANCH = "root"
 
 @dataclass(frozen=True, slots=True)
 class NodePlaces:
-    """Paths of a node.
-
-    Attributes:
-        run_dir: Folder of the run.
-        node_id: The node.
-    """
+    """Paths of a node in the folder of its run."""
 
     run_dir: Path
     node_id: str

@@ -20,12 +20,7 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Measurements of one experiment with several seeds.
-
-    Attributes:
-        values: The values, in the order of the nodes.
-        failed: Seeds that failed.
-    """
+    """Measurements of one experiment with several seeds, in the order of the nodes."""
 
     values: tuple[float, ...]
     failed: int = 0

@@ -16,6 +16,7 @@ from hub_server import COMMIT, Hub, serving
 from phase_plans import artifacts
 from support import has_bwrap
 
+from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.run.resource_file import read_resource_file
 from taskweaver.memory.branched.run.resources import build_resource_snapshot
@@ -168,7 +169,7 @@ def test_a_file_over_the_limit(origin: Path, fetch: Fetch, tmp_path: Path) -> No
     git(origin, "add", "huge")
     git(origin, "commit", "-q", "-m", "huge")
     source = {"repo": f"file://{origin}", "dest": "/workspace/lib"}
-    problem(fetch("github", source, limits=PhaseLimits(file_bytes=1 << 20)))
+    problem(fetch("github", source, limits=PhaseLimits(command=CommandLimits(file_bytes=1 << 20))))
     assert not (tmp_path / "n" / "lib").exists()
 
 

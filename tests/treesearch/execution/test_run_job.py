@@ -15,6 +15,7 @@ from typing import Any, get_args
 import pytest
 from phase_plans import artifacts, in_c, with_code
 
+from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
@@ -35,7 +36,14 @@ def available(tier: Tier) -> bool:
 
 TIERS = [tier for tier in get_args(Tier) if available(tier)]
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-LIMITS = PhaseLimits(download_s=30, compile_s=30, run_s=30, process_limit=64)
+LIMITS = PhaseLimits(30, 30, 30, CommandLimits(process_limit=64))
+
+
+def limits_with(**of_commands: int) -> PhaseLimits:
+    """Return the limits with others for each command."""
+    return replace(LIMITS, command=replace(LIMITS.command, **of_commands))
+
+
 RESULT = "import json\njson.dump({}, open('working/result.json', 'w'))\n"
 
 Make = Callable[..., Job]
@@ -334,7 +342,7 @@ def test_a_result_that_was_written_before_the_run_is_gone(plain: Make) -> None:
 
 def test_a_disk_that_is_full(make: Make) -> None:
     code = "f = open('working/big', 'wb')\nfor _ in range(99): f.write(bytes(1 << 20))\n"
-    result = run_job(make(with_code(code), limits=replace(LIMITS, file_bytes=4 << 20)))
+    result = run_job(make(with_code(code), limits=limits_with(file_bytes=4 << 20)))
     assert result.error
     assert result.error.kind == "RuntimeError"
     assert "File too large" in result.error.message
@@ -342,7 +350,7 @@ def test_a_disk_that_is_full(make: Make) -> None:
 
 def test_a_flood_and_bytes_that_are_no_text(make: Make) -> None:
     run = {"commands": [r"head -c 200000000 /dev/zero | tr '\0' '\377'; exit 3"]}
-    job = make(artifacts(run=run), limits=replace(LIMITS, output_bytes=10_000))
+    job = make(artifacts(run=run), limits=limits_with(output_bytes=10_000))
     result = run_job(job)
     assert result.error
     assert result.error.kind == "RuntimeError"

@@ -68,16 +68,7 @@ class OriginalDigests:
             insort(self._by_branch.setdefault(branch, []), seq)
 
     def copy(self, summaries: str | None, exclusions: str | None, seq: int) -> int:
-        """Copy both tables.
-
-        Args:
-            summaries: Table of summaries; None if there is none.
-            exclusions: Table of exclusions; None if there is none.
-            seq: Newest number in use.
-
-        Returns:
-            The newest number in use now.
-        """
+        """Copy both tables, those that exist; return the newest number in use, which was `seq`."""
         hidden = {} if exclusions is None else self._read_exclusions(exclusions)
         digests = {} if summaries is None else self._read_summaries(summaries)
         for branch, found in digests.items():

@@ -62,9 +62,7 @@ def collect_environment() -> dict[str, Fact]:
 def ingest_environment(branch: BranchHandle, facts: Mapping[str, Fact] | None = None) -> bool:
     """Keep facts about the machine: the main ones in core memory, all of them as a record.
 
-    Args:
-        branch: The branch; of a run its root.
-        facts: As `collect_environment` returns them; None for this machine.
+    Of a run, the branch is its root. Without `facts`, they are those of this machine.
 
     Returns:
         Whether anything was new.

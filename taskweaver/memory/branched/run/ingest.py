@@ -37,10 +37,8 @@ def ingest_idea_md(
 ) -> bool:
     """Take an idea in: a summary in core memory, the whole of it in archival memory.
 
-    Args:
-        branch: The branch; of a run its root, from which the whole run inherits.
-        idea_path: The file, Markdown.
-        node_uid: Node the idea is of, for a tag.
+    Of a run, the branch is its root, from which the whole run inherits. The node that the idea is
+    of becomes a tag.
 
     Returns:
         Whether anything was new.
@@ -64,11 +62,9 @@ def ingest_idea_md(
 
 
 def summarize_idea(content: str, budgets: Mapping[str, int]) -> str:
-    """Return five bullets made of an idea's sections.
+    """Return five bullets made of the ``## `` sections of an idea.
 
-    Args:
-        content: The idea, Markdown with ``## `` headings.
-        budgets: Characters, by ``idea_section_limit`` (a bullet) and ``idea_summary`` (the whole).
+    The budgets are characters: ``idea_section_limit`` (a bullet) and ``idea_summary`` (the whole).
     """
     sections = idea_sections(content)
     lines = []

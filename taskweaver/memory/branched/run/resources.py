@@ -87,11 +87,9 @@ class ResourceSnapshot:
 def build_resource_snapshot(
     resource_file: str | Path, workspace_root: str | Path
 ) -> ResourceSnapshot:
-    """Look at everything a resource file lists.
+    """Look at everything a resource file, YAML or JSON, lists.
 
-    Args:
-        resource_file: The file, YAML or JSON.
-        workspace_root: Folder of this machine that ``/workspace`` stands for.
+    ``/workspace`` in it stands for `workspace_root`, a folder of this machine.
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Writer
@@ -16,7 +15,6 @@ from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Rec
 from taskweaver.memory.branched.values import name, shown, whole
 from taskweaver.utils.redact import redact_known
 
-Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
 POLICIES = ("ours", "theirs", "newest", "importance", "manual")
 _PREVIEW_CHARS = 120
 _HISTORY = """
