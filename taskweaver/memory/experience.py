@@ -34,13 +34,10 @@ _MOST_CHARS = 30_000
 def save_raw_experience(
     conversation: Conversation, session_id: str, exp_dir: str | Path, *, thin_mode: bool = True
 ) -> Path:
-    """Write a conversation as ``raw_exp_<session_id>.yaml``, all of it or nothing.
+    """Write a conversation as ``raw_exp_<session_id>.yaml``, all or nothing; return the file.
 
     `Conversation.from_yaml` reads it back. The folder is made when missing; `thin_mode` leaves out
     all attachments but plans.
-
-    Returns:
-        The file.
 
     Raises:
         ConversationError: If it cannot be written, or the id is not a file's name.
@@ -217,8 +214,9 @@ class ExperienceGenerator:
         found = []
         for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
             try:
-                item = Experience.from_dict({**read_yaml(path), "exp_id": _id_of(path, _MADE)})
-                found.append(item)
+                # The file's name has the id, whatever the file says.
+                exp_id = path.stem.removeprefix(_MADE)
+                found.append(Experience.from_dict({**read_yaml(path), "exp_id": exp_id}))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{path.name} is left out: {error}")
         self.experience_list = found
@@ -278,11 +276,6 @@ class ExperienceGenerator:
             return ""
         texts = [item.experience_text.strip() for item, _ in experiences]
         return template.replace("{experiences}", f"\n{SEPARATOR}\n".join(texts))
-
-
-def _id_of(path: Path, prefix: str) -> str:
-    """Return the id of an experience: its file's name has it, whatever the file says."""
-    return path.stem.removeprefix(prefix)
 
 
 def _without_ids(value: Any) -> Any:

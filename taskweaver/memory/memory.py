@@ -159,10 +159,7 @@ class Memory:
         exp_dir: str | Path,
         thin_mode: bool = True,  # noqa: FBT001, FBT002 - kept signature
     ) -> Path:
-        """Write the conversation as ``raw_exp_<session_id>.yaml``; see `save_raw_experience`.
-
-        Returns:
-            The file.
+        """Write ``raw_exp_<session_id>.yaml`` and return its path; see `save_raw_experience`.
 
         Raises:
             ConversationError: If it cannot be written.

@@ -109,15 +109,7 @@ class BranchHandle:
         return self._parts.comparison.history(self.id, limit=limit)
 
     def promote(self, record: str | int, to: str) -> str:
-        """Copy a core key (a text) or an archival record (a number) to another branch.
-
-        Returns:
-            The key, or the id of the copy.
-
-        Raises:
-            RecordNotVisible: If the key or record is not in view.
-            UnknownBranch, BranchSealed: If the target takes no writes.
-        """
+        """Copy a core key or an archival record; see `BranchComparison.promote`."""
         result = self._parts.database.write(
             lambda writer: self._parts.comparison.promote(writer, self.id, record, to)
         )

@@ -24,13 +24,10 @@ _ERROR_LINE = re.compile(
 
 
 def run_commands_with_logging(commands: Sequence[Command], log_path: Path) -> list[CommandResult]:
-    """Run commands in order, up to the first that fails.
+    """Run commands in order, up to the first that fails; return the results of those started.
 
     Each gets a block at the end of the log: ``$`` and the command, its output as it comes, byte for
     byte within its limit, and ``exit_code=``.
-
-    Returns:
-        The results of the commands that were started.
 
     Raises:
         OSError: If the log cannot be written.

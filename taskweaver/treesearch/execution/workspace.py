@@ -24,7 +24,7 @@ _OWNER_RIGHTS = 0o600
 def apply_workspace_plan(
     workspace_root: Path, plan: WorkspacePlan, *, expected_root: str = ROOT
 ) -> list[Path]:
-    """Write the files of a plan: all of them, or none.
+    """Write the files of a plan, all of them or none; return them in its order.
 
     Everything is checked first, then written beside the files there are, then moved into place.
 
@@ -32,9 +32,6 @@ def apply_workspace_plan(
         workspace_root: The node's folder.
         plan: The files and folders.
         expected_root: Name that the plan may give the folder.
-
-    Returns:
-        The files, in the order of the plan.
 
     Raises:
         PhasePlanError: If it cannot be written as planned; nothing is changed.

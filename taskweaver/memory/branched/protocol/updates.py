@@ -94,10 +94,7 @@ class Updates:
         return results | self._maintain(branch_id, checked)
 
     def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Write several things of a program together: core keys, an event, archival records.
-
-        Returns:
-            The ids of the new rows, by part.
+        """Write core keys, an event and archival records of a program together; return ids by part.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.

@@ -35,13 +35,10 @@ _BULLETS: Mapping[str, tuple[str, ...]] = {
 def ingest_idea_md(
     branch: BranchHandle, idea_path: str | Path, *, node_uid: str | None = None
 ) -> bool:
-    """Take an idea in: a summary in core memory, the whole of it in archival memory.
+    """Keep an idea, its summary in core memory, all of it in archival; return whether it is new.
 
     Of a run, the branch is its root, from which the whole run inherits. The node that the idea is
     of becomes a tag.
-
-    Returns:
-        Whether anything was new.
 
     Raises:
         InvalidUpdate: If the file cannot be read, is empty, or is no text.
@@ -98,7 +95,7 @@ def ingest_phase0_internal_info(
     command: str = "",
     node_uid: str | None = None,
 ) -> bool:
-    """Ingest the findings of Phase 0: a line in core memory, all of it in archival memory.
+    """Keep findings of Phase 0, a line in core memory, all in archival; return if they are new.
 
     Args:
         branch: The branch; of a run its root.
@@ -106,9 +103,6 @@ def ingest_phase0_internal_info(
         artifact_paths: Files to quote, the first 5,000 characters of each.
         command: The command Phase 0 ran.
         node_uid: Node it is of, for a tag.
-
-    Returns:
-        Whether anything was new.
 
     Raises:
         InvalidUpdate: If the payload is no plain data, or a file cannot be read.

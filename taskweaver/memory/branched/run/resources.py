@@ -205,7 +205,7 @@ def update_resource_snapshot_if_changed(
     *,
     folder: Path | None = None,
 ) -> bool:
-    """Take a snapshot, and keep it when it differs from the one in memory.
+    """Take a snapshot; keep it, and return True, when it differs from the one in memory.
 
     Called at the start of a run, and again after something was fetched.
 
@@ -214,9 +214,6 @@ def update_resource_snapshot_if_changed(
         resource_file: The file, YAML or JSON.
         workspace_root: Folder of this machine that ``/workspace`` stands for.
         folder: Where ``resource_snapshot.json`` is written; None writes none.
-
-    Returns:
-        Whether anything was new.
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.

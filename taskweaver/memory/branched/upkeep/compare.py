@@ -113,10 +113,7 @@ class BranchComparison:
         )
 
     def promote(self, writer: Writer, branch_id: str, record: str | int, to: str) -> str:
-        """Copy a core key (a text) or an archival record (a number) of a branch to another.
-
-        Returns:
-            The key, or the id of the copy.
+        """Copy a core key (a text) or a record (a number) to another branch; return key or new id.
 
         Raises:
             RecordNotVisible: If the key or record is not in view.
