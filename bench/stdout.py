@@ -16,7 +16,8 @@ import psutil
 from jupyter_client.manager import start_new_kernel
 
 from bench.common import sized
-from taskweaver.ces.manager import code_execution_service_factory, default_limits
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import code_execution_service_factory
 
 LINES = sized(10_000, 10)
 CODE = f"for _ in range({LINES}): print('x' * 999)"
@@ -27,7 +28,7 @@ def run() -> dict[str, float]:
     """Return medians in seconds ``ours`` and ``raw``, their ``ratio``, and the client's growth."""
     with tempfile.TemporaryDirectory() as folder:
         raw_manager, raw = start_new_kernel(stderr=subprocess.DEVNULL)
-        limits = replace(default_limits(), output_limit_bytes=64 << 20)
+        limits = replace(KernelLimits.default(), output_limit_bytes=64 << 20)
         manager = code_execution_service_factory(folder, limits=limits)
         client = manager.get_session_client("bench")
         usual = code_execution_service_factory(folder)

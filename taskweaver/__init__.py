@@ -2,6 +2,6 @@
 
 from taskweaver.utils.lazy import on_demand
 
-__all__ = ["TaskWeaverApp", "__version__"]  # noqa: F822 - the first comes on demand
+__all__ = ["TaskWeaver", "TaskWeaverApp", "__version__"]  # noqa: F822 - imported on demand
 __version__ = "0.1.0"
-__getattr__ = on_demand(__name__, {"TaskWeaverApp": "app.app"})
+__getattr__ = on_demand(__name__, {"TaskWeaver": "face", "TaskWeaverApp": "app.app"})

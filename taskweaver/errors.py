@@ -12,6 +12,7 @@
     ├── ModelError             llm.errors      a model call failed; has a kind and `retryable`
     ├── KernelError            ces.errors      a kernel did not start, died, or is busy
     └── SessionError           session.errors  a session is closed, busy, or in use elsewhere
+        └── RoundFailed        face.errors     a question of the library was not answered
 """
 
 

@@ -40,7 +40,7 @@ hypothesis.settings.load_profile("gate")
 _TESTS = Path(__file__).parent
 _SLOW = {
     "kernel": (
-        "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py",
+        "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py", "face",
         "docs_/test_documented_commands.py", "llm_offline", "mcp_", "original",
     ),
     "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),

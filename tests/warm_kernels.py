@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.template.template import Template
-from taskweaver.ces.template.zygote import Zygote, plain_template
+from taskweaver.ces.template.template import Template, warm_template
+from taskweaver.ces.template.zygote import Zygote
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 
@@ -38,7 +39,7 @@ class WarmKernels:
         """
         self.template: Template | None = None
         self._limits = KernelLimits.default()
-        self._zygote = Zygote(plain_template(self._limits, log_path), log_path)
+        self._zygote = Zygote(partial(warm_template, self._limits, log_path), log_path)
         self._keeper = keeper
         self._usual = _birthright(self._limits)
 

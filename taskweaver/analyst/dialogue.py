@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from taskweaver.analyst.candidates import files_with_columns_of, tables_among
 from taskweaver.analyst.files.mentions import Mention, find_files
@@ -14,7 +14,7 @@ from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
-from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, choices_of, read
+from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, read
 from taskweaver.analyst.language.special import special
 from taskweaver.analyst.nearest import nearest
 from taskweaver.analyst.readings.reading import (
@@ -41,40 +41,34 @@ class Dialogue:
         previous: Reading of the last request that was understood; None at the start.
         pending: Question that the user has been asked; None for none.
         asked: The request that the question is about.
-        choices: Options chosen for the words of that request.
+        choices: Options chosen for the words of that request, by the words in lower case.
     """
 
     previous: Reading | None = None
     pending: Unclear | None = None
     asked: str = ""
-    choices: tuple[tuple[str, str], ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
-
-        Args:
-            text: The message.
-            world: Files and tables that it can refer to.
 
         Returns:
             The state after it, and the outcome. After `NeedsLook` the state is unchanged: say
             the same text again with the profiles of the files.
         """
         option = chosen_option(text, self.pending) if self.pending else None
+        choices: dict[str, str] = {}
         if self.pending is not None and option is not None:
-            choices = (*self.choices, (self.pending.phrase, option))
-            outcome = self._read_anew(self.asked, world, choices)
-            if isinstance(outcome, NeedsLook):
-                return self, outcome
-            return self._after(self.asked, outcome, choices), outcome
-        outcome = self._read_anew(text, world, ())
+            text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
+        outcome = self._read_anew(text, world, choices)
         if isinstance(outcome, NeedsLook):
             return self, outcome
-        if isinstance(outcome, NotUnderstood) and not outcome.reason:
-            outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
-        if isinstance(outcome, NotUnderstood) and self.pending is not None:
-            return self, outcome
-        return self._after(text, outcome, ()), outcome
+        if isinstance(outcome, NotUnderstood) and option is None:
+            if not outcome.reason:
+                outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
+            if self.pending is not None:
+                return self, outcome
+        return self._after(text, outcome, choices), outcome
 
     def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
         def again(shorter: str) -> Outcome:
@@ -82,25 +76,25 @@ class Dialogue:
                 id: replace(table, searched=table.searched | {shorter})
                 for id, table in world.tables.items()
             }
-            return self._read(shorter, replace(world, tables=tables), ())
+            return self._read(shorter, replace(world, tables=tables), {})
 
         return nearest(_last_version(text), outcome, again)
 
-    def _read_anew(self, text: str, world: World, choices: tuple[tuple[str, str], ...]) -> Outcome:
+    def _read_anew(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         """Read a request; the question that is open is not asked a second time."""
         outcome = self._read(text, world, choices)
         if isinstance(outcome, Unclear) and outcome == self.pending:
             return NotUnderstood((outcome.phrase or text,), "That is still not clear.")
         return outcome
 
-    def _after(self, text: str, outcome: Outcome, choices: tuple[tuple[str, str], ...]) -> Dialogue:
+    def _after(self, text: str, outcome: Outcome, choices: Mapping[str, str]) -> Dialogue:
         if isinstance(outcome, Understood):
             return Dialogue(outcome.reading)
         if isinstance(outcome, Unclear):
             return Dialogue(self.previous, outcome, text, choices)
         return Dialogue(self.previous)
 
-    def _read(self, text: str, world: World, choices: tuple[tuple[str, str], ...]) -> Outcome:
+    def _read(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         text = _last_version(text)
         mentions = find_files(text, world.files)
         certain = [mention for mention in mentions if mention.is_certain]
@@ -122,15 +116,18 @@ class Dialogue:
         text: str,
         mentions: Sequence[Mention],
         world: World,
-        choices: tuple[tuple[str, str], ...],
+        choices: Mapping[str, str],
     ) -> Outcome:
         """Read a request against the files it names, or the likely ones and then all."""
-        wanted = _wanted(mentions, world, dict(choices).get("", ""))
+        wanted = _wanted(mentions, world, choices.get("", ""))
         outcome: Outcome = NotUnderstood((text,), "There is no table to read it against.")
         for files in self._attempts(text, wanted, world):
-            if missing := _not_looked_at(files, world):
+            known = {id.file for id in world.tables}
+            if missing := tuple(name for name in files if name not in known):
                 return NeedsLook(missing)
-            outcome = self._against(text, mentions, wanted, _restricted(world, files), choices)
+            tables = {id: table for id, table in world.tables.items() if id.file in files}
+            likely = replace(world, tables=tables)
+            outcome = self._against(text, mentions, wanted, likely, choices)
             if isinstance(outcome, Unclear | NeedsLook):
                 break
             if isinstance(outcome, Understood) and not outcome.unused:
@@ -138,7 +135,7 @@ class Dialogue:
         return outcome
 
     def _attempts(self, text: str, wanted: Wanted, world: World) -> list[tuple[str, ...]]:
-        """Return the files to read a request against: likely ones first, then all tables."""
+        """Return the files to read a request against: given and likely ones, then all tables."""
         if wanted.files:
             return [wanted.files]
         everything = tables_among(world.files, world.unreadable)
@@ -146,7 +143,8 @@ class Dialogue:
         kept = {table.file for table in source.tables} if source else set()
         named = {*files_with_columns_of(text, world.files), *wanted.likely, *kept}
         likely = tuple(name for name in everything if name in named)
-        return [likely, everything] if likely and likely != everything else [everything]
+        given = tuple(name for name in everything if name in world.given)
+        return list(dict.fromkeys(names for names in (given, likely, everything) if names))
 
     def _against(
         self,
@@ -154,15 +152,14 @@ class Dialogue:
         mentions: Sequence[Mention],
         wanted: Wanted,
         world: World,
-        choices: tuple[tuple[str, str], ...],
+        choices: Mapping[str, str],
     ) -> Outcome:
         """Read a request against single tables, then against joins of two."""
-        words = choices_of(choices)
-        singles = scopes(world.tables, wanted, words)
+        singles = scopes(world.tables, wanted, choices)
         if not singles:
             return NotUnderstood((text,), "There is no table to read it against.")
         kept = _source_of(self.previous)
-        revised = self._revised(text, mentions, wanted, world, words)
+        revised = self._revised(text, mentions, wanted, world, choices)
         is_read = revised is not None and isinstance(revised.outcome, Understood | Unclear)
         if revised is not None and is_read and is_follow_up(revised.words):
             return _searched(text, revised, world)
@@ -172,7 +169,8 @@ class Dialogue:
             [read(text, scope, mentions) for scope in singles] if len(wanted.files) < 2 else []
         )
         if not any(isinstance(result.outcome, Understood) for result in results):
-            results += [read(text, scope, mentions) for scope in joins(world.tables, wanted, words)]
+            pairs = joins(world.tables, wanted, choices)
+            results += [read(text, scope, mentions) for scope in pairs]
         if not results:
             return NotUnderstood((text,), "The files share no column that they could be joined on.")
         found = best(results, preferred)
@@ -214,17 +212,6 @@ def _wanted(mentions: Sequence[Mention], world: World, choice: str) -> Wanted:
         files = tuple(chosen) or tuple(id.file for id in of_part) or files
         parts = tuple(of_part) or parts
     return Wanted(files, parts, likely)
-
-
-def _not_looked_at(files: Sequence[str], world: World) -> tuple[str, ...]:
-    known = {id.file for id in world.tables}
-    return tuple(name for name in files if name not in known)
-
-
-def _restricted(world: World, files: Sequence[str]) -> World:
-    """Return a world with the tables of some files alone."""
-    tables = {id: table for id, table in world.tables.items() if id.file in files}
-    return replace(world, tables=tables)
 
 
 def _searched(text: str, result: ReadingResult, world: World) -> Outcome:

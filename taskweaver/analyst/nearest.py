@@ -16,13 +16,7 @@ _LEAD = (
 
 
 def nearest(text: str, outcome: NotUnderstood, read: Callable[[str], Outcome]) -> str:
-    """Return the nearest request in words; empty if there is none.
-
-    Args:
-        text: The request.
-        outcome: Its outcome, with the words that were not understood.
-        read: Reads a request.
-    """
+    """Return the nearest request in words; empty if there is none."""
     words: Sequence[str] = outcome.words
     for _ in range(_MOST_TRIES):
         shorter = _without(text, words)

@@ -13,6 +13,7 @@ from taskweaver.app.receipt_check import ReceiptCheck, ReceiptVerdict
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import ResourceBound
+from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
@@ -140,6 +141,12 @@ class TaskWeaverApp:
             return f"{name}, with the network"
         hosts = ", ".join(policy.allowed_hosts)
         return f"{name}, no network but {hosts}" if hosts else f"{name}, no network"
+
+    @property
+    def cell_tables(self) -> CellTables:
+        """Tables that cells ended with; kept for a program that switches this on."""
+        kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
+        return kernels.tables
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:

@@ -6,12 +6,7 @@ from taskweaver.errors import TaskWeaverError
 
 
 class ProjectError(TaskWeaverError):
-    """The folder is not a project, or cannot become one.
-
-    Attributes:
-        folder: The folder.
-        problem: The problem and its remedy.
-    """
+    """The folder is not a project, or cannot become one."""
 
     def __init__(self, folder: str, problem: str) -> None:
         super().__init__(folder, problem)

@@ -65,9 +65,7 @@ class ReplayRunner:
     ) -> Iterator[Callable[[str, str], ExecutionResult]]:
         """Start a kernel with the plugins, in a working directory of its own.
 
-        Args:
-            files: Files to put there first.
-            is_kept: Whether the working directory stays when the kernel was stopped.
+        The working directory stays when the kernel was stopped if `is_kept`.
 
         Yields:
             A function that runs a cell, given the id of its post and its code.

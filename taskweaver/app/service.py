@@ -76,9 +76,7 @@ class AppService:
     def open(self, session_id: str = "", branch: str = "") -> Session:
         """Return the session of an id, resumed if need be, or a new one.
 
-        Args:
-            session_id: Its id; empty makes a new one.
-            branch: Branch to continue; empty takes the current one.
+        An empty id makes a new session, an empty branch takes the current one.
 
         Raises:
             SessionError: If the session does not exist, or another process has it open.
@@ -120,9 +118,7 @@ class AppService:
     def memory_search(self, query: str, session_id: str = "") -> list[dict[str, Any]]:
         """Return messages and stored memory that contain a word of the query.
 
-        Args:
-            query: Words.
-            session_id: A session; empty searches all, the newest first.
+        An empty id searches all sessions, the newest first.
 
         Raises:
             SessionError: If the session does not exist.

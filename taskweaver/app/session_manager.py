@@ -47,23 +47,18 @@ class SessionStore(Protocol):
 
     def get_session(self, session_id: str) -> Session | None:
         """Return a session, or None."""
-        ...
 
     def set_session(self, session_id: str, session: Session) -> None:
         """Keep a session."""
-        ...
 
     def remove_session(self, session_id: str) -> None:
         """Forget a session."""
-        ...
 
     def has_session(self, session_id: str) -> bool:
         """Return whether a session is kept."""
-        ...
 
     def list_all_session_ids(self) -> list[str]:
         """Return all ids."""
-        ...
 
 
 class InMemorySessionStore:
@@ -156,10 +151,7 @@ class SessionManager:
         self.session_store.set_session(session.session_id, session)
 
     def resume_session(self, session_id: str | None = None) -> Session:
-        """Open a session that is on disk, as it was left.
-
-        Args:
-            session_id: Its id; None takes the one that was used last.
+        """Open a session that is on disk, as it was left; None takes the one that was used last.
 
         Raises:
             SessionError: If the session does not exist, or its folder is not used.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from taskweaver.ces.bounds.bound import ResourceBound
+from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.folder import StateFolder
@@ -136,9 +137,7 @@ class PluginCode:
 class PluginTestResult:
     """Outcome of a plugin's own test.
 
-    Attributes:
-        name: Name of the test.
-        failure: Why it failed; empty if it did not.
+    `failure` is empty if it passed.
     """
 
     name: str
@@ -151,11 +150,9 @@ class Snapshot(Protocol):
     @property
     def footprint(self) -> Footprint:
         """The memory it takes up."""
-        ...
 
     def close(self) -> None:
         """Give it up; kernels that started from it live on."""
-        ...
 
 
 class ForkedWriter(Protocol):
@@ -163,15 +160,12 @@ class ForkedWriter(Protocol):
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
         """Store it as the state at a round's end; returns when it is on disk."""
-        ...
 
     def cancel(self) -> None:
         """Break a `write` off, from another thread."""
-        ...
 
     def close(self) -> None:
         """Give it up, whether or not it was stored."""
-        ...
 
 
 class Client(Protocol):
@@ -180,30 +174,24 @@ class Client(Protocol):
     @property
     def is_forked(self) -> bool:
         """True if it started with the variables of another kernel."""
-        ...
 
     @property
     def has_state(self) -> bool:
         """True if it runs and has its variables: inherited, restored, or none to restore."""
-        ...
 
     @property
     def footprint(self) -> Footprint:
         """The memory it takes up; zeros when it does not run."""
-        ...
 
     @property
     def state(self) -> str:
         """State of the kernel, in a word or two."""
-        ...
 
     def start(self) -> None:
         """Start the kernel in the background; returns at once, safe to call again."""
-        ...
 
     def stop(self) -> None:
         """Stop the kernel and everything it started; safe to call again."""
-        ...
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart.
@@ -211,7 +199,6 @@ class Client(Protocol):
         Raises:
             PluginLoadFailed: If its code raises.
         """
-        ...
 
     def offer(self, functions: HostFunctions) -> None:
         """Let cells call functions of this process, now and after each restart.
@@ -221,7 +208,6 @@ class Client(Protocol):
         Raises:
             OSError: If the socket for it cannot be made.
         """
-        ...
 
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
@@ -237,7 +223,6 @@ class Client(Protocol):
         Returns:
             Why a plugin was left out, by its name.
         """
-        ...
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a first impression of data files, which the kernel reads.
@@ -253,15 +238,12 @@ class Client(Protocol):
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
-        ...
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a loaded plugin; return what came of each."""
-        ...
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables plugins read through their context."""
-        ...
 
     def execute_code(
         self,
@@ -275,7 +257,6 @@ class Client(Protocol):
             KernelStartFailed: If the kernel cannot be started.
             KernelClosed: If the client was stopped.
         """
-        ...
 
     def snapshot(self) -> Snapshot:
         """Keep the state of this moment; a caller that comes while a cell runs waits.
@@ -283,7 +264,6 @@ class Client(Protocol):
         Raises:
             ForkRefused: If something that runs or is open does not survive a fork; says what.
         """
-        ...
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
         """Return the state of this moment, to be stored; a caller waits while a cell runs.
@@ -295,7 +275,6 @@ class Client(Protocol):
         Raises:
             ForkRefused: If there is no kernel, or no room for another process.
         """
-        ...
 
     def restore_from(self, origin: Origin) -> None:
         """Start from a stored state before the first cell, now and after each restart.
@@ -303,23 +282,19 @@ class Client(Protocol):
         Args:
             origin: Returns the state, when it is needed.
         """
-        ...
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on the session's resources, and the mechanism that enforces each."""
-        ...
 
     def left_behind(self) -> str:
         """Say how many processes that cells started still run, and their names; empty for none."""
-        ...
 
     def interrupt(self) -> None:
         """Interrupt the running cell, from any thread; nothing happens when none runs.
 
         A cell that waits for the kernel to start does not begin: its result is ``interrupted``.
         """
-        ...
 
     def operation(self) -> AbstractContextManager[None]:
         """Keep interrupts from now on, for the operations of a block.
@@ -327,7 +302,6 @@ class Client(Protocol):
         Those of other threads wait for its end. An interrupt that comes between two operations of
         the block ends the next one: a cell is not begun, the others raise `KernelInterrupted`.
         """
-        ...
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there.
@@ -335,7 +309,6 @@ class Client(Protocol):
         Raises:
             ValueError: If the name leaves the directory.
         """
-        ...
 
 
 class Manager(Protocol):
@@ -343,11 +316,9 @@ class Manager(Protocol):
 
     def initialize(self) -> None:
         """Prepare the resources that all kernels share."""
-        ...
 
     def clean_up(self) -> None:
         """Stop every kernel."""
-        ...
 
     def get_session_client(
         self,
@@ -359,7 +330,6 @@ class Manager(Protocol):
         devices: tuple[Path, ...] = (),
     ) -> Client:
         """Return the client of a session, made on first call."""
-        ...
 
     def fork_session_client(
         self,
@@ -375,18 +345,19 @@ class Manager(Protocol):
             ForkRefused: If the snapshot is gone, or there is no room for another process.
             KernelStartFailed: If the forked kernel does not answer.
         """
+
+    @property
+    def tables(self) -> CellTables:
+        """Tables that cells ended with, for a program that wants them."""
         ...
 
     @property
     def start_problem(self) -> str:
         """Reason that kernels start cold although a warm process is enabled; else empty."""
-        ...
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on each session's resources, and the mechanisms that enforce them."""
-        ...
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run, e.g. ``local``."""
-        ...

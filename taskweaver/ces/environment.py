@@ -51,10 +51,7 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
 def command_environment(command_id: str, home: Path, tmp: Path) -> dict[str, str]:
     """Return the environment of a command outside of kernels.
 
-    Args:
-        command_id: Marks every process the command starts, so that they can be found again.
-        home: What ``HOME`` is.
-        tmp: Folder for temporary files.
+    `command_id` marks every process the command starts, so that they can be found again.
     """
     passed = _passed(os.environ, _NUMERIC_PREFIXES)
     owner = os.environ.get(WORKER_MARK)
@@ -88,9 +85,7 @@ def python_command(*arguments: str) -> list[str]:
 def bridged(command: list[str], proxy: str) -> list[str]:
     """Return the command that first starts the bridge to a proxy, see `inkernel.sandbox.bridge`.
 
-    Args:
-        command: What is to run.
-        proxy: Socket of the proxy, as it is called in the sandbox.
+    `proxy` is the path of its socket in the sandbox.
     """
     return [sys.executable, str(_BRIDGE), str(_PROXY_PORT), proxy, *command]
 

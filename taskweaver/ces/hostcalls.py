@@ -45,7 +45,6 @@ class HostFunctions(Protocol):
 
         Called in the thread that waits for the cell.
         """
-        ...
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
         """Begin a call; its result is plain data.
@@ -53,7 +52,6 @@ class HostFunctions(Protocol):
         It is cancelled when the cell is interrupted or ends. What it raises is told to the code
         by its text. Must not block.
         """
-        ...
 
 
 class _Refused(Exception):
@@ -80,10 +78,6 @@ class HostCalls:
 
     def __init__(self, folder: Path, functions: HostFunctions) -> None:
         """Start it.
-
-        Args:
-            folder: Private folder for the socket.
-            functions: Functions that may be called.
 
         Raises:
             OSError: If the socket cannot be made.

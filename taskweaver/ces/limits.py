@@ -61,11 +61,7 @@ class KernelLimits:
 
     @classmethod
     def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
-        """Return the limits that a configuration sets.
-
-        Args:
-            value_of: Returns the value of one of `LIMIT_KEYS`; None where it is not set.
-        """
+        """Return a configuration's limits; `value_of` gives one of `LIMIT_KEYS`, None for unset."""
         values = {name: value_of(name) for name in LIMIT_KEYS}
         memory_mb = values["memory_limit_mb"]
         return cls(
@@ -109,18 +105,12 @@ class KernelLimits:
     def for_launcher(self, owner: int, processes: int) -> tuple[int, ...]:
         """Return the numbers that `inkernel.launcher` takes.
 
-        Args:
-            owner: Process whose end is the kernel's end; 0 where a namespace sees to it.
-            processes: Limit on processes that the kernel sets for itself; 0 sets none.
+        `owner` is 0 where a namespace ends it, `processes` 0 where it sets itself no limit.
         """
         return (owner, self.output_limit_bytes, *self.of_process(processes))
 
     def of_process(self, processes: int) -> tuple[int, ...]:
-        """Return the limits that a process sets for itself, see `inkernel.process.rlimits`.
-
-        Args:
-            processes: Limit on its user's processes; 0 sets none.
-        """
+        """Return a process's limits, see `inkernel.process.rlimits`; `processes` 0 sets none."""
         return (processes, self.file_limit_bytes, self.cpu_limit_s, self.open_file_limit)
 
 

@@ -12,10 +12,8 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
-from taskweaver.ces.common import (
-    Manager,
-    Snapshot,
-)
+from taskweaver.ces.cell_tables import CellTables
+from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.paths import KernelPaths
@@ -27,7 +25,8 @@ from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
-from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
+from taskweaver.ces.template.template import warm_template
+from taskweaver.ces.template.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
@@ -40,10 +39,7 @@ _LAUNCHERS = 4
 class _FolderUse:
     """Use of a session's folder by kernels that were not stopped.
 
-    Attributes:
-        calls: Private folder of the sockets of their host functions.
-        guard: Bounds on their resources.
-        clients: Number of their clients.
+    `calls` is the private folder of the sockets of their host functions.
     """
 
     calls: Path
@@ -52,7 +48,11 @@ class _FolderUse:
 
 
 class KernelManager:
-    """Owner of the kernels of an application, and of the threads that start them."""
+    """Owner of the kernels of an application, and of the threads that start them.
+
+    Attributes:
+        tables: Tables that cells ended with.
+    """
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class KernelManager:
         is_warm: bool,
         sandbox: SandboxPolicy | None = None,
     ) -> None:
+        self.tables = CellTables()
         self._env_dir = env_dir
         self._limits = limits
         self._plan = None if sandbox is None else SandboxPlan(sandbox, limits, is_warm)
@@ -91,7 +92,7 @@ class KernelManager:
     def _new_zygote(self) -> Zygote:
         log_path = self._env_dir / "warm.log"
         if self._plan is None:
-            return Zygote(plain_template(self._limits, log_path), log_path)
+            return Zygote(partial(warm_template, self._limits, log_path), log_path)
         return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
     def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
@@ -115,7 +116,10 @@ class KernelManager:
         if launcher is not None:
             if self._zygote is not None:
                 self._zygote.give_up()
-                launcher.submit(self._zygote.close)
+                try:
+                    launcher.submit(self._zygote.close)
+                except RuntimeError:  # the program is ending and has ended the threads
+                    self._zygote.close()
             launcher.shutdown(wait=True)
 
     def get_session_client(
@@ -155,12 +159,8 @@ class KernelManager:
     ) -> Kernel:
         """Return a client whose kernel has the variables of a snapshot.
 
-        Args:
-            snapshot: What `Client.snapshot` gave.
-            session_id: Its id; it must be new.
-            env_id: As for `get_session_client`.
-            session_dir: As for `get_session_client`.
-            cwd: As for `get_session_client`.
+        `snapshot` is a result of `Client.snapshot`, and the id new; the rest is as for
+        `get_session_client`.
 
         Raises:
             ForkRefused: If the snapshot is gone, or there is no room for another process.
@@ -186,7 +186,7 @@ class KernelManager:
             raise KernelStartFailed(f"{cwd or folder} cannot be used: {error.strerror}.") from error
         use = self._begin_use(folder)
         use.guard.add_folder(where)
-        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
+        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices, self.tables)
         try:
             place = KernelPaths(env_id or "local", session_id, *own)
             kernel = Kernel(place, self._limits, self._launch, self._release, origin)
@@ -277,11 +277,6 @@ def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
     return root, where.resolve()
 
 
-def default_limits() -> KernelLimits:
-    """Return the limits of an application that configures none."""
-    return KernelLimits.default()
-
-
 def code_execution_service_factory(
     env_dir: Path | str,
     *,
@@ -297,5 +292,5 @@ def code_execution_service_factory(
         is_warm: Keep a process with the usual libraries, from which kernels start faster.
         sandbox: Run the kernels of each session in a sandbox; None runs them without.
     """
-    chosen = limits or default_limits()
+    chosen = limits or KernelLimits.default()
     return KernelManager(Path(env_dir), chosen, is_warm=is_warm, sandbox=sandbox)

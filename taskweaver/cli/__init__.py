@@ -1,1 +1,1 @@
-"""cli."""
+"""Command line. A project folder of None is looked for in the current folder and above it."""

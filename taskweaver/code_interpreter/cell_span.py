@@ -28,10 +28,7 @@ def cell_span(tracing: Tracing, exec_id: str, code: str) -> Iterator[Span]:
 def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) -> None:
     """Record how a cell ended, and the plugins it called.
 
-    Args:
-        span: The cell's span.
-        result: The outcome of the cell.
-        plugins: Names of the plugins; other calls are tools, which have spans of their own.
+    Calls of others than `plugins` are tools, which have spans of their own.
     """
     span.set("taskweaver.cell.status", result.status)
     span.content(RESULT, lambda: _outcome(result))

@@ -37,13 +37,8 @@ class CodeExecutor:
     ) -> None:
         """Take a kernel.
 
-        Args:
-            client: The kernel.
-            plugin_registry: Plugins to load; None for none.
-            logger: Where broken plugins are noted.
-            code_prefix: Code that runs at the start of every cell.
-            tools: Functions outside the kernel that cells may call; None for none.
-            tracing: Records cells and the plugins they call; None for no traces.
+        `code_prefix` runs at the start of every cell; `tools` are functions outside the kernel that
+        cells may call.
         """
         self._tracing = tracing or Tracing()
         self._client = client
@@ -182,11 +177,7 @@ class CodeExecutor:
 
         A cell that holds a mask is a copy for readers: it is refused, whoever brings it.
 
-        Args:
-            exec_id: Id of the post the code is from.
-            code: The cell.
-            on_output: Called with the output while it is printed.
-            is_repeated: Whether it ran before; tools ask before they change something again.
+        Tools ask before they change something again for a cell that `is_repeated`.
 
         Raises:
             KernelError: If the kernel cannot be started or was stopped.

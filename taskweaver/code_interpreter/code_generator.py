@@ -76,12 +76,7 @@ class CodeGenerator:
         self.set_alias("CodeInterpreter", AnyCode(None))
 
     def set_alias(self, alias: str, scope: Scope) -> None:
-        """Write for the role called `alias`; load the examples it takes part in.
-
-        Args:
-            alias: The role.
-            scope: Kinds of code it may run, which its prompt describes.
-        """
+        """Write for the role called `alias`; load the examples it takes part in."""
         self.alias = alias
         self.language = scope.language
         own = scope.prompt_files
@@ -102,14 +97,7 @@ class CodeGenerator:
     def compose(
         self, memory: Memory, view: View, plugins: Sequence[PluginEntry], files: str
     ) -> list[ChatMessage]:
-        """Return the prompt for the next cell.
-
-        Args:
-            memory: The conversation.
-            view: The rounds that the prompt shows.
-            plugins: Functions that it lists.
-            files: Section that lists the user's files; empty for none.
-        """
+        """Return the prompt for the next cell."""
         self.load_examples(memory)
         newest = self._newest(memory, view.rounds, files)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)

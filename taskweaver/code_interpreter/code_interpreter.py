@@ -24,7 +24,14 @@ from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import TABLES_KEY, Ran, RecordedCell, successful_cells
+from taskweaver.memory.reading.cells import (
+    ORDER_KEY,
+    TABLES_KEY,
+    Ran,
+    RecordedCell,
+    carried_code,
+    successful_cells,
+)
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
@@ -121,6 +128,22 @@ class CodeInterpreter(Role, Interpreter):
         return [entry for entry in tools if entry in allowed]
 
     @property
+    def language(self) -> str:
+        """Language of its cells."""
+        return self.scope.language
+
+    @property
+    def has_own_model(self) -> bool:
+        """Whether a further model is configured to write its cells."""
+        return bool(self.generator.config.llm_alias)
+
+    def cell_guide(self, memory: Memory) -> str:
+        """Return what another author of its cells has to know; see `CellRunner`."""
+        functions = [*self.plugins, *self.tools]
+        shown = self.selection.pool(functions, memory.conversation.rounds, "")
+        return self.generator.prompt.cell_guide(shown)
+
+    @property
     def _entries(self) -> list[PluginEntry]:
         """All plugins there are: a scope decides by the broken ones, too."""
         entries = self._registry.plugins if self._registry else {}
@@ -164,7 +187,7 @@ class CodeInterpreter(Role, Interpreter):
         return run
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Turn the newest task into a cell, run it, and report.
+        """Turn the newest task into a cell, unless it carries one, run it, and report.
 
         Raises:
             ModelError: If the model cannot be reached.
@@ -175,6 +198,9 @@ class CodeInterpreter(Role, Interpreter):
         task, tries = task_of(view.rounds, self.alias), tries_so_far(view.rounds, self.alias)
         if task is None:
             raise RoleError(self.alias, "no role gave it a task in this round.")
+        code = carried_code(task)
+        if code:
+            return self._run_given(memory, task, code)
         most = self.interpreter_config.max_retry_count
         may_retry = tries < most
         with self.event_emitter.post(self.alias) as proxy:
@@ -186,9 +212,8 @@ class CodeInterpreter(Role, Interpreter):
             messages = self.generator.compose(memory, view, shown, self.files.text())
 
             outcome = PostAsking(
-                self.generator.model,
-                messages,
-                self.generator.prompt.schema,
+                self.logger,
+                lambda: self.generator.model.stream(messages, self.generator.prompt.schema, proxy),
                 proxy,
                 "the code model",
                 lambda reply: self._read(proxy, task, reply, may_retry=may_retry),
@@ -220,12 +245,16 @@ class CodeInterpreter(Role, Interpreter):
         Raises:
             KernelError: If the kernel cannot be started.
         """
+        return self._run_given(memory, task, task.message)
+
+    def _run_given(self, memory: Memory, task: Post, code: str) -> Post:
+        """Run code that another wrote, and report; its author corrects it."""
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
-            proxy.update_attachment(task.message, AttachmentType.reply_content)
+            proxy.update_attachment(code, AttachmentType.reply_content)
             rounds = memory.conversation.rounds
-            return self._check(proxy, task, task.message, rounds, may_retry=False)
+            return self._check(proxy, task, code, rounds, may_retry=False)
 
     def _load(self) -> None:
         self.executor.wait_for_tools()  # outside of the operation, which others wait for
@@ -328,9 +357,11 @@ class CodeInterpreter(Role, Interpreter):
             self.generator.llm_api.check()  # the round may have been interrupted before
             self.executor.wait_until_ready()
             result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
-        self._attach(proxy, result)
+        order = task.id if carried_code(task) else ""
+        self._attach(proxy, result, order)
         if result.is_success or not may_retry or result.status == "interrupted":
-            proxy.update_message(self.executor.format_code_output(result, code))
+            shown = None if order else code  # the author of a carried cell knows it
+            proxy.update_message(self.executor.format_code_output(result, shown))
             proxy.update_send_to(task.send_from)
             return proxy.end()
         revise = self.generator.prompt.text("revise_failure")
@@ -339,11 +370,12 @@ class CodeInterpreter(Role, Interpreter):
         proxy.update_send_to(self.alias)
         return proxy.end()
 
-    def _attach(self, proxy: PostEventProxy, result: ExecutionResult) -> None:
+    def _attach(self, proxy: PostEventProxy, result: ExecutionResult, order: str) -> None:
         status = "SUCCESS" if result.is_success else "FAILURE"
-        tables = {TABLES_KEY: [read.to_dict() for read in result.tables]}
-        extra = tables if result.tables else None
-        proxy.update_attachment(status, AttachmentType.execution_status, extra)
+        extra: dict[str, object] = {ORDER_KEY: order} if order else {}
+        if result.tables:
+            extra[TABLES_KEY] = [read.to_dict() for read in result.tables]
+        proxy.update_attachment(status, AttachmentType.execution_status, extra or None)
         proxy.update_attachment(sections(result, level=3), AttachmentType.execution_result)
         if result.error:
             proxy.update_attachment(result.error, AttachmentType.code_error)
@@ -355,7 +387,8 @@ class CodeInterpreter(Role, Interpreter):
             proxy.update_attachment(paths, AttachmentType.artifact_paths)
 
     def _give_up(self, proxy: PostEventProxy, task: Post, reason: str) -> Post:
-        proxy.error(reason)
+        report = proxy.update_message if carried_code(task) else proxy.error
+        report(reason)
         proxy.update_send_to(task.send_from)
         return proxy.end()
 

@@ -29,11 +29,8 @@ class PluginSelection:
     ) -> None:
         """Choose so many.
 
-        Args:
-            most: Plugins chosen for a request; None shows all.
-            llm_api: Embeds texts.
-            embedding_model: Name of the embedding model; empty compares words.
-            logger: Log for a failing embedding model; words are compared from then on.
+        Without `most` all are shown. Without an embedding model, or once it fails, words are
+        compared.
         """
         self._most = most
         self._llm_api = llm_api
@@ -48,10 +45,7 @@ class PluginSelection:
     ) -> list[PluginEntry]:
         """Return the plugins to show, in their order: those that suit, and those used before.
 
-        Args:
-            plugins: The plugins there are.
-            rounds: The conversation so far; the last round has the request.
-            task: The task of the role.
+        The last of the rounds has the request.
         """
         if self._most is None or self._most >= len(plugins):
             return list(plugins)

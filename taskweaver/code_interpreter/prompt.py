@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.code_interpreter.report import variables_text
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.compaction import CompactedMessage
@@ -23,6 +22,7 @@ from taskweaver.role.prompt import (
     reply_schema,
     with_start,
 )
+from taskweaver.role.situation import variables_text
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
@@ -32,7 +32,9 @@ _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
     "revise_reply", "revise_failure",
 )  # fmt: skip
-_TEXTS_OF_CHECKS = ("policy", "revise_refused", "revise_masked", "declined", "revise_answer")
+_FURTHER_TEXTS = (
+    "policy", "revise_refused", "revise_masked", "declined", "revise_answer", "cells",
+)  # fmt: skip
 _ORIGINAL = OriginalPrompt(
     PROMPT_FILE,
     {"instruction": "content", "requirements": "requirements"},
@@ -50,10 +52,7 @@ _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 class NewestTurn:
     """The sections of only the newest turn of a code prompt.
 
-    Attributes:
-        request: The user's request; empty when the task is the user's own words.
-        plans: Plans other roles share.
-        files: Section that lists the user's files; empty for none.
+    `request` is empty when the task is the user's own words.
     """
 
     request: str
@@ -80,18 +79,13 @@ class CodePrompt:
     ) -> None:
         """Load the texts.
 
-        Args:
-            alias: The role.
-            role_name: Name its model plays.
-            translator: Writes the role's own replies as the model wrote them.
-            path: Prompt file instead of the packaged one.
-            variants: Files whose texts go before those, the last before all; each has instructions.
-            language: Language of its cells.
+        The texts of `variants` go before those of the prompt file, the last before all; each has
+        instructions.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
         """
-        packaged = load_prompt(PROMPT_FILE, _TEXTS_OF_CHECKS)
+        packaged = load_prompt(PROMPT_FILE, _FURTHER_TEXTS)
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
         for variant in variants:
             self._texts = load_prompt(variant, ("instruction",), self._texts)
@@ -125,6 +119,12 @@ class CodePrompt:
                 self._with_plugins(live, plugins), compaction=compaction, files=newest.files
             ),
         ]
+
+    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
+        """Return what the author of a cell has to know."""
+        stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
+        listed = self.text("plugins", PLUGINS=stubs) if plugins else ""
+        return "\n\n".join(filter(None, [self._texts["cells"], self.policy, listed]))
 
     def text(self, name: str, **values: str) -> str:
         """Return one of the prompt file's texts, filled."""

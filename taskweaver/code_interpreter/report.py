@@ -13,7 +13,6 @@ from taskweaver.utils.text import fenced, shorten
 RESULT_CHARS = 8_000
 OUTPUT_CHARS = 4_000
 ERROR_CHARS = 3_000
-VARIABLES_CHARS = 4_000
 
 
 def render_value(value: Any) -> str:
@@ -24,10 +23,7 @@ def render_value(value: Any) -> str:
 def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:
     """Describe a run in sections: code, execution, result, output, error, artifacts.
 
-    Args:
-        result: The run.
-        level: Depth of the headings.
-        code: Code to show; None leaves that section out.
+    Without `code` that section is left out.
     """
     output = "".join(result.stdout)
     error = "\n".join(filter(None, [result.error or "", "".join(result.stderr)]))
@@ -43,12 +39,6 @@ def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None
     ]
     heading = "#" * level
     return "\n\n".join(f"{heading} {title}\n{text}" for title, text in parts if text)
-
-
-def variables_text(variables: Iterable[tuple[str, str]]) -> str:
-    """Describe the visible variables, one a line."""
-    lines = "\n".join(f"- {indented(f'{name}: {text}')}" for name, text in variables)
-    return shorten(lines, VARIABLES_CHARS)
 
 
 def _verdict(result: ExecutionResult) -> str:

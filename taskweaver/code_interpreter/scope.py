@@ -32,44 +32,30 @@ class Scope(Protocol):
     @property
     def language(self) -> Literal["python", "bash"]:
         """Language of its model's cells."""
-        ...
 
     @property
     def prompt_files(self) -> Sequence[Path]:
         """Prompt files whose texts go before those of the packaged one, the last before all."""
-        ...
 
     @property
     def rules(self) -> str:
         """Limits of code in the prompt of every task; empty for none."""
-        ...
 
     @property
     def is_checked(self) -> bool:
         """Whether code is read before it runs."""
-        ...
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         """Return the plugins it may call, of those that there are."""
-        ...
 
     def cell(self, code: str) -> str:
         """Return the cell that runs code of its model."""
-        ...
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
-        """Return the violations in a cell, a sentence each.
-
-        Args:
-            code: The code of the model.
-            plugins: Names of the plugins it may call.
-            earlier: Cells of the conversation that ran before, of all its roles.
-        """
-        ...
+        """Return the violations in a cell, a sentence each."""
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
         """Return the kinds of a cell, for the person who confirms it; see `ConfirmationRequest`."""
-        ...
 
 
 class AnyCode:

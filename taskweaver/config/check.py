@@ -17,11 +17,7 @@ _EXT_LLMS = "ext_llms.llm_configs"
 
 
 def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]:
-    """Check every value that is set.
-
-    Args:
-        src: The configuration.
-        extra_prefixes: Names of further roles; all keys below them are theirs.
+    """Check every value that is set; all keys below `extra_prefixes` are those of further roles.
 
     Returns:
         One sentence for each unknown key, with what replaces it or the known key most

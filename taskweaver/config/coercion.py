@@ -114,12 +114,9 @@ def _to_path(value: object, app_base: Path) -> str:
 
 
 def coerce(key: Key, value: object, app_base: Path) -> Any:
-    """Convert a configured value to the type of its key.
+    """Convert a configured value, which is not None, to the type of its key.
 
-    Args:
-        key: The key; its type and choices count.
-        value: The configured value; not None.
-        app_base: Stands for ``${AppBaseDir}`` in a path, and is where relative paths start.
+    `app_base` stands for ``${AppBaseDir}`` in a path, and is where relative paths start.
 
     Returns:
         The value as `str`, `bool`, `int`, `float`, `list` of texts or `dict`; a path as the text

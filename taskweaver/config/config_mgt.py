@@ -150,11 +150,7 @@ class AppConfigSource:
         yield from dict.fromkeys(name for store in self._stores.values() for name in store)
 
     def read(self, key: Key, default: D = UNSET) -> Any | D:
-        """Return the value of a key.
-
-        Args:
-            key: The key with its type.
-            default: Value when it is not set; without one the key's own default counts.
+        """Return the value of a key, or `default`, or without one the key's own.
 
         Raises:
             ConfigError: If the value cannot be read as the key's type, or is missing.

@@ -19,10 +19,7 @@ _NAME_CHARS = 40
 
 
 def state_place(folder: Path) -> Path | None:
-    """Return the place in the user's state folder that belongs to a working folder.
-
-    Args:
-        folder: A working folder without a configuration file.
+    """Return the place in the user's state folder that belongs to a folder without a configuration.
 
     Returns:
         The place; None where the folder keeps its sessions itself: it has some of an earlier
@@ -47,9 +44,6 @@ def defaults_at(place: Path) -> dict[str, str]:
 
 def prepare_place(src: AppConfigSource) -> str:
     """Make the place of a folder without a configuration file, which only the user can read.
-
-    Args:
-        src: The configuration that the folder is opened with.
 
     Returns:
         A sentence that names the folder of the sessions when the place is new; else empty.

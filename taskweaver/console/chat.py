@@ -29,19 +29,12 @@ class Chat:
     """A conversation at a terminal: sends messages and shows the rounds.
 
     Attributes:
-        app: The project.
         session: The conversation; replaced by `reset`.
-        surface: The display.
         waiting: Files that go with the next message.
     """
 
     def __init__(self, app: TaskWeaverApp, surface: Surface, resume: str | None = None) -> None:
-        """Start a session, or continue one.
-
-        Args:
-            app: The project.
-            surface: The display.
-            resume: The session to continue: an id, or ``latest``; None starts a new one.
+        """Start a session, or continue one: by its id, or the ``latest``.
 
         Raises:
             TaskWeaverError: If the session does not exist, or cannot be started.

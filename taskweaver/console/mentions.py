@@ -14,14 +14,9 @@ _WORD = re.compile(r"[^\s\"'`<>|*?,;]+")
 def mentioned_files(message: str, here: Path, there: Path, root: Path | None = None) -> list[Path]:
     """Find the files of a message that exist for the user and not yet for the kernel.
 
-    A word counts when it looks like a file, that is, has a dot or a folder in it.
-
-    Args:
-        message: The typed message.
-        here: Folder that relative names start from.
-        there: The kernel's working directory; a file of the same name there is left alone, for
-            the code may have changed it.
-        root: Project folder that links in it may not leave; None for any target.
+    A word counts when it looks like a file, that is, has a dot or a folder in it. Relative names
+    start `here`; a file of the same name in the kernel's working directory, `there`, is left alone,
+    for the code may have changed it. Links in the project folder `root` may not leave it.
     """
     words = [next(filter(None, match)) for match in _QUOTED.findall(message)]
     words += [word.lstrip("([{").rstrip(")]}.:!") for word in _WORD.findall(message)]

@@ -88,12 +88,9 @@ class RoundView:
     def __init__(
         self, surface: Surface, files_in: Path, usage: Callable[[], Usage] = Usage
     ) -> None:
-        """Show a round.
+        """Show a round, whose artifact paths start in `files_in`.
 
-        Args:
-            surface: The display.
-            files_in: Folder the session's artifact paths start from.
-            usage: Returns the consumption of the session's models so far.
+        `usage` returns the consumption of the session's models so far.
         """
         self._surface = surface
         self._files_in = files_in
@@ -102,7 +99,7 @@ class RoundView:
         self._since = monotonic()
         self._draft = _Draft("")
         self._run = _Run()
-        self._plan = ""
+        self._plan = self._code = ""
         self._pending_error = ""
         self._has_failed = False
         self._has_given_up = False
@@ -159,7 +156,7 @@ class RoundView:
                 self._grow_attachment(text, facts)
             case PostEventType.post_execution_output:
                 self._print(facts["stream"], facts["text"])
-            case PostEventType.post_error:
+            case PostEventType.post_error | PostEventType.post_message_restart:
                 self._draft.message = ""
                 self._pending_error = safe(text)
                 self._surface.preview(None)
@@ -226,7 +223,10 @@ class RoundView:
             case AttachmentType.reply_type:
                 draft.is_in_words = text.strip().lower() == "text"
             case AttachmentType.reply_content if text.strip() and not draft.is_in_words:
-                self._surface.show(CodeBlock(text.strip("\n")))
+                is_repeated = text == self._code  # a report has the cell of its order
+                if not is_repeated:
+                    self._surface.show(CodeBlock(text.strip("\n")))
+                self._code = "" if is_repeated else text
                 self._run = _Run()
             case AttachmentType.verification if text.strip() == "INCORRECT":
                 self._surface.show(NoteBlock("the code was refused by its check", is_warning=True))

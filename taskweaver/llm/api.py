@@ -16,6 +16,7 @@ from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,
+    Form,
     ModelRequest,
     Usage,
     format_chat_message,
@@ -198,6 +199,30 @@ class LLMApi:
             with closing(self._stream(model, request, on_status)) as pieces:
                 for text in pieces:
                     yield {"role": "assistant", "content": text}
+
+    def form(self, llm_alias: str = "") -> Form:
+        """Return the form of replies that is in force for a model.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if the alias names no model.
+        """
+        self._services.model(llm_alias)
+        return "json"
+
+    def stream_chunks(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        llm_alias: str | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        on_status: StatusListener | None = None,
+    ) -> Iterator[Chunk]:
+        """Ask a model; yield the pieces of its reply, as `chat_completion_stream` does."""
+        for piece in self.chat_completion_stream(
+            messages, llm_alias=llm_alias, json_schema=json_schema, on_status=on_status
+        ):
+            yield Chunk(str(piece["content"]))
+        yield Chunk(finish="stop")
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.

@@ -23,6 +23,7 @@ ModelErrorKind = Literal[
     "cancelled",
     "recording_miss",
     "configuration",
+    "form",
 ]
 
 RETRYABLE: frozenset[ModelErrorKind] = frozenset(

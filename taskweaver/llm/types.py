@@ -8,7 +8,56 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from taskweaver.utils.system.cancel import CancelToken
 
-ChatRole = Literal["system", "user", "assistant", "function"]
+ChatRole = Literal["system", "user", "assistant", "function", "tool"]
+Form = Literal["tools", "json", "fences"]
+"""Form of a reply: native tool calls, a JSON object, or text with fences."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTool:
+    """An action that a model may call.
+
+    Attributes:
+        name: Its name.
+        description: Its purpose, for the model.
+        parameters: JSON schema of its arguments.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool.
+
+    Attributes:
+        id: Its id; the result names it.
+        name: Name of the tool.
+        arguments: The arguments as JSON text, as the model wrote them.
+        extra: Data of the provider that goes back with the call.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """A piece of a call that arrives.
+
+    Attributes:
+        position: Number of the call in the reply, from 0.
+        name: Name of the tool, as far as it is known.
+        text: New text of the arguments.
+    """
+
+    position: int
+    name: str
+    text: str
 
 
 class ChatMessage(TypedDict):
@@ -17,6 +66,8 @@ class ChatMessage(TypedDict):
     role: ChatRole
     content: str | list[dict[str, Any]]
     name: NotRequired[str]
+    tool_calls: NotRequired[list[dict[str, Any]]]
+    tool_call_id: NotRequired[str]
 
 
 def format_chat_message(
@@ -134,9 +185,15 @@ class Chunk:
         finish: Reason the reply ended; None before its end.
         usage: Consumption of the call, if the server reported it.
         model: Name of the model that answered, if the server named it.
+        reasoning: New text of its reasoning, which is no part of the reply.
+        call: A piece of a tool call.
+        calls: The whole tool calls, with `finish`.
     """
 
     text: str = ""
     finish: FinishReason | None = None
     usage: Usage | None = None
     model: str = ""
+    reasoning: str = ""
+    call: CallDelta | None = None
+    calls: tuple[ToolCall, ...] = ()

@@ -19,8 +19,6 @@ class CollectorSession:
     """Replacement for the `requests.Session` of an OTLP exporter.
 
     Attributes:
-        verify: As in `requests`.
-        cert: As in `requests`.
         is_failing: Whether the newest request failed.
     """
 

@@ -93,7 +93,6 @@ class Operation:
     """An operation that a span stands for.
 
     Attributes:
-        name: Name of the span.
         attributes: Facts known at its beginning.
         kind: ``client`` for a call of another process.
         metric: Histogram of its duration; empty for none.
@@ -122,32 +121,21 @@ class Span:
         """Set an attribute."""
 
     def content(self, key: str, make: Callable[[], str]) -> None:
-        """Set an attribute that holds a prompt, a reply or code, if contents are recorded.
-
-        Args:
-            key: Name of the attribute.
-            make: Returns its value; not called where contents are not recorded.
-        """
+        """Set an attribute to the prompt, reply or code of `make`, if contents are recorded."""
 
     def measure(self, histogram: str, value: float, extra: Mapping[str, Value]) -> None:
         """Add a point to a histogram, with the span's attributes that belong to it."""
 
     def child(self, operation: Operation, began_s: float, duration_s: float, error: str) -> None:
-        """Record an operation that is over.
+        """Record an operation that is over and began some seconds after this span.
 
-        Args:
-            operation: The operation.
-            began_s: Seconds from the beginning of this span to its own.
-            duration_s: Its duration in seconds.
-            error: Type of the error it ended with; empty for none.
+        `error` is the type of the error it ended with; empty for none.
         """
 
     def fail(self, error: str, message: str = "") -> None:
-        """Note that the operation failed.
+        """Note that the operation failed; `error` is one of few types.
 
-        Args:
-            error: Type of the error, one of few.
-            message: Description for a person; recorded where contents are.
+        The message, for a person, is recorded where contents are.
         """
 
     def end(self) -> None:

@@ -64,7 +64,6 @@ class Telemetry:
     """Spans and metrics of one application. Close it.
 
     Attributes:
-        tracer: The OpenTelemetry tracer.
         has_contents: Whether prompts, replies and code are recorded.
     """
 

@@ -60,9 +60,8 @@ class Tracing:
     ) -> None:
         """Read the configuration, and connect to OpenTelemetry if tracing is switched on.
 
-        Args:
-            src: The configuration; None switches tracing off.
-            logger: Receives what OpenTelemetry warns of, a collector that is down for one.
+        Without a configuration it is off. The log receives warnings of OpenTelemetry, for example
+        of a collector that is down.
 
         Raises:
             ConfigError: If a key of ``tracing.`` cannot be read.

@@ -25,7 +25,6 @@ class TracingSettings:
         exporter: ``otlp``, ``console`` or ``none``.
         metrics_exporter: The same for metrics.
         endpoint: Base address of the collector; empty leaves it to the environment.
-        service_name: Name of the service.
         has_contents: Whether prompts, replies and code are recorded.
     """
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from taskweaver.ces.process.process import kill_marked, mark
+from taskweaver.ces.environment import KERNEL_MARK
+from taskweaver.ces.process.process import kill_marked
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed
@@ -54,11 +55,7 @@ class Connection:
     ) -> None:
         """Prepare it; nothing runs yet.
 
-        Args:
-            config: The server.
-            log_path: Where its error output goes; None for nowhere.
-            tracing: Gives its requests their trace context; None for none.
-            listed: Called with its tools whenever they are listed.
+        `listed` is called with its tools whenever they are listed.
         """
         self._config = config
         self._tracing = tracing or Tracing()
@@ -172,7 +169,7 @@ class Connection:
             ) as http:
                 yield streamable_http_client(config.url, http_client=http)
             return
-        env = {**(config.env or {}), **mark(self._id)}
+        env = {**(config.env or {}), KERNEL_MARK: self._id}
         path = env.get("PATH", os.environ.get("PATH"))
         command = shutil.which(config.command, path=path)
         if command is None:

@@ -6,12 +6,7 @@ from taskweaver.errors import TaskWeaverError
 
 
 class ServerFailed(TaskWeaverError):
-    """A server, or a tool of it, cannot be used.
-
-    Attributes:
-        server: Its name in the configuration.
-        problem: The problem.
-    """
+    """A server, or a tool of it, cannot be used."""
 
     def __init__(self, server: str, problem: str) -> None:
         super().__init__(server, problem)

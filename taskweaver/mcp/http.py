@@ -36,11 +36,7 @@ async def ask_for_plain_bytes(request: Any) -> None:
 
 
 async def bound_response(response: Any, broken: Callable[[str], None]) -> None:
-    """Have a response end with an error where its body exceeds a bound.
-
-    Args:
-        response: The response, before it is read.
-        broken: Called with the reason.
+    """Have a response, not yet read, end with an error where its body exceeds a bound.
 
     Raises:
         httpx2.ReadError: If it is compressed.

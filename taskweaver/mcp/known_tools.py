@@ -23,11 +23,7 @@ class KnownTools:
     """Fingerprints of tools: those that were allowed, and those that are offered now."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read the file.
-
-        Args:
-            path: The file; None keeps the fingerprints as long as this object.
-        """
+        """Read the file; without one the fingerprints are kept as long as this object."""
         self._path = path
         self._lock = threading.Lock()
         self._allowed = _read(path)

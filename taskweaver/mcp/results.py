@@ -28,11 +28,7 @@ _STARTS = {
 
 
 def parts_of(result: Any, tool: Tool) -> list[dict[str, Any]]:
-    """Return the parts of a result.
-
-    Args:
-        result: An `mcp.CallToolResult`.
-        tool: The tool that gave it.
+    """Return the parts of a tool's `mcp.CallToolResult`.
 
     Raises:
         ToolFailed: If the tool says that it failed, or a file in it cannot be read.

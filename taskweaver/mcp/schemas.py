@@ -13,9 +13,6 @@ _COSTLY = frozenset({"pattern", "patternProperties", "uniqueItems", "format"})
 def checkable(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return a schema without the keywords that are costly to check.
 
-    Args:
-        schema: The schema, as a server has it.
-
     Returns:
         The rest of it; None where its references lead back to themselves or to more than a bounded
         number of parts, which alone is for the server to check.

@@ -54,13 +54,7 @@ class MCPServers:
         log_folder: Path | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """Prepare them; nothing runs yet.
-
-        Args:
-            configs: The servers.
-            log_folder: Where their error output goes; None for nowhere.
-            tracing: Records calls; None for no traces.
-        """
+        """Prepare them; nothing runs yet."""
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder

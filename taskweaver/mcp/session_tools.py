@@ -53,8 +53,7 @@ class SessionTools:
     def entries(self, taken: Container[str]) -> list[PluginEntry]:
         """Return the functions, for prompts and the kernel; waits for servers that are starting.
 
-        Args:
-            taken: Names of plugins; a tool that is called the same is left out.
+        A tool whose name is `taken`, by a plugin, is left out.
         """
         tools = self._servers.offer().tools
         return [tool.entry for name, tool in sorted(tools.items()) if name not in taken]

@@ -27,12 +27,8 @@ async def program_transport(
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Start a program; yield the streams of its messages, for a session of the package `mcp`.
 
-    Args:
-        command: The program and its arguments.
-        env: Variables beside the few that any program needs.
-        cwd: Its working directory.
-        log: File for its error output.
-        broken: Called with the reason when its messages exceed a bound; it is then ended.
+    `env` is beside the few variables that any program needs. `broken` is called with the reason
+    when its messages exceed a bound; it is then ended.
     """
     import anyio
     from mcp.client.stdio import get_default_environment

@@ -86,10 +86,7 @@ def make_tools(
 ) -> tuple[list[Tool], list[ServerFailed]]:
     """Return the allowed and usable tools of a server, and the problems of the others.
 
-    Args:
-        config: The server.
-        raw: Its descriptions of its tools.
-        taken: Names of functions there are already; those of the tools are added.
+    `taken` holds the names of functions there are; those of the tools are added.
     """
     tools, problems, seen = [], [], set()
     for item in raw:

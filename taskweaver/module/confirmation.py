@@ -79,7 +79,6 @@ class ConfirmationHandler(Protocol):
         self, request: ConfirmationRequest, timeout_s: float
     ) -> Confirmation | None:
         """Return the answer, or None when none came in time. Called in the round's thread."""
-        ...
 
 
 class OriginalConfirmationHandler(Protocol):
@@ -87,7 +86,6 @@ class OriginalConfirmationHandler(Protocol):
 
     def request_confirmation(self, code: str, round_id: str, post_id: str | None) -> bool:
         """Return whether the code may run. Called in the round's thread."""
-        ...
 
 
 AnyConfirmationHandler = ConfirmationHandler | OriginalConfirmationHandler
@@ -111,10 +109,8 @@ class Confirmations:
     ) -> None:
         """Allow nothing yet.
 
-        Args:
-            tell: Receives ``request`` and ``response``, with the answer.
-            log: Receives the errors of handlers.
-            round_id: Returns the id of the open round, for handlers of the original's form.
+        `tell` receives ``request`` and ``response``, with the answer; `round_id` returns the id of
+        the open round, for handlers of the original's form.
         """
         self.handler: AnyConfirmationHandler | None = None
         self._tell = tell

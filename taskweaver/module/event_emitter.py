@@ -67,6 +67,11 @@ class PostEventProxy:
         self.post.message += message
         self._tell(PostEventType.post_message_update, message, {"is_end": is_end})
 
+    def restart_message(self) -> None:
+        """Empty the message: the text so far was a draft."""
+        self.post.message = ""
+        self._tell(PostEventType.post_message_restart, "", {})
+
     def update_attachment(
         self,
         message: Any,

@@ -41,7 +41,8 @@ class PostEventType(Enum):
     """Events of a post; `extra` as noted.
 
     ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
-    new text, ``{"is_end"}``. ``post_attachment_update``: `msg` is new text,
+    new text, ``{"is_end"}``; ``post_message_restart``: the text so far was a draft and the message
+    begins again. ``post_attachment_update``: `msg` is new text,
     ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
     ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is the
     code or call to allow, ``{"id", "kinds", "code"}``; ``post_confirmation_response``: `msg` is the
@@ -54,6 +55,7 @@ class PostEventType(Enum):
     post_status_update = "post_status_update"
     post_send_to_update = "post_send_to_update"
     post_message_update = "post_message_update"
+    post_message_restart = "post_message_restart"
     post_attachment_update = "post_attachment_update"
     post_execution_output = "post_execution_output"
     post_confirmation_request = "post_confirmation_request"
@@ -67,13 +69,8 @@ EventType = SessionEventType | RoundEventType | PostEventType
 class TaskWeaverEvent:
     """An event of a session.
 
-    Attributes:
-        scope: Its subject.
-        t: Its type.
-        round_id: The round it belongs to; None for a session event.
-        post_id: The post it belongs to; None for session and round events.
-        msg: Text, see the event types.
-        extra: More data, see the event types.
+    `round_id` is None for a session event, `post_id` for session and round events; for `msg` and
+    `extra` see the event types.
     """
 
     scope: EventScope
@@ -89,7 +86,6 @@ class SessionEventHandler(Protocol):
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Take notice of an event."""
-        ...
 
 
 class SessionEventHandlerBase:

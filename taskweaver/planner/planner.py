@@ -1,4 +1,4 @@
-"""The Planner role: plans, gives orders to other roles, and answers the user."""
+"""The Planner role: writes cells, gives orders to other roles, and answers the user."""
 
 from __future__ import annotations
 
@@ -8,20 +8,31 @@ from pathlib import Path
 from injector import inject
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.parsing.json_stream import ParsedReply
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.types import ChatMessage, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import ran_code
+from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
-from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.planner.examples import has_order_in_words, led_examples
+from taskweaver.planner.leader_prompt import LeaderPrompt
 from taskweaver.planner.prompt import PlannerPrompt
-from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel
+from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel, View
+from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.forms.offer import USER, ActionOffer
+from taskweaver.role.forms.reading import ModelReply, read_reply
+from taskweaver.role.forms.writing import ReplyWriter
+from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
+from taskweaver.role.situation import situation
 
 
 class PlannerConfig(CompactingRoleConfig):
@@ -32,10 +43,11 @@ class PlannerConfig(CompactingRoleConfig):
         prompt_file = self._get_path("prompt_file_path")
         self.prompt_file_path = Path(prompt_file) if prompt_file else None
         self.max_retry_count = self._get_int("max_retry_count")
+        self.leader_writes_code = self.src.get_bool("session.leader_writes_code")
 
 
 class Planner(Role):
-    """The role that turns a request into a plan and a plan into orders."""
+    """The role that answers a request: by cells of its own, and by orders to other roles."""
 
     answers_from_outcomes = True
 
@@ -56,76 +68,121 @@ class Planner(Role):
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
-        """Compose prompts for these workers, and load the examples they take part in."""
-        workers = {alias: role.get_intro for alias, role in peers.items() if role is not self}
-        self.prompt = PlannerPrompt(
-            self.alias, workers, self.model.translator, self.planner_config.prompt_file_path
-        )
+        """Compose prompts for these roles, and load the examples they take part in."""
+        others = {alias: role for alias, role in peers.items() if role is not self}
+        workers = {alias: role.get_intro for alias, role in others.items()}
+        path = self.planner_config.prompt_file_path
+        self._runner: CellRunner | None = None
+        self.prompt: LeaderPrompt | PlannerPrompt
+        if path is not None and prompt_version(path) < 2:
+            self.prompt = PlannerPrompt(self.alias, workers, self.model.translator, path)
+        else:
+            self._runner = self._runner_of(others)
+            self.prompt = LeaderPrompt(self.alias, workers, self._offer(others), path)
         self._load_examples(None)
 
+    def _runner_of(self, others: Mapping[str, Role]) -> CellRunner | None:
+        """Return the role that runs the Planner's cells: the first for Python, else for a shell."""
+        if not self.planner_config.leader_writes_code:
+            return None
+        found = [role for role in others.values() if isinstance(role, CellRunner)]
+        runners = [role for role in found if not role.has_own_model]
+        return min(runners, key=lambda role: role.language != "python", default=None)
+
+    def _offer(self, others: Mapping[str, Role]) -> ActionOffer:
+        if self._runner is None:
+            return ActionOffer(roles=tuple(others), has_plan=True)
+        roles = tuple(alias for alias in others if alias != self._runner.alias)
+        return ActionOffer(self._runner.language, self._runner.alias, roles, has_plan=True)
+
     def _load_examples(self, memory: Memory | None) -> None:
-        self.role_load_example({self.alias, *self.prompt.recipients}, memory)
+        self.role_load_example({self.alias, *self.prompt.offer.recipients}, memory)
+        if self._runner is not None:
+            runner = self._runner.alias
+            self.examples = led_examples(self.examples, self.alias, runner)
+            if has_order_in_words(self.examples, self.alias, runner):
+                self.prompt.offer = self.prompt.offer.with_role(runner)
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Decide the next step, or answer the user.
+        """Return the first post of `replies`."""
+        return self.replies(memory)[0]
+
+    def replies(self, memory: Memory) -> list[Post]:
+        """Decide the next steps, or answer the user.
 
         Raises:
             ModelError: If the model cannot be reached.
             UnusableReply: If its replies stay unusable.
         """
+        while True:
+            form = self.prompt.form(self.model.form)
+            try:
+                return self._replies(memory, form)
+            except ModelError as error:
+                if error.kind != "form" or self.prompt.form(self.model.form) == form:
+                    raise
+
+    def _replies(self, memory: Memory, form: Form) -> list[Post]:
         view = self.model.view(memory, self.alias)
         tries, most = tries_so_far(view.rounds, self.alias), self.planner_config.max_retry_count
         self._load_examples(memory)
         with self.event_emitter.post(self.alias) as proxy:
-            messages = self.prompt.compose(*view, self.examples, self.files.text())
-            messages = self.model.with_experiences(messages, memory)
+            messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
+            offer = self.prompt.offer
+            writer = ReplyWriter(self.event_emitter, proxy, offer)
 
-            def validate(reply: ParsedReply) -> Post:
-                problem = reply.problem or self._problem(proxy.post)
-                if problem is not None:
-                    raise RefusedReply(problem, self.prompt.revise(problem))
-                if proxy.post.send_to == "User" and tries < most:
-                    self.model.review(self.answer_review, proxy.post, self.prompt.revise_answer)
-                return self._finish(proxy)
+            def stream() -> ModelReply:
+                schema = self.prompt.schema if form == "json" else None
+                return writer.read(self.model.chunks(messages, schema, proxy))
 
-            def end(problem: str) -> Post:
+            def validate(reply: ModelReply) -> list[Post]:
+                fences_run = form == "fences" or not ran_code(view.rounds[-1])
+                reading = read_reply(reply, offer, fences_run=fences_run)
+                if reading.problem:
+                    raise RefusedReply(reading.problem, self.prompt.revise(form, reading.problem))
+                posts = writer.posts(reading)
+                if posts[0].send_to == USER and tries < most:
+                    self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)
+                return [self._finish(post, view.rounds[-1]) for post in posts]
+
+            def end(problem: str) -> list[Post]:
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
 
-            return PostAsking(
-                self.model,
-                messages,
-                self.prompt.schema,
-                proxy,
-                "the Planner",
-                validate,
-                end,
-                failed=tries,
-                attempts=most + 1,
+            answer = PostAsking(
+                self.logger, stream, proxy, "the Planner", validate, end, tries, most + 1
             ).ask()
+            return [answer] if isinstance(answer, Post) else answer
 
-    def _problem(self, post: Post) -> str | None:
-        """Return the reason why a post cannot be sent; correct the spelling of its receiver."""
-        spelling = {name.lower(): name for name in self.prompt.recipients}
-        post.send_to = spelling.get(post.send_to.strip().lower(), post.send_to)
-        if post.send_to not in self.prompt.recipients:
-            known = ", ".join(self.prompt.recipients)
-            return f"send_to is {post.send_to!r}, and must be one of {known}."
-        if not post.message.strip():
-            return "message is empty."
-        needed = (AttachmentType.plan, AttachmentType.current_plan_step)
-        missing = [kind.value for kind in needed if not post.get_attachment(kind)]
-        if missing and post.send_to != "User":
-            return f"{' and '.join(missing)} missing: a worker needs to see the plan."
-        return None
+    def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
+        guide = self._runner.cell_guide(memory) if self._runner is not None else ""
+        around = situation(self.files.text(), memory.conversation.rounds)
+        messages = self.prompt.compose(form, *view, self.examples, guide, around)
+        return self.model.with_experiences(messages, memory)
 
-    def _finish(self, proxy: PostEventProxy) -> Post:
-        if proxy.post.send_to != "User":
-            plan = self.prompt.shared_plan(proxy.post)
+    def _finish(self, post: Post, round_: Round) -> Post:
+        """Share the plan of an order with its receiver; mark an answer after a failure."""
+        if post.send_to == USER and _ends_in_failure(round_):
+            if not post.get_attachment(AttachmentType.stop):
+                post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))
+            return post
+        plan = self.prompt.shared_plan(post)
+        if plan and post.send_to not in (USER, self.alias):
             entry = SharedMemoryEntry(type="plan", content=plan, scope="round")
-            proxy.update_attachment(plan, AttachmentType.shared_memory_entry, extra=entry)
-        return proxy.end()
+            kind = AttachmentType.shared_memory_entry
+            post.add_attachment(Attachment.create(kind, plan, extra=entry))
+        return post
 
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
+
+
+def _ends_in_failure(round_: Round) -> bool:
+    """Return whether the newest cell of a round failed."""
+    states = [
+        state.content
+        for post in round_.post_list
+        for state in post.get_attachment(AttachmentType.execution_status)
+    ]
+    return states[-1:] == ["FAILURE"]

@@ -1,4 +1,4 @@
-"""From the rounds a Planner sees to the messages its model reads."""
+"""The prompts of version 1 of a Planner: replies in JSON, and orders in words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
     ComposedRounds,
@@ -24,7 +25,7 @@ from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
-PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
+PROMPT_FILE = Path(__file__).with_name("planner_prompt_version_1.yaml")
 _ORIGINAL = OriginalPrompt(
     PROMPT_FILE,
     {"instruction_template": "instruction_template"},
@@ -44,7 +45,7 @@ class PlannerPrompt:
     """Composes the Planner's prompts.
 
     Attributes:
-        recipients: Whom the Planner may write to, ``User`` last.
+        offer: The actions that replies may hold.
         schema: JSON schema of its replies.
     """
 
@@ -53,7 +54,7 @@ class PlannerPrompt:
         alias: str,
         workers: Mapping[str, Callable[[], str]],
         translator: PostTranslator,
-        path: Path | None,
+        path: Path,
     ) -> None:
         """Read the texts.
 
@@ -61,54 +62,62 @@ class PlannerPrompt:
             alias: Alias of the Planner.
             workers: Functions that return the description of each worker, by alias.
             translator: Writes earlier posts.
-            path: The prompt file; None takes the packaged one.
+            path: The prompt file.
         """
         names = ("instruction_template", "worker", "incoming", "shared_plan", "revise")
         packaged = load_prompt(PROMPT_FILE, ("revise_answer",))
-        self._texts = load_prompt(path or PROMPT_FILE, names, packaged, _ORIGINAL)
+        self._texts = load_prompt(path, names, packaged, _ORIGINAL)
         self._alias = alias
         self._translator = translator
         self._workers = workers
         self._past = ComposedRounds(self._round_messages)
-        self.recipients = [*workers, "User"]
+        self.offer = ActionOffer(roles=tuple(workers), has_plan=True)
         self.schema = reply_schema(
             {
                 "plan_reasoning": {},
                 "plan": {},
                 "current_plan_step": {},
                 "stop": {"enum": list(STOP_REASONS)},
-                "send_to": {"enum": self.recipients},
+                "send_to": {"enum": list(self.offer.recipients)},
                 "message": {},
             }
         )
 
+    def form(self, _form: Form) -> Form:
+        """Return the only form of replies that the texts describe."""
+        return "json"
+
     def compose(
         self,
+        _form: Form,
         rounds: Sequence[Round],
-        compaction: CompactedMessage | None = None,
-        examples: Sequence[Conversation] = (),
-        files: str = "",
+        compaction: CompactedMessage | None,
+        examples: Sequence[Conversation],
+        _guide: str,
+        situation: str,
     ) -> list[ChatMessage]:
-        """Return the whole prompt: instructions, examples, files, rounds."""
+        """Return the whole prompt: instructions, examples, situation, rounds."""
         return [
             format_chat_message("system", self._instructions()),
             *example_messages(examples, self._round_messages),
             *with_start(
                 self._past.messages(rounds, self._round_messages),
                 compaction=compaction,
-                files=files,
+                files=situation,
             ),
         ]
 
     def shared_plan(self, post: Post) -> str:
-        """Return the plan as the workers see it."""
+        """Return the plan as the workers see it; empty for none."""
+        if not post.get_attachment(AttachmentType.plan):
+            return ""
         plan, step = (
             "\n".join(str(item.content) for item in post.get_attachment(kind))
             for kind in (AttachmentType.plan, AttachmentType.current_plan_step)
         )
         return fill(self._texts["shared_plan"], PLAN=plan, STEP=step)
 
-    def revise(self, problem: str) -> str:
+    def revise(self, _form: Form, problem: str) -> str:
         """Return the request to correct an unusable reply."""
         return fill(self._texts["revise"], PROBLEM=problem)
 
@@ -124,7 +133,7 @@ class PlannerPrompt:
         return fill(
             self._texts["instruction_template"],
             WORKERS="\n\n".join(workers),
-            RECIPIENTS=", ".join(self.recipients),
+            RECIPIENTS=", ".join(self.offer.recipients),
             DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
         )
 

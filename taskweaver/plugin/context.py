@@ -184,8 +184,7 @@ def temp_context(workspace_dir: Path | str | None = None) -> Iterator[TestPlugin
         with temp_context() as ctx:
             print(MyPlugin("my_plugin", ctx, {})("argument"))
 
-    Args:
-        workspace_dir: Folder for its files; None takes one that is removed afterwards.
+    Without `workspace_dir` its folder is removed afterwards.
     """
     if workspace_dir is not None:
         yield TestPluginContext(workspace_dir)

@@ -29,10 +29,6 @@ _Definition = _Function | ast.ClassDef
 def read_one_file(path: Path, source: str) -> PluginEntry | None:
     """Read a plugin from the Python file that is all of it.
 
-    Args:
-        path: The file.
-        source: Its content.
-
     Returns:
         The plugin; None if nothing in the file is decorated with ``@register_plugin``.
 

@@ -128,11 +128,6 @@ test_plugin.__test__ = False  # type: ignore[attr-defined]  # its name makes pyt
 def collect(source: str, name: str, file_name: str = "") -> RegisteredPlugin:
     """Run the source of a plugin in a fresh module and return what it registers.
 
-    Args:
-        source: The Python source.
-        name: Name of the plugin.
-        file_name: File it came from, for tracebacks.
-
     Raises:
         PluginError: If the source raises, or registers no plugin, or more than one.
     """

@@ -90,13 +90,7 @@ class _Fields:
 class PluginParameter:
     """A parameter of a plugin, or a part of its result.
 
-    Attributes:
-        name: Its name.
-        type: Its type, as people write it in Python.
-        description: Its meaning.
-        required: Whether a call must give it.
-        kind: Way a call gives it: by position, by name, or both.
-        default: Its default, as Python; None if that is not known.
+    `type` and `default` are written as in Python; the default is None if it is not known.
     """
 
     name: str
@@ -135,11 +129,7 @@ class PluginParameter:
         return self.type
 
     def declaration(self, *, may_be_left_out: bool) -> str:
-        """Return it as part of a signature.
-
-        Args:
-            may_be_left_out: Whether no required parameter follows it.
-        """
+        """Return it as part of a signature; it `may_be_left_out` if no required one follows."""
         if self.kind in {"*", "**"}:
             return f"{self.kind}{self.name}: {self.annotation}"
         if self.default is not None:
@@ -300,11 +290,6 @@ class PluginEntry:
         cls, content: object, folder: Path | None = None, where: str = "(content)"
     ) -> Self:
         """Build an entry from the content of a plugin file.
-
-        Args:
-            content: The mapping in the file.
-            folder: Folder of the implementation.
-            where: Name of the file in errors.
 
         Raises:
             PluginError: If a key is missing or wrong; names it.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_stream import ParsedReply
-from taskweaver.llm.types import ChatMessage
+from taskweaver.llm.types import ChatMessage, Chunk, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.compaction import CompactedMessage
@@ -52,6 +52,7 @@ class RoleModel:
 
     Attributes:
         llm_api: The models.
+        llm_alias: Alias of the role's model; empty for the main one.
         logger: The log.
         translator: Writes replies into posts, and posts as replies.
     """
@@ -67,7 +68,7 @@ class RoleModel:
         self.llm_api = llm_api
         self.logger = logger
         self.translator = PostTranslator(logger, tracing, event_emitter)
-        self._llm_alias = config.llm_alias
+        self.llm_alias = config.llm_alias
         self._compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self._experiences = RoleExperiences(config, llm_api, logger)
 
@@ -83,18 +84,41 @@ class RoleModel:
     def stream(
         self, messages: list[ChatMessage], schema: Mapping[str, object], proxy: PostEventProxy
     ) -> ParsedReply:
-        """Return the model's reply, after it was streamed into a post.
+        """Return the model's JSON reply, after it was streamed into a post.
 
         Raises:
             ModelError: If the model cannot be reached.
         """
         chunks = self.llm_api.chat_completion_stream(
             messages,
-            llm_alias=self._llm_alias,
+            llm_alias=self.llm_alias,
             json_schema=schema,
             on_status=proxy.update_status,
         )
         return self.translator.raw_text_to_post(chunks, proxy)
+
+    @property
+    def form(self) -> Form:
+        """The form of the model's replies that is in force."""
+        return self.llm_api.form(self.llm_alias)
+
+    def chunks(
+        self,
+        messages: list[ChatMessage],
+        schema: Mapping[str, object] | None,
+        proxy: PostEventProxy,
+    ) -> Iterator[Chunk]:
+        """Yield the model's reply, piece by piece.
+
+        Raises:
+            ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
+        """
+        return self.llm_api.stream_chunks(
+            messages,
+            llm_alias=self.llm_alias,
+            json_schema=schema,
+            on_status=proxy.update_status,
+        )
 
     def review(self, review: AnswerReview | None, post: Post, revise: Callable[[str], str]) -> None:
         """Check the numbers of an answer, unless the model takes no corrections.
@@ -107,7 +131,7 @@ class RoleModel:
         Raises:
             RefusedReply: If some stand in no outcome.
         """
-        if review is None or not self.llm_api.takes_corrections(self._llm_alias):
+        if review is None or not self.llm_api.takes_corrections(self.llm_alias):
             return
         doubts = review.doubts(post)
         if doubts:
@@ -118,16 +142,27 @@ class RoleModel:
         self._compaction.stop()
 
 
+class RawReply(Protocol):
+    """A reply with its text."""
+
+    @property
+    def raw(self) -> str:
+        """The model's text."""
+        ...
+
+
+R = TypeVar("R", bound=RawReply)
+
+
 @dataclass
-class PostAsking(Asking[ParsedReply, T | Post]):
+class PostAsking(Asking[R, T | Post]):
     """A question of a role. An unusable reply becomes a post to its author, who is asked again.
 
     The session hands such a post back to the role, so that the posts are the count of attempts.
 
     Attributes:
-        model: The role's model.
-        messages: The prompt.
-        schema: JSON schema of the reply.
+        logger: The log.
+        stream: Streams the model's reply into the post.
         proxy: The post that is written.
         author: Name of the author in the log.
         validate: Returns the answer in a reply, or raises `RefusedReply`.
@@ -136,37 +171,36 @@ class PostAsking(Asking[ParsedReply, T | Post]):
         attempts: Most unusable replies.
     """
 
-    model: RoleModel
-    messages: list[ChatMessage]
-    schema: Mapping[str, object]
+    logger: TelemetryLogger
+    stream: Callable[[], R]
     proxy: PostEventProxy
     author: str
-    validate: Callable[[ParsedReply], T | Post]
+    validate: Callable[[R], T | Post]
     end: Callable[[str], T | Post]
     failed: int
     attempts: int
 
     refusals = (RefusedReply,)
 
-    def call(self) -> ParsedReply:
+    def call(self) -> R:
         """Stream the model's reply into the post."""
-        return self.model.stream(self.messages, self.schema, self.proxy)
+        return self.stream()
 
-    def read(self, reply: ParsedReply) -> T | Post:
+    def read(self, reply: R) -> T | Post:
         """Return the answer in a reply."""
         return self.validate(reply)
 
-    def feed_back(self, error: Exception, reply: ParsedReply) -> Post:
+    def feed_back(self, error: Exception, reply: R) -> Post:
         """Return the post, with the problem, to its author."""
         assert isinstance(error, RefusedReply)
         if not error.unsupported:
             self._warn(error)
         return send_back(self.proxy, reply.raw, error.revise, error.unsupported)
 
-    def give_up(self, error: Exception, reply: ParsedReply) -> T | Post:
+    def give_up(self, error: Exception, reply: R) -> T | Post:
         """Return the outcome of the last attempt."""
         self._warn(error)
         return self.end(with_beginning(str(error), reply.raw))
 
     def _warn(self, error: Exception) -> None:
-        self.model.logger.warning(f"{self.author}'s reply cannot be used: {error}")
+        self.logger.warning(f"{self.author}'s reply cannot be used: {error}")

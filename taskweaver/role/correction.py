@@ -15,10 +15,10 @@ _SHOWN_CHARS = 160
 
 
 def tries_so_far(rounds: Sequence[Round], alias: str) -> int:
-    """Count the newest posts `alias` sent itself in a row in the last round."""
+    """Count the corrections among the newest posts `alias` sent itself in the last round."""
     posts = rounds[-1].post_list if rounds else []
     to_self = takewhile(lambda post: post.send_from == post.send_to == alias, reversed(posts))
-    return sum(1 for _ in to_self)
+    return sum(bool(post.get_attachment(AttachmentType.revise_message)) for post in to_self)
 
 
 def task_of(rounds: Sequence[Round], alias: str) -> Post | None:
@@ -39,16 +39,9 @@ def with_beginning(problem: str, raw: str) -> str:
 def send_back(
     proxy: PostEventProxy, invalid: str, revise: str, unsupported: Sequence[str] = ()
 ) -> Post:
-    """Finish a post as a note to its own author.
+    """Finish a post as a note to its own author, and return it.
 
-    Args:
-        proxy: The post.
-        invalid: The reply that cannot be used.
-        revise: The correction that is asked for.
-        unsupported: Numbers of an answer that stand in no outcome, if these are the reason.
-
-    Returns:
-        The post.
+    `unsupported` are numbers of an answer that stand in no outcome, if these are the reason.
     """
     proxy.error(revise)
     proxy.update_attachment(invalid, AttachmentType.invalid_response)

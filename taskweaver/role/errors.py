@@ -13,7 +13,6 @@ class RoleError(TaskWeaverError):
 
     Attributes:
         role: Name of the role, or of the file that describes it.
-        problem: The problem.
     """
 
     def __init__(self, role: str, problem: str) -> None:

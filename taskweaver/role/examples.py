@@ -56,11 +56,9 @@ class ExampleFolder:
         self._read: dict[tuple[str, frozenset[str]], list[Conversation]] = {}
 
     def examples(self, role_set: AbstractSet[str], memory: Memory | None) -> list[Conversation]:
-        """Return the examples that count now.
+        """Return the examples that count now: those in which only roles of `role_set` take part.
 
-        Args:
-            role_set: Aliases that take part; a conversation with any other role is left out.
-            memory: Where the entries are shared; None before there is any.
+        The shared entries are in `memory`; None before there is any.
 
         Raises:
             ConversationError: If a file is not a conversation.

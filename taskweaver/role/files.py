@@ -13,10 +13,7 @@ class RoleFiles(Protocol):
         ...
 
     def bring(self, text: str) -> None:
-        """Copy the files that a text names into the working folder, unless they are there.
-
-        Args:
-            text: A message or code.
+        """Copy the files that a message or code names into the working folder, unless there.
 
         Raises:
             TaskWeaverError: If one cannot be read or written.

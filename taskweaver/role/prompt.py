@@ -24,19 +24,25 @@ ComposeRound = Callable[[Round, Round | None], list[ChatMessage]]
 """Composes a round, given the round before it that has any posts."""
 
 
+def prompt_version(path: Path) -> int:
+    """Return the version of a prompt file: 1 where it names none, or cannot be read."""
+    try:
+        data = read_yaml(path)
+    except (OSError, ValueError):
+        return 1
+    version = data.get("version") if isinstance(data, Mapping) else None
+    return version if isinstance(version, int) else 1
+
+
 def load_prompt(
     path: Path,
     names: Sequence[str],
     packaged: Mapping[str, str] | None = None,
     original: OriginalPrompt | None = None,
 ) -> dict[str, str]:
-    """Read a prompt file.
+    """Read the texts `names` of a prompt file, and those of `packaged` with their defaults.
 
-    Args:
-        path: The YAML file.
-        names: Texts it must hold.
-        packaged: Further texts it may hold, with their defaults.
-        original: How a file of the original is read; None reads none.
+    A file of the original is read by `original`; None reads none.
 
     Raises:
         ConfigError: If the file cannot be read or a text is missing.
@@ -120,17 +126,21 @@ def with_start(
 ) -> list[ChatMessage]:
     """Return `messages`, the first opened by the start line, files and summary of earlier rounds.
 
-    Args:
-        messages: The messages.
-        is_first: Whether they begin a conversation; others are returned as they are.
-        compaction: Summary of the rounds before them.
-        files: Section that lists the user's files; empty for none.
+    Those that do not begin a conversation are returned as they are. `files` is the section that
+    lists the user's files, empty for none.
     """
-    if not messages or not is_first:
+    if not is_first:
         return messages
     head = f"{CONVERSATION_START}\n\n{files}" if files else CONVERSATION_START
     if compaction is not None:
         head += f"\n\n## Summary of earlier rounds\n{quoted_section(compaction.summary)}"
+    return with_head(messages, head)
+
+
+def with_head(messages: list[ChatMessage], head: str) -> list[ChatMessage]:
+    """Return `messages`, the first of them opened by a text."""
+    if not messages or not head:
+        return messages
     first = messages[0]
     content = first["content"]
     if isinstance(content, str):

@@ -55,7 +55,6 @@ class Role:
         answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
             of the session, so that their numbers are checked.
         answer_review: Checks its answers to the user; None for no check.
-        files: The user's files.
         config_type: Class of its configuration where its constructor is inherited; None takes the
             one that the constructor names.
     """
@@ -120,6 +119,17 @@ class Role:
             TaskWeaverError: If there can be no answer; the round then fails.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement reply")
+
+    def replies(self, memory: Memory) -> list[Post]:
+        """Answer the newest post addressed to this role, with one post or more.
+
+        Those for other roles are carried out in their order, and their answers are all in the
+        memory before this role is asked again.
+
+        Raises:
+            TaskWeaverError: If there can be no answer; the round then fails.
+        """
+        return [self.reply(memory)]
 
     def role_load_example(self, role_set: set[str], memory: Memory | None = None) -> None:
         """Load the examples in which no role but those of `role_set` takes part.

@@ -62,7 +62,7 @@ class PostTranslator:
             stop the fields that were written, without a problem.
         """
         stream = ReplyStream()
-        writer = _FieldWriter(post_proxy)
+        writer = FieldWriter(post_proxy)
         is_stopped = False
         source = closing(llm_output) if isinstance(llm_output, Generator) else nullcontext()
         with source:
@@ -107,7 +107,7 @@ class PostTranslator:
         return json.dumps({"response": fields}, ensure_ascii=False)
 
 
-class _FieldWriter:
+class FieldWriter:
     """Puts field deltas where they belong on a post.
 
     Attributes:

@@ -56,11 +56,7 @@ class SessionHealth:
 
 
 def check_session(folder: Path) -> SessionHealth:
-    """Check a stored session; nothing in its folder is changed.
-
-    Args:
-        folder: The session's folder.
-    """
+    """Check a stored session; nothing in its folder is changed."""
     findings = folder_problems(folder)
     if any(line.startswith(f"{folder / LOCK_FILE} ") for line in findings):
         return SessionHealth(folder.name, "damaged", tuple(findings))

@@ -14,11 +14,7 @@ _GO_ON = "`/continue` allows as much again (`session.extend_limits()` in code)"
 class LimitsConfig(ModuleConfig):
     """Keys under ``limits.``; 0 is no limit.
 
-    Attributes:
-        round_tokens: Tokens of one round.
-        session_tokens: Tokens of a session.
-        session_cost: Money a session's model calls cost, in the currency of the prices.
-        session_rounds: Rounds of a session.
+    The cost is that of a session's model calls, in the currency of the prices.
     """
 
     def _configure(self) -> None:
@@ -31,11 +27,7 @@ class LimitsConfig(ModuleConfig):
 
 @dataclass(slots=True)
 class Spending:
-    """Keeps a session within its limits. They count from when the session was opened.
-
-    Attributes:
-        limits: The limits.
-    """
+    """Keeps a session within its limits. They count from when the session was opened."""
 
     limits: LimitsConfig
     _shares: int = 1
@@ -44,9 +36,6 @@ class Spending:
 
     def begin_round(self, used: Usage) -> None:
         """Count a round.
-
-        Args:
-            used: Consumption of the session so far.
 
         Raises:
             LimitReached: If the session has reached its limit; nothing is counted then.

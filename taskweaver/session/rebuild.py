@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import count
 
 from taskweaver.ces.common import Client
 from taskweaver.memory.reading.cells import Ran, RecordedCell, ran_code, successful_cells
@@ -44,12 +45,7 @@ class RebuildResult:
 
 
 class _Scratch:
-    """A copy of a branch, its kernel and its working directory, that is no branch yet.
-
-    Attributes:
-        name: Name of the branch that it may become.
-        folder: Its working directory.
-    """
+    """A copy of a branch, its kernel and its working directory, that is no branch yet."""
 
     def __init__(
         self, branches: SessionBranches, guard: Callable[[], AbstractContextManager[None]]
@@ -108,10 +104,7 @@ def rebuild(
 ) -> RebuildResult:
     """Run the cells of the current branch's lost variables again; see `Session.rebuild`.
 
-    Args:
-        branches: The session's branches.
-        guard: Excludes other work on the session while the result is accepted.
-        on_step: Called with the number of cells that have run, after each.
+    `guard` excludes other work on the session while the result is accepted.
     """
     current, files = branches.current, branches.files
     cells = current.lost_cells(branches.restoring())
@@ -123,41 +116,24 @@ def rebuild(
     if branches.scratch is not None:
         branches.scratch.discard()
     scratch = branches.scratch = _Scratch(branches, guard)
+    variables: Mapping[str, str] = {}
+    numbers = count(1)
+
+    def run(cell: RecordedCell) -> Ran:
+        nonlocal variables
+        branches.check()
+        ran = repeat(cell)
+        branches.check()  # or the outcome would be that of an interrupted cell
+        variables = ran.variables
+        on_step(next(numbers))
+        return ran
+
     try:
-        run = _Repeating(current.repeater(scratch.kernel()), branches.check, on_step)
+        repeat = current.repeater(scratch.kernel())
         steps = list(replay(rounds, run, {}, only=cells))
     except BaseException:
         scratch.discard()
         raise
     changed = files.differing_files(current.name, scratch.name)
-    variables = changed_variables(variables_of(rounds), run.variables)
-    return RebuildResult(scratch.name, steps, changed, variables, scratch.accept, scratch.discard)
-
-
-class _Repeating:
-    """Runs cells again, and counts them.
-
-    Attributes:
-        variables: The variables after the last one.
-    """
-
-    def __init__(
-        self,
-        run: Callable[[RecordedCell], Ran],
-        check: Callable[[], None],
-        on_step: Callable[[int], None],
-    ) -> None:
-        self._run = run
-        self._check = check
-        self._on_step = on_step
-        self._done = 0
-        self.variables: Mapping[str, str] = {}
-
-    def __call__(self, cell: RecordedCell) -> Ran:
-        self._check()
-        ran = self._run(cell)
-        self._check()  # or the outcome would be that of an interrupted cell
-        self.variables = ran.variables
-        self._done += 1
-        self._on_step(self._done)
-        return ran
+    others = changed_variables(variables_of(rounds), variables)
+    return RebuildResult(scratch.name, steps, changed, others, scratch.accept, scratch.discard)

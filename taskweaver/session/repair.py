@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import BranchedMemoryError
-from taskweaver.memory.branched.repair.salvage import Salvage, UnfitRow, readable_rows, salvage
+from taskweaver.memory.branched.repair.salvage import UnfitRow, readable_rows, salvage
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, memory_source, row_problem
@@ -53,9 +53,6 @@ class RepairedSession:
 
 def repair_session(folder: Path) -> RepairedSession:
     """Replace the memory file of a damaged session by one with every row that can be read.
-
-    Args:
-        folder: The session's folder.
 
     Raises:
         SessionError: If the session is sound, was written by a newer version, holds links, or the
@@ -99,7 +96,16 @@ def _repaired(folder: Path) -> RepairedSession:
             if os.path.lexists(beside):
                 beside.rename(kept.with_name(kept.name + ending))
     new.rename(folder / MEMORY_FILE)
-    return _report(folder, kept, result, unfit_file)
+    return RepairedSession(
+        folder.name,
+        kept,
+        dict(result.saved),
+        dict(result.lost),
+        tuple(result.damaged),
+        len(result.unfit),
+        unfit_file,
+        tuple(result.remade),
+    )
 
 
 def _remove_new(new: Path) -> None:
@@ -118,16 +124,3 @@ def _write_unfit(folder: Path, number: int, rows: Sequence[UnfitRow]) -> Path | 
     lines = [json.dumps(asdict(row), ensure_ascii=False, default=repr) for row in rows]
     write_text(file, "\n".join(lines) + "\n", mode=PRIVATE)
     return file
-
-
-def _report(folder: Path, kept: Path, result: Salvage, unfit_file: Path | None) -> RepairedSession:
-    return RepairedSession(
-        folder.name,
-        kept,
-        dict(result.saved),
-        dict(result.lost),
-        tuple(result.damaged),
-        len(result.unfit),
-        unfit_file,
-        tuple(result.remade),
-    )

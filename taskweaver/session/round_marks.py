@@ -18,12 +18,6 @@ class RoundMarks:
     """Listens to a session. Events of a round come in the thread that plays it."""
 
     def __init__(self, session: Session, tracing: Tracing) -> None:
-        """Prepare to listen.
-
-        Args:
-            session: The session.
-            tracing: Records its rounds.
-        """
         self._session = session
         self._tracing = tracing
         self._open = ExitStack()

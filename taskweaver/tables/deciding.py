@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.tables.evidence.dates import TimeForm, looks_like_time, time_form
-from taskweaver.tables.evidence.numerals import MARKERS, NumberForm, fits, number_form, numeral
+from taskweaver.tables.evidence.numerals import (
+    NumberForm,
+    TextCounts,
+    fits,
+    is_marker,
+    number_form,
+    numeral,
+    total_of,
+)
 from taskweaver.tables.plans.plan import Step, ToFlag, ToNumber, ToTime
 from taskweaver.tables.plans.steps import converted
 
@@ -29,7 +37,6 @@ class Decisions:
     """Decisions on the columns of a table.
 
     Attributes:
-        steps: Conversions.
         dates: Phrases on times, one for each column.
         numbers: Phrases on numbers.
         texts: Phrases on numerals that stay text.
@@ -62,12 +69,9 @@ def is_name_like(texts: Iterable[str]) -> bool:
 
 
 def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) -> Decisions:
-    """Decide on all columns of texts of a frame, and convert those columns in it.
+    """Decide on all columns of texts of a frame but the kept ones, and convert those columns in it.
 
-    Args:
-        frame: The frame, which is changed.
-        likely_decimal: The decimal separator of the file, if it is known.
-        kept: Columns that stay text.
+    `likely_decimal` is the decimal separator of the file, if it is known.
     """
     decided = Decisions()
     columns = [c for c in frame.columns if is_of_texts(frame[c]) and c not in kept]
@@ -118,7 +122,7 @@ def counted(series: Any) -> list[tuple[str, int]]:
     return [(str(value), int(count)) for value, count in counts.items()]
 
 
-def shared_decimal(samples: Iterable[Sequence[tuple[str, int]]]) -> str:
+def shared_decimal(samples: Iterable[TextCounts]) -> str:
     """Return the decimal separator that columns of a file show; empty if none or both do."""
     found = set()
     for sample in samples:
@@ -136,26 +140,26 @@ def shared_decimal(samples: Iterable[Sequence[tuple[str, int]]]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _time_sample(sample: Sequence[tuple[str, int]]) -> TimeForm | None:
+def _time_sample(sample: TextCounts) -> TimeForm | None:
     """Return the form of times of a sample; None if it is not one of times."""
-    present = [(text, count) for text, count in sample if text.strip().casefold() not in MARKERS]
+    present = [(text, count) for text, count in sample if not is_marker(text)]
     if _share(present, looks_like_time) < 0.8:
         return None
     form = time_form(present)
     return form if form.share >= 0.9 or form.mixed else None
 
 
-def _share(sample: Sequence[tuple[str, int]], has_form: Callable[[str], bool]) -> float:
+def _share(sample: TextCounts, has_form: Callable[[str], bool]) -> float:
     """Return the share of the values, among those of fifty distinct texts, that have a form."""
     looked = sample[:50]
-    total = sum(count for _, count in looked)
+    total = total_of(looked)
     return sum(count for text, count in looked if has_form(text)) / total if total else 0.0
 
 
-def _may_be_numbers(sample: Sequence[tuple[str, int]]) -> bool:
+def _may_be_numbers(sample: TextCounts) -> bool:
     if not sample or is_name_like(text for text, _ in sample):
         return False
-    present = [(text, count) for text, count in sample if text.strip().casefold() not in MARKERS]
+    present = [(text, count) for text, count in sample if not is_marker(text)]
     if _share(present, lambda text: numeral(text) is not None) < 0.5:
         return False
     return number_form(sample).share >= 0.8
@@ -179,19 +183,16 @@ def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: b
             " of day and month"
         )
         return
-    if form.share < SHARE:
-        marked = sum(count for text, count in texts if text.strip().casefold() in MARKERS)
-        total = sum(count for _, count in texts)
-        if form.share * total < SHARE * (total - marked):
-            return
+    total = total_of(texts)
+    marked = sum(count for text, count in texts if is_marker(text))
+    if form.share < SHARE and form.share * total < SHARE * (total - marked):
+        return
     step = ToTime(column, form.format, is_partial=True, is_utc=form.is_utc)
     times = converted(frame[column], step)
     missing = times.isna() & frame[column].notna()
     if not missing.any():
         step = ToTime(column, form.format, is_utc=form.is_utc)
-    elif missing.sum() > (1 - SHARE) * len(times) + sum(
-        count for text, count in texts if text.strip().casefold() in MARKERS
-    ):
+    elif missing.sum() > (1 - SHARE) * len(times) + marked:
         return
     _note_lost(column, counted(frame[column][missing]), "no dates", decided)
     frame[column] = times
@@ -250,7 +251,7 @@ def converted_text(text: str, step: ToNumber) -> str:
     return f"{converted(pd.Series([text]), step)[0]:g}"
 
 
-def _conflict(form: NumberForm, texts: Sequence[tuple[str, int]]) -> str:
+def _conflict(form: NumberForm, texts: TextCounts) -> str:
     """Return why numbers of a column must not be mixed; empty if nothing is in the way."""
     currencies = [unit for unit in form.units if unit != "%"]
     if len(currencies) > 1:
@@ -280,17 +281,16 @@ def _number_phrase(form: NumberForm) -> str:
     return ", ".join(parts)
 
 
-def _note_lost(column: str, lost: Sequence[tuple[str, int]], kind: str, decided: Decisions) -> None:
+def _note_lost(column: str, lost: TextCounts, kind: str, decided: Decisions) -> None:
     """Note values that became missing, by name and count."""
-    named = [item for item in lost if item[0].strip().casefold() not in MARKERS]
+    named = [item for item in lost if not is_marker(item[0])]
     if named:
-        count = sum(number for _, number in named)
         shown = ", ".join(_with_count(named[:4]))
         more = f" and {len(named) - 4} others" if len(named) > 4 else ""
-        decided.lost.append(f"`{column}`: {count:,} values are {kind} ({shown}{more})")
+        decided.lost.append(f"`{column}`: {total_of(named):,} values are {kind} ({shown}{more})")
 
 
-def _with_count(values: Sequence[tuple[str, int]]) -> Iterator[str]:
+def _with_count(values: TextCounts) -> Iterator[str]:
     for text, count in values:
         yield _shown(text) + (f" x {count:,}" if count > 1 else "")
 

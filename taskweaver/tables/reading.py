@@ -13,9 +13,10 @@ from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.totals import total_label
 from taskweaver.tables.plans.plan import ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, read_source, tidied
-from taskweaver.tables.readers.csv_files import Raw, read_separated
+from taskweaver.tables.readers.csv_files import read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
+from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.readers.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
@@ -30,8 +31,6 @@ class Table:
     """Table that was read.
 
     Attributes:
-        frame: Its rows.
-        plan: The plan that gives them.
         report: Lines on the decisions.
     """
 
@@ -41,11 +40,7 @@ class Table:
 
 
 def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
-    """Read a table; a file that changes meanwhile is read once more.
-
-    Args:
-        name: The file.
-        sheet: Sheet of a workbook or table of a database, by name or number.
+    """Read a table, or a sheet by name or number; a file that changes meanwhile is read once more.
 
     Raises:
         TableError: If the file cannot be read as a table.
@@ -149,11 +144,6 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
 
 def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]:
     """Return a table before decisions on its columns, and the label of a row of totals left out.
-
-    Args:
-        path: The file.
-        name: The file as it was named.
-        sheet: Sheet of a workbook or table of a database, by name or number.
 
     Raises:
         TableError: If the file cannot be read as a table.

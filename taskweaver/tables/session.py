@@ -15,7 +15,9 @@ from taskweaver.tables.reading import Stamp, Table, existing, load, parts_of, st
 MOST_KEPT_BYTES = 512 << 20
 """Bytes of frames that a profile keeps for the read after it."""
 _MOST_CELLS = 3
-_Reported = dict[tuple[str, str | int | None], Stamp]
+FilePath = str | os.PathLike[str]
+_TableKey = tuple[str, str | int | None]
+_Reported = dict[_TableKey, Stamp]
 
 
 @dataclass(slots=True)
@@ -27,9 +29,7 @@ class Reads:
     """
 
     done: list[dict[str, Any]] = field(default_factory=list)
-    _kept: OrderedDict[tuple[str, str | int | None], tuple[Stamp, Table]] = field(
-        default_factory=OrderedDict
-    )
+    _kept: OrderedDict[_TableKey, tuple[Stamp, Table]] = field(default_factory=OrderedDict)
     _age: int = 0
     _reported: _Reported = field(default_factory=dict)
     _profiled: dict[str, Stamp] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Reads:
         if self._age > _MOST_CELLS:
             self.forget()
 
-    def take(self, path: str | os.PathLike[str], sheet: str | int | None) -> Table:
+    def take(self, path: FilePath, sheet: str | int | None) -> Table:
         """Return a table: the one that was just profiled, which is handed over, or a new one."""
         found = self._kept.pop(_key(path, sheet), None)
         if found is not None and found[0] == stamp(path):
@@ -49,10 +49,11 @@ class Reads:
             return replace(found[1], plan=plan)
         return load(path, sheet)
 
-    def keep(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
+    def keep(self, path: FilePath, sheet: str | int | None, table: Table) -> None:
         """Keep a table for the next read of it, while there is room."""
-        kept = [known.frame for _, known in self._kept.values()]
-        if sum(map(_size_bytes, [*kept, table.frame])) <= MOST_KEPT_BYTES:
+        frames = [*(known.frame for _, known in self._kept.values()), table.frame]
+        sizes_bytes = [int(frame.memory_usage(deep=False).sum()) for frame in frames]
+        if sum(sizes_bytes) <= MOST_KEPT_BYTES:
             self._kept[_key(path, sheet)] = (stamp(path), table)
             self._age = 0
 
@@ -60,19 +61,19 @@ class Reads:
         """Forget all kept tables."""
         self._kept.clear()
 
-    def is_new(self, path: str | os.PathLike[str], sheet: str | int | None) -> bool:
+    def is_new(self, path: FilePath, sheet: str | int | None) -> bool:
         """Return, once for each state of a table's file, that its decisions are not printed yet."""
         key, now = (_place(path), sheet or None), stamp(path)
         is_new = self._reported.get(key) != now
         self._reported[key] = now
         return is_new
 
-    def has_changed(self, path: str | os.PathLike[str]) -> bool:
+    def has_changed(self, path: FilePath) -> bool:
         """Return whether a file is another one than at its last profile in this kernel."""
         now = stamp(path)
         return self._profiled.setdefault(_place(path), now) != now
 
-    def profiled(self, path: str | os.PathLike[str]) -> None:
+    def profiled(self, path: FilePath) -> None:
         """Note that a file is profiled as it is."""
         self._profiled[_place(path)] = stamp(path)
 
@@ -84,7 +85,7 @@ class Reads:
         """Take over the files that an earlier kernel reported; see `known`."""
         self._reported, self._profiled = known
 
-    def note(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
+    def note(self, path: FilePath, sheet: str | int | None, table: Table) -> None:
         """Note a read of the current cell, unless it is there already."""
         read = TableRead(os.fspath(path), sheet, table.plan).to_dict()
         if len(self.done) < MOST_READS and read not in self.done:
@@ -94,20 +95,16 @@ class Reads:
 READS = Reads()
 
 
-def _size_bytes(frame: Any) -> int:
-    return int(frame.memory_usage(deep=False).sum())
-
-
-def _key(path: str | os.PathLike[str], sheet: str | int | None) -> tuple[str, str | int | None]:
+def _key(path: FilePath, sheet: str | int | None) -> _TableKey:
     return str(Path(path).resolve()), sheet or None
 
 
-def _place(path: str | os.PathLike[str]) -> str:
+def _place(path: FilePath) -> str:
     """Return a path from the working folder: a resumed or forked session may lie elsewhere."""
     return os.path.relpath(Path(path).resolve())
 
 
-def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
+def read(path: FilePath, sheet: str | int | None) -> Any:
     """Return the frame of a table; print the decisions, once for each state of the file."""
     existing(path)
     table = READS.take(path, sheet)
@@ -117,7 +114,7 @@ def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
     return table.frame
 
 
-def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = False) -> Any:
+def profiles(path: FilePath, find: str, *, matches_only: bool = False) -> Any:
     """Return the profiles of a file's tables; their frames are kept for the next read.
 
     A table that cannot be read, for example a view of a missing one, is left out, and the reason
@@ -125,25 +122,22 @@ def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = Fa
     """
     from taskweaver.tables.profiles.profiling import FileProfile, profiled
 
-    found = []
-    kept = []
     place = existing(path)
     matches_only = not READS.has_changed(place) and matches_only
     READS.profiled(place)
+    tables: list[tuple[str, Table]] = []
     problems = []
     for part in parts_of(place):
         try:
-            table = READS.take(path, part)
+            tables.append((part, READS.take(path, part)))
         except TableError as error:
             problems.append(error)
-            continue
-        found.append(profiled(table.frame, os.fspath(path), part, find))
-        kept.append((part, table))
-    if problems and not found:
+    if problems and not tables:
         raise problems[0]
     for problem in problems:
         print(problem)  # noqa: T201 - as the decisions
     READS.forget()
-    for part, table in kept:
+    found = tuple(profiled(table.frame, os.fspath(path), part, find) for part, table in tables)
+    for part, table in tables:
         READS.keep(path, part, table)
-    return FileProfile(tuple(found), find, matches_only)
+    return FileProfile(found, find, matches_only)

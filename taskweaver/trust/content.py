@@ -60,12 +60,9 @@ def _is_new(path: Path, seen: set[tuple[int, int]]) -> bool:
 
 
 def links_out(folder: Path, root: Path, *, is_deep: bool) -> Iterator[tuple[Path, Path]]:
-    """Yield the links in a folder that leave the project, each with its target.
+    """Yield the links in a folder, or below it, that leave the resolved `root`, with their targets.
 
-    Args:
-        folder: The folder; one that is not there has none.
-        root: The project folder, resolved.
-        is_deep: Whether folders in it are looked into.
+    A folder that is not there has none.
     """
     waiting = [folder]
     while waiting:

@@ -14,7 +14,6 @@ class ProjectNotTrusted(TaskWeaverError):
     """Opening the folder would run or loosen something, and the user has not agreed to it.
 
     Attributes:
-        folder: The project folder.
         findings: The effects without the user's consent.
     """
 
@@ -37,12 +36,7 @@ class ProjectNotTrusted(TaskWeaverError):
 
 
 class ForeignProject(TaskWeaverError):
-    """The configuration file belongs to another user.
-
-    Attributes:
-        file: The file.
-        owner: Its owner.
-    """
+    """The configuration file belongs to another user."""
 
     def __init__(self, file: str, owner: str) -> None:
         super().__init__(file, owner)

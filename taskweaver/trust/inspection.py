@@ -27,7 +27,6 @@ class Inspection:
     """The effects of opening a project folder.
 
     Attributes:
-        folder: The folder.
         findings: The effects that need consent; none for an ordinary project.
     """
 
@@ -46,10 +45,6 @@ class Inspection:
 
 def inspect_project(src: AppConfigSource, is_confined: IsConfined) -> Inspection:
     """Return the effects of opening a project; reads files, and runs and changes nothing.
-
-    Args:
-        src: The project's configuration, as it is in its file.
-        is_confined: Asked about a project with plugins.
 
     Raises:
         ConfigError: If a value that is needed for that cannot be read.
@@ -84,12 +79,6 @@ def withhold(
     is_confined: IsConfined,
 ) -> None:
     """Reset everything without consent: values to defaults, folders to empty ones.
-
-    Args:
-        src: The project's configuration, which is changed.
-        inspection: The effects of opening it.
-        granted: Digests of the effects with consent.
-        is_confined: Asked about a project with plugins.
 
     Raises:
         ForeignProject: If the configuration belongs to another user, without consent to that.

@@ -84,6 +84,7 @@ _RISKS: dict[Risk, str] = {
         llm.log_prompts llm.prompt_price llm.completion_price llm.recorded.mode llm.use_mock
         llm.mock.mode llm.mock.fixed_chat_responses llm.mock.fixed_embedding_responses
         llm.aad_auth_mode llm.embedding_model
+        session.leader_writes_code
         session.max_internal_chat_round_num session.stuck_after answers.check limits.round_tokens
         limits.session_tokens limits.session_cost limits.session_rounds
         {role}.use_example {role}.dynamic_example_sub_path {role}.llm_alias {role}.use_experience

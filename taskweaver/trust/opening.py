@@ -51,14 +51,10 @@ def read_project(
     trust: Trust,
     is_confined: IsConfined,
 ) -> OpenedProject:
-    """Read a project's configuration.
+    """Read a project's configuration, with further values of the program.
 
-    Args:
-        app_dir: The folder; None looks upwards from the current one.
-        values: Configuration of the program.
-        trust: Consent. None is all for a folder that the program names, and the stored answers
-            for one that was looked for.
-        is_confined: Asked about a project with plugins.
+    Consent that is None is all for a folder that the program names, and the stored answers for one
+    that was looked for: in the current folder and upwards.
 
     Raises:
         ConfigError: If the configuration cannot be read.
@@ -82,10 +78,6 @@ def read_project(
 
 def inspect_folder(app_dir: str | Path | None, is_confined: IsConfined) -> Inspection:
     """Return the effects of opening a project; runs and changes nothing.
-
-    Args:
-        app_dir: The folder; None looks upwards from the current one.
-        is_confined: Asked about a project with plugins.
 
     Raises:
         ConfigError: If the configuration cannot be read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
     Column,
@@ -13,18 +13,20 @@ from taskweaver.analyst.readings.reading import (
     Condition,
     Constant,
     Contains,
-    Contrast,
-    Cumulative,
     During,
     Expression,
-    GroupKey,
     Latest,
-    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
+)
+from taskweaver.analyst.readings.reading import (
+    Contrast,
+    Cumulative,
+    GroupKey,
+    Measure,
     PeriodChange,
     Rank,
     Reading,
@@ -34,7 +36,7 @@ from taskweaver.analyst.readings.reading import (
     Summary,
     TableSource,
     TableView,
-)  # fmt: skip
+)
 
 HOSTILE = [
     "a", "b", "it's", 'say "x"', "a\nb", "'); import os; os.system('x') #", "{title}", "`tick`",

@@ -6,18 +6,13 @@ import pytest
 from rendered_cells import SALES, run
 
 from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.condition import And, Column, Comparison, During, Missing, Not
 from taskweaver.analyst.readings.reading import (
-    And,
     Calculation,
-    Column,
-    Comparison,
     Contrast,
-    During,
     FileListing,
     GroupKey,
     Measure,
-    Missing,
-    Not,
     Python,
     Rank,
     Reading,

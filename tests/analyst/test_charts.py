@@ -13,16 +13,8 @@ from rendered_cells import SALES, run
 
 from taskweaver.analyst.code.charts import MOST_BARS, picture_name
 from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Comparison,
-    GroupKey,
-    Measure,
-    Rank,
-    Rows,
-    Summary,
-    TableSource,
-)
+from taskweaver.analyst.readings.condition import Column, Comparison
+from taskweaver.analyst.readings.reading import GroupKey, Measure, Rank, Rows, Summary, TableSource
 
 SOURCE = TableSource((TableId("sales.csv"),))
 AMOUNT, COUNT = Column("amount"), Column("count")

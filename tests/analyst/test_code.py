@@ -13,29 +13,31 @@ from rendered_cells import SALES, SHOPS, profiles, run
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.code.frames import variable_names
 from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
-    Calculation,
     Column,
     Comparison,
     Condition,
     Constant,
     Contains,
-    Contrast,
-    Cumulative,
     During,
     Expression,
-    FileListing,
-    GroupKey,
-    Help,
     Latest,
-    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
+)
+from taskweaver.analyst.readings.reading import (
+    Calculation,
+    Contrast,
+    Cumulative,
+    FileListing,
+    GroupKey,
+    Help,
+    Measure,
     PeriodChange,
     Python,
     Rank,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
     Column,
@@ -13,17 +13,19 @@ from taskweaver.analyst.readings.reading import (
     Condition,
     Constant,
     Contains,
-    Contrast,
-    Cumulative,
     During,
-    GroupKey,
     Latest,
-    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
+)
+from taskweaver.analyst.readings.reading import (
+    Contrast,
+    Cumulative,
+    GroupKey,
+    Measure,
     PeriodChange,
     Rank,
     Reading,

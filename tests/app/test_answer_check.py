@@ -89,7 +89,7 @@ def test_an_invented_number_is_sent_back_and_corrected(stage: Stage) -> None:
     )
     assert hops(round_)[-2:] == ["Planner>Planner", "Planner>User"]
     note = script.last()
-    assert "stand in no result of this conversation: 8,324, 57.1%" in note
+    assert "stand in no outcome of this conversation: 8,324, 57.1%" in note
     assert round_.answer.text == "The total is 8,234."
     assert round_.answer.unsupported_numbers == ()
     assert listener.messages(RoundEventType.round_warning) == []
@@ -207,7 +207,9 @@ def test_no_correction_costs_the_answer(stage: Stage) -> None:
 
 
 def test_the_answer_of_a_round_is_never_an_internal_note(stage: Stage) -> None:
-    (round_,), _, _ = stage.play(["nonsense"] * 2, **{"planner.max_retry_count": 1})
+    (round_,), _, _ = stage.play(
+        [planner_reply("Nobody", "x")] * 2, **{"planner.max_retry_count": 1}
+    )
     assert round_.state == "failed"
     assert round_.answer.text == ""
 

@@ -25,8 +25,8 @@ def test_the_package_names_the_application_and_imports_it_on_demand() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert TaskWeaverApp is DirectApp
-    with pytest.raises(AttributeError, match="has no attribute 'TaskWeaver'"):
-        _ = taskweaver.TaskWeaver
+    with pytest.raises(AttributeError, match="has no attribute 'TaskWaver'"):
+        _ = taskweaver.TaskWaver
 
 
 def test_a_round_names_the_files_that_its_code_wrote(tmp_path: Path) -> None:

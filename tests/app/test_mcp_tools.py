@@ -77,11 +77,9 @@ def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
     with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
         round_ = app.get_session().send_message("add")
     assert round_.state == "finished"
-    assert "- Its code can also call these tools:\n  - ex_add: Add two numbers." in str(
-        script.prompts[0][0]["content"]
-    )
-    asked = "\n".join(str(message["content"]) for message in script.prompts[1])
-    assert "# Add two numbers.\ndef ex_add(\n    a: int," in asked
+    for prompt in script.prompts[:2]:
+        asked = "\n".join(str(message["content"]) for message in prompt)
+        assert "# Add two numbers.\ndef ex_add(\n    a: int," in asked
     assert "5" in script.last(2)
 
 
@@ -325,7 +323,8 @@ def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(tmp_path: Path) 
     asking += [post.id for post in round_.post_list if "Orchestrator" in post.send_from]
     assert [request.post_id for request in person.requests] == asking
     planner = str(script.prompts[0][0]["content"])
-    assert planner.count("Its code can also call these tools") == 2  # a shell calls none
+    assert planner.count("Its code can also call these tools") == 1  # a shell calls none
+    assert "# Create" in planner or "def ex_" in planner
 
 
 def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(tmp_path: Path) -> None:

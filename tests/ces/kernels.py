@@ -13,7 +13,7 @@ import pytest
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.manager import KernelManager, code_execution_service_factory, default_limits
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 
 FORKS = int(os.environ.get("FORKS", "2"))
 """How often a test of live forks forks; `make long` does it twenty times."""
@@ -21,7 +21,7 @@ needs_thread_owners = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
     reason="the libraries of native threads are known on x86-64 with glibc alone",
 )
-LIMITS = replace(default_limits(), cell_timeout_s=60.0, output_limit_bytes=100_000)
+LIMITS = replace(KernelLimits.default(), cell_timeout_s=60.0, output_limit_bytes=100_000)
 
 
 def limited(tmp_path: Path, **limits: float | int) -> KernelManager:

@@ -43,6 +43,8 @@ app/test_project_keys.py::test_each_role_asks_the_model_of_its_alias
   ext_llms.llm_configs {role}.llm_alias code_generator.llm_alias
 app/test_app.py::test_a_role_of_the_project_takes_part
   session.roles
+app/test_carried_cells.py::test_without_cells_of_its_own_the_planner_hears_of_the_worker
+  session.leader_writes_code
 app/test_turns.py::test_roles_that_never_finish_run_into_the_limit
   session.max_internal_chat_round_num
 app/test_project_keys.py::test_experiences_are_saved_and_shown_where_configured

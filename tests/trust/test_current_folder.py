@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.ces.manager import default_limits
+from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.config.errors import ConfigError
@@ -32,7 +32,7 @@ def test_the_list_of_fonts_is_made_without_it(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert SandboxPlan(SandboxPolicy(), default_limits(), is_warm=False).font_lists()
+    assert SandboxPlan(SandboxPolicy(), KernelLimits.default(), is_warm=False).font_lists()
     assert not planted.exists()
 
 

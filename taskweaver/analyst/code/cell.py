@@ -42,10 +42,6 @@ _ARITHMETIC = (
 def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
     """Return the cell that answers a reading; empty where none is needed.
 
-    Args:
-        reading: The reading.
-        tables: Profiles of the tables that were looked at.
-
     Raises:
         ValueError: If the expression of a calculation is no arithmetic.
     """

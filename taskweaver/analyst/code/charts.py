@@ -13,15 +13,9 @@ from zlib import crc32
 
 from taskweaver.analyst.code.frames import RESULT, Frame
 from taskweaver.analyst.code.measures import key_names, order_key
-from taskweaver.analyst.readings.reading import (
-    CalendarPart,
-    Column,
-    Contrast,
-    GroupKey,
-    Rows,
-    Summary,
-    Unit,
-)
+from taskweaver.analyst.readings.condition import CalendarPart, Column, Unit
+from taskweaver.analyst.readings.reading import Contrast, GroupKey, Rows, Summary
+from taskweaver.analyst.wording.inert import capital
 from taskweaver.analyst.wording.requests import in_words
 
 MOST_BARS = 30
@@ -38,13 +32,7 @@ _PART_COUNTS: dict[CalendarPart, int] = {
 
 
 def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
-    """Return the lines that draw the table of a summary; none if it has no picture.
-
-    Args:
-        reading: The summary.
-        label: Heading of the values.
-        frame: Frame that the groups are of.
-    """
+    """Return the lines that draw a summary, its values headed `label`; none without a picture."""
     names, at = key_names(reading.keys), order_key(reading.keys, frame)
     across = names[at] if names else ""
     upward = label if len(reading.measures) == 1 or reading.then is not None else ""
@@ -244,7 +232,7 @@ def _over(reading: Rows, columns: list[str], frame: Frame) -> tuple[str, str]:
 def _drawn(reading: Summary | Rows, plot: tuple[str, str], frame: Frame) -> list[str]:
     """Return the code that draws and saves the picture."""
     words = in_words(reading)
-    title = "\n".join(textwrap.wrap(_capital(words.replace("`", "")), _TITLE_CHARS))
+    title = "\n".join(textwrap.wrap(capital(words.replace("`", "")), _TITLE_CHARS))
     save = f".figure.savefig({picture_name(words)!r}, dpi=120, bbox_inches='tight')"
     code = f"{plot[0]}    title={title!r},\n{plot[1]}{save}"
     if ".groupby(" in plot[0]:  # it draws on the figure that is open
@@ -255,10 +243,6 @@ def _drawn(reading: Summary | Rows, plot: tuple[str, str], frame: Frame) -> list
         before.append("with plt.rc_context({'text.parse_math': False}):")
     indented = [textwrap.indent(line, "    " * depth) for depth, line in enumerate([*before, code])]
     return ["\n".join(indented)]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _may_hold_dollars(reading: Summary | Rows, code: str, frame: Frame) -> bool:

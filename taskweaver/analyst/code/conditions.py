@@ -8,11 +8,10 @@ does not hold for a missing value. Answers name the missing values of columns th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from datetime import datetime
 
 from taskweaver.analyst.code.frames import Frame
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
     CalendarPart,
@@ -187,12 +186,8 @@ def _during(series: str, start: str, end: str) -> str:
     return (
         " & ".join(f"({part})" for part in parts)
         if len(parts) > 1
-        else (parts or [_any(series)])[0]
+        else (parts or [f"{series}.notna()"])[0]
     )
-
-
-def _any(series: str) -> str:
-    return f"{series}.notna()"
 
 
 def _whole_year(start: str, end: str) -> int:
@@ -221,29 +216,3 @@ def negated_columns(condition: Condition | None, *, is_negated: bool = False) ->
             return {condition.column}
         case _:
             return set()
-
-
-def condition_columns(condition: Condition) -> set[str]:
-    """Return the columns that a condition names."""
-    match condition:
-        case And(parts) | Or(parts):
-            return set().union(*map(condition_columns, parts))
-        case Not(part):
-            return condition_columns(part)
-        case Comparison(left, _, right):
-            others = columns_of(right) if isinstance(right, Column | Arithmetic) else ()
-            return {*columns_of(left), *others}
-        case _:
-            return {condition.column} - {""}
-
-
-def columns_of(expression: Expression | None) -> Iterator[str]:
-    """Yield the columns of an expression, each as often as it occurs."""
-    match expression:
-        case Column(name):
-            yield name
-        case Arithmetic(_, left, right):
-            yield from columns_of(left)
-            yield from columns_of(right)
-        case _:
-            pass

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId
+from taskweaver.analyst.readings.reading import Rank
 
 RESULT = "result"
 """Variable of the chosen rows, and then of the table that is shown."""
@@ -72,3 +73,19 @@ class Frame:
         """Return the kind of a column's values; None where it is not known."""
         profile = self.columns.get(name)
         return profile.kind if profile else None
+
+
+def ranked_code(name: str, by: str, rank: Rank, *, is_sorted: bool, end: str = "head") -> str:
+    """Return the code of the rows of a frame that a rank by a column shows, in its order.
+
+    Sorted rows are cut at an end, ``head`` or ``tail``; others are the largest or smallest.
+    """
+    if rank.nth:
+        order = f"{name}[{by!r}].rank(method='dense', ascending={rank.ascending})"
+        return f"{name}[{order} == {rank.nth}]"
+    if rank.count is None or is_sorted:
+        code = f"{name}.sort_values({by!r}, ascending={rank.ascending}, kind='stable')"
+        return code if rank.count is None else f"{code}.{end}({rank.count})"
+    most = "nsmallest" if rank.ascending else "nlargest"
+    keep = ", keep='all'" if rank.count == 1 else ""
+    return f"{name}.{most}({rank.count}, {by!r}{keep})"

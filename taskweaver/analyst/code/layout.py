@@ -25,7 +25,7 @@ def laid_out(line: str) -> str:
 
 
 def _links(chain: str) -> list[str]:
-    """Return a chain of calls in parts that begin at the dots outside of all brackets."""
+    """Return an object with its first call, and each further call, of a chain of calls."""
     links, depth = [""], 0
     for token in _TOKEN.findall(chain):
         if token in "([{":
@@ -35,9 +35,4 @@ def _links(chain: str) -> list[str]:
         elif token == "." and depth == 0 and links != [""]:
             links.append("")
         links[-1] += token
-    return _joined(links)
-
-
-def _joined(links: list[str]) -> list[str]:
-    """Return the parts with the first call on the line of its object."""
     return ["".join(links[:2]), *links[2:]]

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.code.conditions import PARTS, columns_of, expression_code, series_code
+from taskweaver.analyst.code.conditions import PARTS, expression_code, series_code
 from taskweaver.analyst.code.frames import Frame
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Expression,
-    Function,
-    GroupKey,
-    Measure,
-    Unit,
-)
+from taskweaver.analyst.readings.condition import Column, Unit, columns_of
+from taskweaver.analyst.readings.reading import Function, GroupKey, Measure
 from taskweaver.analyst.wording.expressions import measure_words
 
 PERIODS: dict[Unit, str] = {
     "year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h",
 }  # fmt: skip
 _KIND_RANKS = {"time": 0, "integer": 1, "number": 1}
-_METHODS: dict[Function, str] = {
-    "count": "count()",
-    "nunique": "nunique()",
-    "sum": "sum()",
-    "mean": "mean()",
-    "median": "median()",
-    "min": "min()",
-    "max": "max()",
-    "std": "std()",
-    "var": "var()",
-}
+_METHODS = frozenset("count nunique sum mean median min max std var".split())
+"""Functions that are methods of pandas with the same name."""
 
 
 def measured_columns(measure: Measure) -> tuple[str, ...]:
@@ -42,13 +27,7 @@ def label_of(measure: Measure) -> str:
 
 
 def value_code(measure: Measure, frame: Frame, where: str = "") -> str:
-    """Return the code of a measure of all rows of a frame.
-
-    Args:
-        measure: The measure.
-        frame: The frame.
-        where: Code of a condition on the rows; empty for none.
-    """
+    """Return the code of a measure of all rows of a frame, or of those where a condition holds."""
     rows = f"{frame.name}[{where}]" if where else frame.name
     if measure.of is None:
         return f"{rows}.isna().sum().sum()" if measure.function == "missing" else f"len({rows})"
@@ -70,24 +49,21 @@ def of_series(measure: Measure, series: str) -> str:
         "nth": f"{series}.drop_duplicates().{end}({n}).iloc[{n - 1}:].{last}()",
         "missing": f"{series}.isna().sum()",
     }
-    return special.get(measure.function) or f"{series}.{_METHODS[measure.function]}"
+    return special.get(measure.function) or f"{series}.{measure.function}()"
 
 
 def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str = "") -> str:
     """Return the code of a measure of each group: a series over the groups.
 
-    Args:
-        measure: The measure.
-        keys: Group keys.
-        frame: The frame.
-        where: Code of a condition that a value must satisfy to count; empty for none.
+    `where` is the code of a condition that a value must satisfy to count; empty for none.
     """
     if measure.of is None:
         return _row_counts(measure, keys, frame, where)
     if measure.function == "correlation":
         return _correlation(measure, keys, frame, where)
-    grouped = f"{frame.name}.groupby({keys_code(keys, frame)})[{_name(measure.of)!r}]"
-    if where or not isinstance(measure.of, Column):
+    if isinstance(measure.of, Column) and not where:
+        grouped = f"{frame.name}.groupby({keys_code(keys, frame)})[{measure.of.name!r}]"
+    else:
         series = series_code(measure.of, frame) + (f".where({where})" if where else "")
         grouped = f"{series}.groupby({keys_code(keys, frame, is_series=True)})"
     if measure.function in _METHODS or measure.function == "percentile":
@@ -95,10 +71,6 @@ def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, wher
     body = of_series(measure, "values")
     is_in_parentheses = measure.function in {"range", "iqr"}
     return f"{grouped}.agg(lambda values: {body[1:-1] if is_in_parentheses else body})"
-
-
-def _name(expression: Expression) -> str:
-    return expression.name if isinstance(expression, Column) else ""
 
 
 def _row_counts(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, where: str) -> str:
@@ -119,13 +91,7 @@ def _correlation(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, whe
 
 
 def keys_code(keys: tuple[GroupKey, ...], frame: Frame, *, is_series: bool = False) -> str:
-    """Return the argument of ``groupby`` for some keys.
-
-    Args:
-        keys: The keys.
-        frame: The frame.
-        is_series: Whether columns are given as series, for an expression that is grouped.
-    """
+    """Return the argument of ``groupby``; columns are series where an expression is grouped."""
     names = key_names(keys)
     codes = [_key(key, name, frame, is_series) for key, name in zip(keys, names, strict=True)]
     return codes[0] if len(codes) == 1 else f"[{', '.join(codes)}]"

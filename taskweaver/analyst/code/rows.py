@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from taskweaver.analyst.code.charts import rows_chart
 from taskweaver.analyst.code.conditions import expression_code
-from taskweaver.analyst.code.frames import RESULT, Frame
-from taskweaver.analyst.readings.reading import Column, Rank, Rows, TableView
+from taskweaver.analyst.code.frames import RESULT, Frame, ranked_code
+from taskweaver.analyst.readings.condition import Column
+from taskweaver.analyst.readings.reading import Rank, Rows, TableView
 from taskweaver.analyst.wording.expressions import expression_words
 from taskweaver.analyst.wording.requests import DEFAULT_ROWS
 
@@ -38,24 +39,14 @@ def _ordered_by(reading: Rows, frame: Frame) -> tuple[list[str], Frame, str]:
 
 def _order(reading: Rows, frame: Frame, by: str) -> str:
     rank = reading.rank or Rank(ascending=True, count=None if reading.chart else DEFAULT_ROWS)
-    name = frame.name
+    name, end = frame.name, "tail" if reading.from_end else "head"
     if not by:
         if rank.nth:
             place = f"-{rank.nth}:][:1" if reading.from_end else f"{rank.nth - 1}:{rank.nth}"
             return f"{name}.iloc[{place}]"
-        end = "tail" if reading.from_end else "head"
         return name if rank.count is None else f"{name}.{end}({rank.count})"
-    if rank.nth:
-        order = f"{frame.column(by)}.rank(method='dense', ascending={rank.ascending})"
-        return f"{name}[{order} == {rank.nth}]"
-    is_sorted = reading.rank is None or frame.kind(by) == "text" or rank.count is None
-    if is_sorted or reading.from_end:
-        code = f"{name}.sort_values({by!r}, ascending={rank.ascending}, kind='stable')"
-        end = "tail" if reading.from_end else "head"
-        return code if rank.count is None else f"{code}.{end}({rank.count})"
-    end = "nsmallest" if rank.ascending else "nlargest"
-    keep = ", keep='all'" if rank.count == 1 else ""
-    return f"{name}.{end}({rank.count}, {by!r}{keep})"
+    is_sorted = reading.rank is None or frame.kind(by) == "text" or reading.from_end
+    return ranked_code(name, by, rank, is_sorted=is_sorted, end=end)
 
 
 def inspection_code(reading: TableView, frame: Frame) -> list[str]:

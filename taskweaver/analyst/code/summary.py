@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from taskweaver.analyst.code.charts import summary_chart
-from taskweaver.analyst.code.conditions import condition_code, condition_columns, series_code
-from taskweaver.analyst.code.frames import RESULT, Frame
+from taskweaver.analyst.code.conditions import condition_code, series_code
+from taskweaver.analyst.code.frames import RESULT, Frame, ranked_code
 from taskweaver.analyst.code.measures import (
     groups_code,
     key_names,
@@ -13,9 +13,8 @@ from taskweaver.analyst.code.measures import (
     order_key,
     value_code,
 )
+from taskweaver.analyst.readings.condition import Column, Condition, columns_in
 from taskweaver.analyst.readings.reading import (
-    Column,
-    Condition,
     Contrast,
     Cumulative,
     GroupKey,
@@ -68,15 +67,16 @@ def _contrast(
     sides = [condition_code(side, frame) for side in (first, second)]
     values = [value_code(reading.measures[0], frame, side) for side in sides]
     counts = ", ".join(f"({side}).sum()" for side in sides)
-    difference = f"{RESULT}[0] - {RESULT}[1]"
-    if is_relative:
-        difference = f"100 * ({difference}) / {RESULT}[1]"
     return [
         f"print('rows used:', {counts})",
         f"{RESULT} = [\n    {values[0]},\n    {values[1]},\n]",
         f"print('values:', *{RESULT})",
-        difference,
+        _difference(f"{RESULT}[0]", f"{RESULT}[1]", is_relative=is_relative),
     ]
+
+
+def _difference(first: str, second: str, *, is_relative: bool) -> str:
+    return f"100 * ({first} - {second}) / {second}" if is_relative else f"{first} - {second}"
 
 
 def _share(measure: Measure, part: Condition | None, frame: Frame) -> str:
@@ -92,7 +92,7 @@ def _share(measure: Measure, part: Condition | None, frame: Frame) -> str:
 
 def _mask(where: str, part: Condition, frame: Frame) -> str:
     """Return a condition as a series without missing values, which a mean would leave out."""
-    flags = [name for name in condition_columns(part) if frame.kind(name) == "flag"]
+    flags = [name for name in columns_in(part) if frame.kind(name) == "flag"]
     is_incomplete = any(frame.columns[name].missing for name in flags)
     return f"({where}).fillna(False)" if is_incomplete else f"({where})"
 
@@ -154,9 +154,8 @@ def _group_contrast(
         groups_code(reading.measures[0], reading.keys, frame, condition_code(side, frame))
         for side in sides
     ]
-    difference = f"{RESULT}[{labels[0]!r}] - {RESULT}[{labels[1]!r}]"
-    if is_relative:
-        difference = f"100 * ({difference}) / {RESULT}[{labels[1]!r}]"
+    first, second = (f"{RESULT}[{label!r}]" for label in labels)
+    difference = _difference(first, second, is_relative=is_relative)
     return [_table(labels, codes), f"{RESULT}[{DIFFERENCE!r}] = {difference}"]
 
 
@@ -169,14 +168,8 @@ def _table(labels: list[str], codes: list[str]) -> str:
 def _group_share(reading: Summary, part: Condition, frame: Frame) -> str:
     measure, keys = reading.measures[0], reading.keys
     where = condition_code(part, frame)
-    if measure.of is None:
-        return f"100 * {groups_code(measure, keys, frame, where)} / {_sizes(keys, frame)}"
-    whole = groups_code(measure, keys, frame)
-    return f"100 * {groups_code(measure, keys, frame, where)} / {whole}"
-
-
-def _sizes(keys: tuple[GroupKey, ...], frame: Frame) -> str:
-    return groups_code(Measure("count"), keys, frame)
+    whole = Measure("count") if measure.of is None else measure
+    return f"100 * {groups_code(measure, keys, frame, where)} / {groups_code(whole, keys, frame)}"
 
 
 def _is_by_weekday(reading: Summary) -> bool:
@@ -221,15 +214,7 @@ def _ranked(reading: Summary, label: str) -> str:
         if not reading.names_winner:
             return ""
         rank = Rank(count=1)
-    series = f"{RESULT}[{label!r}]"
-    if rank.nth:
-        order = f"{series}.rank(method='dense', ascending={rank.ascending})"
-        return f"{RESULT}[{order} == {rank.nth}]"
-    if reading.names_winner and rank.count in {None, 1}:
+    if reading.names_winner and rank.count in {None, 1} and not rank.nth:
+        series = f"{RESULT}[{label!r}]"
         return f"{RESULT}[{series} == {series}.{'min' if rank.ascending else 'max'}()]"
-    if rank.count is None or reading.measures[0].function == "mode":
-        ordered = f"{RESULT}.sort_values({label!r}, ascending={rank.ascending}, kind='stable')"
-        return ordered if rank.count is None else f"{ordered}.head({rank.count})"
-    end = "nsmallest" if rank.ascending else "nlargest"
-    keep = ", keep='all'" if rank.count == 1 else ""
-    return f"{RESULT}.{end}({rank.count}, {label!r}{keep})"
+    return ranked_code(RESULT, label, rank, is_sorted=reading.measures[0].function == "mode")

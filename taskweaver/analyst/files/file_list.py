@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
@@ -190,8 +190,3 @@ def _entry(line: str) -> tuple[str, TableOverview | None] | None:
         return None
     count = int(rows[2]) if rows else None
     return name, TableOverview(part, count, bool(rows and rows[1]), columns)
-
-
-def names_of(files: Iterable[FileInfo]) -> list[str]:
-    """Return the names of files."""
-    return [file.name for file in files]

@@ -74,12 +74,7 @@ class Mention:
 
 
 def find_files(text: str, files: Sequence[FileInfo]) -> tuple[Mention, ...]:
-    """Return the mentions of files in a text, in order, without overlaps.
-
-    Args:
-        text: The request.
-        files: The files there are.
-    """
+    """Return the mentions of files in a text, in order, without overlaps."""
     found: list[Mention] = []
     is_taken = bytearray(len(text))
     for kind in (_quoted, _named, _unknown, _parts, _stems):

@@ -29,9 +29,6 @@ class ColumnProfile:
 
     Attributes:
         name: Exact name.
-        kind: Kind of its values.
-        distinct: Number of distinct values.
-        missing: Number of missing values.
         low: Smallest value as text (ISO 8601 for times); empty for texts.
         high: Largest value as text.
         values: All distinct values as text, of columns with few; None for others.
@@ -51,8 +48,6 @@ class ValueMatch:
     """Value of a text column that the words of a request may mean.
 
     Attributes:
-        column: The column.
-        value: The exact value.
         is_exact: Whether the words are the value, apart from case; else a form of it, as
             ``Japanese`` of ``Japan``.
     """
@@ -67,8 +62,6 @@ class TableProfile:
     """Profile of a table.
 
     Attributes:
-        id: Address of the table.
-        rows: Number of rows.
         columns: Its columns, in order.
         matches: For words of the requests so far, in lower case, the values they may mean. A
             column of any number of values is searched.

@@ -36,11 +36,9 @@ _MATCH = re.compile(
 def merged(
     known: Mapping[TableId, TableProfile], report_text: str
 ) -> Mapping[TableId, TableProfile]:
-    """Return profiles with those of a further report.
+    """Return known profiles with those of a further report.
 
-    Args:
-        known: The profiles before it.
-        report_text: The report. Matches alone count for a table that is known, with as many rows.
+    Its matches alone count for a table that is known, with as many rows.
     """
     found = dict(known)
     for table in read_profiles(report_text):
@@ -61,14 +59,10 @@ def _with_matches(table: TableProfile, before: TableProfile | None) -> TableProf
 
 
 def read_profiles(report_text: str, *, matches_only: bool = False) -> tuple[TableProfile, ...]:
-    """Return the profiles in the report on a cell whose value was that of `profile_tables`.
+    """Return the profiles that a text holds once, in the form that `profile_tables` prints.
 
-    Args:
-        report_text: The report, or any text that holds the printed profiles once.
-        matches_only: Whether profiles without columns are wanted, instead of whole ones.
-
-    Returns:
-        The profiles; none if the text holds no profiles, several, or damaged ones.
+    None if the text holds no profiles, several, or damaged ones. `matches_only` asks for profiles
+    without columns, instead of whole ones.
     """
     lines = report_text.split("\n")
     firsts = [number for number, line in enumerate(lines) if _FIRST.fullmatch(line)]

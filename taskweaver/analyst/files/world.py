@@ -44,8 +44,10 @@ class World:
         files: The files, those of the newest message first.
         tables: Profiles of the tables that have been looked at.
         unreadable: Files that a look found to hold no table.
+        given: Files that came with the request, which it is about unless it names others.
     """
 
     files: tuple[FileInfo, ...] = ()
     tables: Mapping[TableId, TableProfile] = field(default_factory=dict)
     unreadable: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()

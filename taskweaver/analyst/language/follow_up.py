@@ -8,7 +8,7 @@ from dataclasses import replace
 from taskweaver.analyst.language.composition.groups import NUMERIC, as_measure, compared, kinds_for
 from taskweaver.analyst.language.composition.leftover import check_unused
 from taskweaver.analyst.language.composition.links import drop_links
-from taskweaver.analyst.language.composition.parts import Phrases, UnfitError, columns_in
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.lookup.parser import Words
@@ -21,15 +21,18 @@ from taskweaver.analyst.language.phrases.atoms import (
     Pick,
     Picture,
 )
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
     Condition,
     During,
     Expression,
-    Measure,
     Not,
+    columns_in,
+)
+from taskweaver.analyst.readings.reading import (
+    Measure,
     Rank,
     Reading,
     Rows,
@@ -134,13 +137,12 @@ def _merged(where: Condition | None, new: Condition, *, is_added: bool) -> Condi
     columns = columns_in(new)
     if is_added:
         return conjunction(*old, new)
-    kept = [part for part in old if not columns_in(part) & columns or _is_exclusion(part, new)]
+    kept = [
+        part
+        for part in old
+        if not columns_in(part) & columns or (_excludes(part) and _excludes(new))
+    ]
     return conjunction(*kept, new)
-
-
-def _is_exclusion(old: Condition, new: Condition) -> bool:
-    """Return whether both exclude values, so that both hold."""
-    return _excludes(old) and _excludes(new)
 
 
 def _excludes(condition: Condition) -> bool:
@@ -195,7 +197,7 @@ def _with_measure(parts: Phrases, reading: Summary) -> Summary:
     if any(fn.function == "count" for fn in fns):
         if operands or len(fns) > 1:
             raise UnfitError(("how many",))
-        return replace(reading, measures=(Measure("count"),), keys=reading.keys)
+        return replace(reading, measures=(Measure("count"),))
     old = reading.measures[0]
     found = []
     for fn in fns or [Fn(old.function, old.quantile)]:
@@ -228,10 +230,9 @@ def _with_rank(parts: Phrases, reading: Summary) -> Summary:
     if pick is None:
         return reading
     if reading.keys:
-        rank = Rank(pick.ascending, None if pick.nth else pick.count or 1, pick.nth)
         flipped = tuple(_flipped(measure, pick) for measure in reading.measures)
-        is_one = bool(pick.nth) or (pick.count or 1) == 1
-        return replace(reading, rank=rank, measures=flipped, names_winner=is_one)
+        is_one = pick.rank.count in {1, None}
+        return replace(reading, rank=pick.rank, measures=flipped, names_winner=is_one)
     value = reading.measures[0].of
     if value is None:
         raise UnfitError((pick.word,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from taskweaver.analyst.files.mentions import Mention
@@ -12,7 +12,6 @@ from taskweaver.analyst.language.follow_up import revise
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.spelling import corrected
-from taskweaver.analyst.language.phrases.atoms import Atom
 from taskweaver.analyst.language.phrases.cover import covers
 from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.tokens import Token, is_unspaced, literal_spans, tokenize
@@ -41,28 +40,18 @@ def read(
     """Read a request against a scope; of a previous reading, the request changes a part."""
     tokens, notes = corrected(_tokens(text, scope, mentions), scope)
     words = Words(text, tokens, scope, notes)
-    first: UnfitError | None = None
-    unclear: tuple[UnclearError, float] | None = None
+    unfit: UnfitError | None = None
     for cost, atoms in covers(words):
         try:
-            return ReadingResult(scope, _compose(words, atoms, previous), cost, words)
+            reading = revise(words, atoms, previous) if previous else compose(words, atoms)
+            return ReadingResult(scope, reading, cost, words)
         except UnclearError as error:
-            unclear = unclear or (error, cost)
-            break
+            return ReadingResult(scope, error.unclear, cost, words)
         except UnfitError as error:
-            first = first or error
-    if unclear is not None:
-        return ReadingResult(scope, unclear[0].unclear, unclear[1], words)
-    found = first or UnfitError((text,))
-    return ReadingResult(
-        scope, NotUnderstood(found.words, found.reason), 1000.0 + len(found.words), words
-    )
-
-
-def _compose(words: Words, atoms: Sequence[Atom], previous: Reading | None) -> Understood:
-    if previous is None:
-        return compose(words, atoms, words.scope.source)
-    return revise(words, atoms, previous)
+            unfit = unfit or error
+    found = unfit or UnfitError((text,))
+    outcome = NotUnderstood(found.words, found.reason)
+    return ReadingResult(scope, outcome, 1000.0 + len(found.words), words)
 
 
 def _tokens(text: str, scope: DataScope, mentions: Sequence[Mention]) -> list[Token]:
@@ -106,8 +95,3 @@ def _which_table(scopes: Sequence[DataScope]) -> Unclear:
     quoted = [f"`{name}`" for name in names]
     kind = "file" if names == files else "table"
     return Unclear(f"Which {kind}: {', '.join(quoted[:-1])} or {quoted[-1]}?", "", tuple(names))
-
-
-def choices_of(pairs: Sequence[tuple[str, str]]) -> Mapping[str, str]:
-    """Return the choices of a dialogue by the words that were unclear, in lower case."""
-    return {phrase.casefold(): option for phrase, option in pairs}

@@ -32,9 +32,7 @@ _MAX_ARITHMETIC = 200
 def special(text: str, files: Sequence[str]) -> Reading | None:
     """Return the reading of a request in a language of its own; None for other requests.
 
-    Args:
-        text: The request.
-        files: Files it names, or those there are if it names none.
+    `files` are those that it names, or those there are if it names none.
     """
     bare = text.strip()
     code = _CODE.search(bare) or _RUN.search(bare)

@@ -122,3 +122,28 @@ class Not:
 
 
 Condition = Comparison | OneOf | Contains | Missing | During | OnCalendar | Latest | And | Or | Not
+
+
+def columns_of(expression: Expression | None) -> tuple[str, ...]:
+    """Return the columns of an expression, each as often as it occurs."""
+    match expression:
+        case Column(name):
+            return (name,)
+        case Arithmetic(_, left, right):
+            return (*columns_of(left), *columns_of(right))
+        case _:
+            return ()
+
+
+def columns_in(condition: Condition) -> set[str]:
+    """Return the columns of a condition; the empty name stands for any column."""
+    match condition:
+        case And(parts) | Or(parts):
+            return set().union(*map(columns_in, parts))
+        case Not(part):
+            return columns_in(part)
+        case Comparison(left, _, right):
+            others = columns_of(right) if isinstance(right, Column | Arithmetic) else ()
+            return {*columns_of(left), *others}
+        case _:
+            return {condition.column}

@@ -10,25 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.readings.condition import And as And
-from taskweaver.analyst.readings.condition import Arithmetic as Arithmetic
-from taskweaver.analyst.readings.condition import CalendarPart as CalendarPart
-from taskweaver.analyst.readings.condition import Column as Column
-from taskweaver.analyst.readings.condition import Comparator as Comparator
-from taskweaver.analyst.readings.condition import Comparison as Comparison
-from taskweaver.analyst.readings.condition import Condition as Condition
-from taskweaver.analyst.readings.condition import Constant as Constant
-from taskweaver.analyst.readings.condition import Contains as Contains
-from taskweaver.analyst.readings.condition import During as During
-from taskweaver.analyst.readings.condition import Expression as Expression
-from taskweaver.analyst.readings.condition import Latest as Latest
-from taskweaver.analyst.readings.condition import Missing as Missing
-from taskweaver.analyst.readings.condition import Not as Not
-from taskweaver.analyst.readings.condition import OnCalendar as OnCalendar
-from taskweaver.analyst.readings.condition import OneOf as OneOf
-from taskweaver.analyst.readings.condition import Or as Or
-from taskweaver.analyst.readings.condition import Scalar as Scalar
-from taskweaver.analyst.readings.condition import Unit as Unit
+from taskweaver.analyst.readings.condition import CalendarPart, Condition, Expression, Unit
 
 # -- what is computed over ------------------------------------------------------------------------
 
@@ -78,7 +60,6 @@ class GroupKey:
     """Group key.
 
     Attributes:
-        column: The column.
         unit: For a time column: the period (``month`` is 2024-03).
         part: For a time column: the part of the calendar (``month`` is 3 in any year).
     """
@@ -103,8 +84,6 @@ class Contrast:
     """Difference of the measure between two sets of rows: `first` minus `second`.
 
     Attributes:
-        first: Condition of the first set.
-        second: Condition of the second set.
         is_relative: Whether the difference is divided by the second value (growth).
     """
 
@@ -157,15 +136,11 @@ class Summary:
     """Measures of all rows or of groups.
 
     Attributes:
-        source: Where the rows are from.
         measures: At least one. `rank` and `then` refer to the first.
         keys: Group keys; none for one value.
         where: Condition on the rows; None for all.
-        then: Step after the aggregation.
-        rank: Order of the groups.
         names_winner: Whether the answer is the name of the first group ("which ..."), with its
             value.
-        chart: The picture; None for none.
     """
 
     source: TableSource
@@ -183,9 +158,7 @@ class Rows:
     """Rows themselves, or a picture of them.
 
     Attributes:
-        source: Where they are from.
         columns: Columns shown or drawn; none for all.
-        where: Condition; None for all.
         by: Expression they are ordered by; None for the order of the file.
         rank: Order and number; None for the first twenty.
         from_end: Whether the last rows are shown.
@@ -214,11 +187,9 @@ class TableView:
     """View of a table as it is.
 
     Attributes:
-        source: The table.
         view: ``values``: the distinct values with their counts; ``span``: smallest to largest;
             ``shape``: numbers of rows and columns.
         columns: Columns it is about; none for all.
-        where: Condition; None for all rows.
         count: Number of rows of a sample.
     """
 
@@ -271,7 +242,6 @@ class Understood:
     """Request with a reading.
 
     Attributes:
-        reading: The reading.
         unused: Content words that no part of the reading used; named in the answer. Never words
             of a filter, negation, comparison, time or aggregate.
         notes: Decisions worth a line: `class` taken as the column, a misspelled word's column.
@@ -284,11 +254,7 @@ class Understood:
 
 @dataclass(frozen=True, slots=True)
 class NeedsLook:
-    """Request that cannot be read before some files have been looked at.
-
-    Attributes:
-        files: The files.
-    """
+    """Request that cannot be read before some files have been looked at."""
 
     files: tuple[str, ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from taskweaver.analyst.readings.condition import And
 from taskweaver.analyst.readings.reading import (
-    And,
     Contrast,
     FileListing,
     Python,
@@ -18,17 +18,16 @@ from taskweaver.analyst.readings.reading import (
     TableView,
     Understood,
 )
-from taskweaver.analyst.wording.inert import column_name, listed, shown_text, value_text
+from taskweaver.analyst.wording.inert import capital, column_name, listed, shown_text, value_text
 from taskweaver.analyst.wording.printed import (
     PrintedLines,
+    literal,
     number,
     read_printed,
     table_text,
-    unquoted,
 )
 from taskweaver.analyst.wording.requests import DEFAULT_ROWS, in_words, where_words
 from taskweaver.utils.markup.inert_markdown import inert_markdown
-from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.text import counted, fenced
 
 _COUNTS = {"count", "nunique", "missing"}
@@ -37,29 +36,21 @@ _COUNTS = {"count", "nunique", "missing"}
 def answer(understood: Understood, output: str, result: str, artifacts: Sequence[str] = ()) -> str:
     """Return the answer: the reading in words, its result once, pictures, and notes.
 
-    Args:
-        understood: The reading, with the words that were not used.
-        output: Text that the cell printed.
-        result: Value of the cell's last expression, as text; empty for none.
-        artifacts: Files that the cell saved.
+    `output` is the text that the cell printed, `result` the value of its last expression as text.
     """
     reading = understood.reading
     if isinstance(reading, Python | Sql):
         body = [fenced(text) for text in (output, result) if text.strip()]
-        parts = [f"{_capital(in_words(reading))}:", *body] if body else ["The code ran."]
+        parts = [f"{capital(in_words(reading))}:", *body] if body else ["The code ran."]
         return "\n\n".join([*parts, *_saved(artifacts)])
     printed = read_printed(output)
     empty = _no_rows(reading, printed)
     if empty:
         parts = [empty]
     else:
-        heading = f"{_capital(in_words(reading))}{_rows_note(reading, printed)}"
+        heading = f"{capital(in_words(reading))}{_rows_note(reading, printed)}"
         parts = [heading, *_body(reading, printed, result), *_saved(artifacts)]
     return "\n\n".join([*parts, *_notes(understood, printed)])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _no_rows(reading: Reading, printed: PrintedLines) -> str:
@@ -120,7 +111,8 @@ def _body(reading: Reading, printed: PrintedLines, result: str) -> list[str]:
     elif "\n" in text:
         shown = _winner(reading, text) or fenced(table_text(text))
     else:
-        shown = shown_text(unquoted(text))
+        plain = literal(text)
+        shown = shown_text(plain if isinstance(plain, str) else text)
     return [shown]
 
 
@@ -133,10 +125,7 @@ def _sizes(text: str) -> str:
 
 def _names(text: str) -> str:
     """Return the names in a printed list of files."""
-    try:
-        names = literal_value(text)
-    except (ValueError, SyntaxError):
-        names = None
+    names = literal(text)
     if not isinstance(names, list):
         return fenced(text)
     files = counted(len(names), "file")
@@ -178,10 +167,5 @@ def _notes(understood: Understood, printed: PrintedLines) -> list[str]:
     if understood.unused:
         notes.append(f"I did not use: {', '.join(map(value_text, understood.unused))}.")
     others = (*understood.notes, *printed.others)
-    notes += [_inert(note) for note in others]
-    return notes
-
-
-def _inert(note: str) -> str:
-    """Return a line with nothing but code spans and text."""
-    return inert_markdown(" ".join(note.split())).replace("&#36;", "$")
+    inert = (inert_markdown(" ".join(note.split())) for note in others)
+    return [*notes, *(note.replace("&#36;", "$") for note in inert)]

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from taskweaver.analyst.readings.reading import (
-    Arithmetic,
-    Column,
-    Constant,
-    Expression,
-    Function,
-    GroupKey,
-    Measure,
-)
+from taskweaver.analyst.readings.condition import Arithmetic, Column, Constant, Expression
+from taskweaver.analyst.readings.reading import Function, GroupKey, Measure
 from taskweaver.analyst.wording.inert import column_name, listed, number_text
 
 _FUNCTIONS: dict[Function, str] = {
@@ -90,12 +83,10 @@ def measures_words(measures: tuple[Measure, ...]) -> str:
             names = [function_words(measure).removesuffix(" of") for measure in measures]
             return f"{listed(names)} of {expression_words(measures[0].of)}"
         if "correlation" not in {measure.function for measure in measures}:
-            return listed([_same_function(list(group)) for _, group in groupby(measures, _kind)])
+            return listed(
+                [_same_function(list(group)) for _, group in groupby(measures, function_words)]
+            )
     return listed([measure_words(measure) for measure in measures])
-
-
-def _kind(measure: Measure) -> str:
-    return function_words(measure)
 
 
 def _same_function(measures: list[Measure]) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from taskweaver.analyst.readings.reading import Scalar
+from taskweaver.analyst.readings.condition import Scalar
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import shorten
 
@@ -57,6 +57,11 @@ def number_text(value: float) -> str:
     """Return a number of a request, without a point where it is whole."""
     is_whole = math.isfinite(value) and value == int(value) and abs(value) < _MOST_EXACT
     return str(int(value)) if is_whole else repr(value)
+
+
+def capital(text: str) -> str:
+    """Return a text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 def listed(parts: list[str], word: str = "and") -> str:

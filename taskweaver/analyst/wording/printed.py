@@ -51,7 +51,8 @@ def read_printed(output: str) -> PrintedLines:
     values: tuple[str, ...] = ()
     others: list[str] = []
     for line in output.splitlines():
-        name, rest = _split(line)
+        name, mark, rest = line.partition(":")
+        name += mark
         if name == _ROWS:
             rows = tuple(int(text) for text in rest.split() if text.isdigit())
         elif name == _MISSING:
@@ -65,16 +66,8 @@ def read_printed(output: str) -> PrintedLines:
     return PrintedLines(rows, missing, values, tuple(others[:_MOST_OTHERS]))
 
 
-def _split(line: str) -> tuple[str, str]:
-    name, mark, rest = line.partition(":")
-    return f"{name}{mark}", rest
-
-
 def _counts(text: str) -> dict[str, int]:
-    try:
-        found = literal_value(text.strip())
-    except (ValueError, SyntaxError):
-        return {}
+    found = literal(text)
     if not isinstance(found, dict):
         return {}
     return {str(name): count for name, count in found.items() if isinstance(count, int)}
@@ -133,10 +126,9 @@ def table_text(text: str) -> str:
     return "\n".join([*(line[indent:] for line in kept), *lines[end:]])
 
 
-def unquoted(text: str) -> str:
-    """Return the text that a printed string literal is of; other text as it is."""
+def literal(text: str) -> object:
+    """Return the value that a printed literal is of; None for other text."""
     try:
-        value = literal_value(text.strip())
+        return literal_value(text.strip())
     except (ValueError, SyntaxError):
-        return text
-    return value if isinstance(value, str) else text
+        return None

@@ -6,10 +6,9 @@ picture. Columns stand in back quotes, so that the words are read back as they a
 
 from __future__ import annotations
 
+from taskweaver.analyst.readings.condition import Column, Condition
 from taskweaver.analyst.readings.reading import (
     Calculation,
-    Column,
-    Condition,
     Contrast,
     Cumulative,
     FileListing,

@@ -52,12 +52,7 @@ class ResourceBound:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Which bounds the system keeps by a control group.
-
-    Attributes:
-        memory: The one on memory.
-        processes: The one on the number of processes.
-    """
+    """Which bounds the system keeps by a control group."""
 
     memory: bool = False
     processes: bool = False
@@ -78,10 +73,7 @@ def bounds_of(
 ) -> tuple[ResourceBound, ...]:
     """Return the bounds on a session's resources.
 
-    Args:
-        limits: Limits of its resources.
-        tier: Its sandbox: ``bwrap``, ``landlock`` or ``none``.
-        held: What its control group holds; None asks the machine.
+    Without `held` the machine is asked what a control group holds.
     """
     by_group = held_here() if held is None else held
     memory = _GROUP if by_group.memory else _WATCHER
@@ -149,12 +141,7 @@ _SYMPTOMS = (
 
 
 def explanations(text: str, bounds: tuple[ResourceBound, ...]) -> list[str]:
-    """Return a sentence for each bound of which an error speaks.
-
-    Args:
-        text: The error, or the reason of a process's end.
-        bounds: The bounds that held.
-    """
+    """Return a sentence for each bound of which an error speaks."""
     limits = {bound.name: bound for bound in bounds if bound.limit}
     found = [name for pattern, name in _SYMPTOMS if re.search(pattern, text) and name in limits]
     return [f"The limit on {name} is {limits[name].figure} ({limits[name].key})." for name in found]

@@ -45,9 +45,7 @@ class ControlGroup:
     def __init__(self, process_limit: int = 0, memory_limit_bytes: int = 0) -> None:
         """Make it, where that can be done; else it is empty, and the other limits remain.
 
-        Args:
-            process_limit: Most processes and threads in it; 0 sets no limit.
-            memory_limit_bytes: Most memory of them together; 0 sets no limit.
+        Threads count as processes; 0 sets no limit.
         """
         wanted = {"memory": memory_limit_bytes, "pids": process_limit}
         name = create_id(f"{_NAME}{os.getpid()}")

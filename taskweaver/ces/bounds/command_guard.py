@@ -23,14 +23,6 @@ class CommandGuard:
     def __init__(
         self, group: ControlGroup, pid: int, limits: WatchedLimits, workspace: Path
     ) -> None:
-        """Begin.
-
-        Args:
-            group: Its control group.
-            pid: Its first process.
-            limits: Bounds that are to be watched.
-            workspace: Folder it writes.
-        """
         self._group = group
         self._pid = pid
         self._watcher = Watcher(limits)

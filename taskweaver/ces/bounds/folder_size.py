@@ -58,10 +58,6 @@ class FolderSize:
 
         Folders cannot have grown by more than their file systems have lost since the last pass.
 
-        Args:
-            seconds: Longest time.
-            limit_bytes: The limit.
-
         Returns:
             Whether it was measured.
         """

@@ -41,7 +41,6 @@ class CellWatch:
         late: Those that were exceeded between the cell before and this one.
         left: How many processes the cell left behind, and their names; empty for none, None until
             they are counted.
-        is_over: Whether the cell has ended.
     """
 
     def __init__(self, guard: SessionGuard) -> None:
@@ -52,18 +51,17 @@ class CellWatch:
         self._began = time.monotonic()
         self._looked = self._began
         self._stopped = 0
-        self.is_over = False
 
     @property
     def slice_s(self) -> float:
         """Seconds to wait for the cell before the next look."""
-        is_young = not self.is_over and self._looked - self._began < _FIRST_S
+        is_young = self._looked - self._began < _FIRST_S
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
     def look(self) -> bool:
         """Measure if it is time; return whether a breach is new that stops the cell."""
         now = time.monotonic()
-        if self.is_over or now < self._looked + self.slice_s:
+        if now < self._looked + self.slice_s:
             return False
         self._guard.look()
         self._looked = time.monotonic()
@@ -87,13 +85,7 @@ class SessionGuard:
     """
 
     def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
-        """Prepare; nothing is limited yet.
-
-        Args:
-            limits: Limits of the session's resources.
-            tier: Its sandbox: ``bwrap``, ``landlock`` or ``none``.
-            log_path: Its log.
-        """
+        """Prepare; nothing is limited yet."""
         self.limits = limits
         self._tier = tier
         self._log = BoundedLog(log_path, limits.log_limit_bytes)
@@ -160,11 +152,7 @@ class SessionGuard:
             self._watcher.add_folder(folder)
 
     def adopt(self, pid: int) -> None:
-        """Count a process to the session, and all it starts; it is no leftover of a cell.
-
-        Args:
-            pid: A kernel, or the first process of a sandbox.
-        """
+        """Count a kernel or a sandbox's first process, and all it starts, as the session's own."""
         with self._lock:
             process = read_process(pid)
             if process is not None:
@@ -209,7 +197,6 @@ class SessionGuard:
             yield watch
         finally:
             with self._lock:
-                watch.is_over = True
                 self._cells.remove(watch)
                 is_idle = not self._cells
             if is_idle and (self.left_behind() if watch.left is None else watch.left):
@@ -240,12 +227,7 @@ class SessionGuard:
             return _sentence(left, "that cells started still run")
 
     def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
-        """Return whether there are too many processes for the next cell and the storing of states.
-
-        Args:
-            processes: The session's processes.
-            breaches: The bounds that were exceeded at the cell's end.
-        """
+        """Return whether there are too many processes for the next cell and for storing states."""
         found = [breach for cell in self._cells for breach in cell.breaches]
         if any(breach.name == "processes" for breach in [*found, *breaches]):
             return True

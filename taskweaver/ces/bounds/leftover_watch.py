@@ -12,11 +12,7 @@ class LeftoverWatch:
     """Watches processes between cells, in a thread that runs only while there are any."""
 
     def __init__(self, look: Callable[[], bool]) -> None:
-        """Prepare; nothing runs yet.
-
-        Args:
-            look: Measures once; returns whether there is still something to watch.
-        """
+        """Prepare it; `look` measures once, and returns whether something is left to watch."""
         self._look = look
         self._thread: threading.Thread | None = None
         self._is_over = threading.Event()

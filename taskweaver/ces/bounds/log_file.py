@@ -15,12 +15,7 @@ class BoundedLog:
     """A log file that kernels and code in them append to."""
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
-        """Take charge of a log.
-
-        Args:
-            path: The file; it need not be there.
-            limit_bytes: Its size; 0 sets no limit.
-        """
+        """Take charge of a log, which need not be there; a limit of 0 sets none."""
         self._path = path
         self._limit_bytes = limit_bytes
 

@@ -37,10 +37,6 @@ def memory_uses(
     ordinary user; they hand over a file that describes it. Where one handed over no file, or a
     wrong one, an estimate takes its place: templates run no code of the session, and share pages
     with its kernels, which tell how often their own pages are shared.
-
-    Args:
-        processes: The processes.
-        templates: Ids of processes of which some may be closed, and run no code of the session.
     """
     uses = {one.pid: _memory_use(one) for one in processes.values()}
     seen = [use for use in uses.values() if use.is_seen and use.shared]

@@ -75,11 +75,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def room_for_processes(limit: int) -> int:
-    """Return a limit on all threads of this user, with room for some and for other programs.
-
-    Args:
-        limit: How many threads there should be room for.
-    """
+    """Return a limit on all threads of this user, with room for `limit` and other programs."""
     count = _ROOM * limit
     for process in running_processes().values():
         with suppress(OSError):  # it has ended
@@ -89,13 +85,9 @@ def room_for_processes(limit: int) -> int:
 
 
 def family(processes: Mapping[int, Process], roots: Collection[int]) -> dict[int, Process]:
-    """Return the processes that some started, and themselves.
+    """Return the processes whose ids are `roots`, and those that they started.
 
     A process that lost its parent is found while it stays in the session of one of them.
-
-    Args:
-        processes: All processes.
-        roots: Ids of the first ones.
     """
     children: dict[int, list[Process]] = {}
     for process in processes.values():
@@ -114,8 +106,7 @@ def family(processes: Mapping[int, Process], roots: Collection[int]) -> dict[int
 def hidden_bytes(processes: Iterable[Process]) -> tuple[int, int]:
     """Return the sizes of files without a name that processes hold open.
 
-    Args:
-        processes: The processes; files of one that may not be looked into are left out.
+    Files of a process that may not be looked into are left out.
 
     Returns:
         Bytes of files in memory (``memfd_create(2)``), and bytes of deleted files.

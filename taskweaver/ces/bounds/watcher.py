@@ -46,10 +46,7 @@ class Breach:
 class WatchedLimits:
     """Limits for a group of processes together; 0 sets no limit.
 
-    Attributes:
-        memory_bytes: Resident memory.
-        processes: Processes and threads.
-        folder_bytes: Size of the folders they write.
+    Threads count as processes.
     """
 
     memory_bytes: int = 0
@@ -94,10 +91,8 @@ class Watcher:
     ) -> list[Breach]:
         """Measure, and end what exceeds a bound.
 
-        Args:
-            family: The processes.
-            own: Ids of those that are ended last: kernels, and what runs them.
-            is_last: Whether the cell is over: the folders are measured to the end.
+        Those of `own`, kernels and what runs them, are ended last. At a cell's end (`is_last`) the
+        folders are measured to the end.
         """
         living = {pid: one for pid, one in family.items() if not one.is_ended}
         now = time.monotonic()

@@ -2,7 +2,8 @@
 
 A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
-- ``cell``: ``exec_id``; the code of the request runs. Report of `report.make_report`.
+- ``cell``: ``exec_id``; ``table_chars``, length of the table that is wanted, 0 for none; the code
+  of the request runs. Report of `report.make_report`, and ``table`` of `frames.table_text`.
 - ``session``: ``env_id``, ``session_id``, ``cwd``.
 - ``variables``: ``values`` plugins may read.
 - ``host``: ``socket``, where functions of the application answer; empty for none.
@@ -44,6 +45,7 @@ from traitlets.config import Config
 from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook, bound_texts
+from taskweaver.ces.inkernel.cell.frames import table_text
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.cell.report import make_report, to_json
 from taskweaver.ces.inkernel.cell.scripts import add_script_magics
@@ -132,7 +134,7 @@ class CellKernel(IPythonKernel):
             self._prepare(str(payload.get("exec_id", "")))
             run = super().do_execute
             reply = await run(code, silent, store_history, {}, allow_stdin, **kwargs)
-            report = self._report()
+            report = self._report(int(payload.get("table_chars", 0)))
             self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
@@ -172,13 +174,15 @@ class CellKernel(IPythonKernel):
         self._cwd = folder
         os.chdir(folder)
 
-    def _report(self) -> Payload:
+    def _report(self, table_chars: int) -> Payload:
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             session = self._plugin_session
             report = make_report(self.shell, self._value, self._plugins.names, session.lines)
-            return report | {"calls": session.calls.rows, "tables": table_reads()}
+            table = table_text(self._value, table_chars) if table_chars else ""
+            own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
+            return report | own
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
@@ -241,9 +245,7 @@ class CellKernel(IPythonKernel):
     def inherit(self, parent: CellKernel, numbers: Any) -> None:
         """Take over the session's state from the kernel this one was forked from.
 
-        Args:
-            parent: That kernel.
-            numbers: State of the random generator; a kernel that starts draws from it.
+        `numbers` is the state of the random generator; a kernel that starts draws from it.
         """
         self._numbers = numbers
         self._plugin_session = parent._plugin_session
@@ -279,10 +281,7 @@ def make_app(
 ) -> IPKernelApp:
     """Return a kernel application that is ready to start.
 
-    Args:
-        connection_file: Where it listens.
-        output_limit_bytes: Most bytes that a cell may print.
-        parent: Application of the kernel this process was forked from; its variables are kept.
+    The variables of `parent`, from whose kernel this process was forked, are kept.
     """
     BUDGET.limit_bytes = output_limit_bytes
     BUDGET.renew()

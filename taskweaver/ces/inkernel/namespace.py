@@ -53,9 +53,7 @@ def add_usual_names(namespace: dict[str, Any]) -> None:
 def add_functions(namespace: dict[str, Any], hidden: dict[str, Any]) -> None:
     """Put the functions of kernels into a namespace.
 
-    Args:
-        namespace: The namespace.
-        hidden: The names in it that are the kernel's own, with their objects.
+    `hidden` holds the names in it that are the kernel's own, with their objects.
     """
     namespace |= KERNEL_FUNCTIONS
     hidden |= KERNEL_FUNCTIONS

@@ -43,10 +43,7 @@ def _overview(item: Mapping[str, Any], folder: str) -> Overview:
 def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
     """Return the overviews of the tables of a file, of which the beginning is given.
 
-    Args:
-        path: Place for a copy of the beginning.
-        content: The beginning, or the whole.
-        size: Bytes of the whole file.
+    `path` is the place for a copy of the beginning; `size` counts the bytes of the whole file.
     """
     from taskweaver.tables.profiles.impressions import impressions
 

@@ -12,20 +12,15 @@ class HasFileNumber(Protocol):
 
     def fileno(self) -> int:
         """Return the file number."""
-        ...
 
 
 Source = HasFileNumber | int
 
 
 def readable(sources: Sequence[Source], timeout_s: float | None = None) -> set[int]:
-    """Return the file numbers that can be read from, or whose other end is closed.
+    """Return the file numbers that can be read, or whose other end is closed; None waits for ever.
 
     ``select`` refuses numbers from 1,024 on, which an owner of many kernels has.
-
-    Args:
-        sources: Files to wait for.
-        timeout_s: Longest wait; None waits for ever.
     """
     poll = select.poll()
     for source in sources:

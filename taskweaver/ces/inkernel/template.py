@@ -74,9 +74,7 @@ def snapshot(request: ForkRequest) -> int:
 def wait_as_template(path: str, *, is_warm: bool) -> Forked:
     """Serve as a template; returns in each kernel that is forked.
 
-    Args:
-        path: Where this process is expected.
-        is_warm: Import the usual libraries first.
+    With `is_warm` it imports the usual libraries first.
     """
     for name in (*_USUAL, *_OF_KERNELS) if is_warm else _OF_KERNELS:
         try:

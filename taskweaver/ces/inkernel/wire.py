@@ -28,11 +28,7 @@ class Wire:
         self._connection = connection
 
     def send(self, header: Mapping[str, Any], body: bytes | bytearray | memoryview = b"") -> None:
-        """Send a message.
-
-        Args:
-            header: Plain data; the receiver learns the length of `body` from it.
-            body: Raw bytes that follow.
+        """Send plain data, from which the receiver learns the length of the raw bytes that follow.
 
         Raises:
             OSError: If the other end is gone or does not read.

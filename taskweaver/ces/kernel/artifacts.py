@@ -23,12 +23,7 @@ _MAX_PREVIEW_CHARS = 2_000
 def accept(
     reported: Iterable[Mapping[str, Any]], cwd: Path, limit_bytes: int
 ) -> tuple[list[ExecutionArtifact], list[str]]:
-    """Return the reported artifacts whose file lies in the working directory.
-
-    Args:
-        reported: What the kernel listed; the first 200 count.
-        cwd: The working directory.
-        limit_bytes: Largest file that is accepted.
+    """Return those of the first 200 reported artifacts that are files in the working directory.
 
     Returns:
         The artifacts, and a sentence for each file that is too large.

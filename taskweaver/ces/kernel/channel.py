@@ -90,26 +90,8 @@ class KernelChannel:
                 return "reply"
         return "deadline"
 
-    def request(
-        self,
-        code: str,
-        payload: str,
-        deadline: float,
-        on_output: OutputHandler | None = None,
-    ) -> KernelReply:
-        """Run code and wait for its end.
-
-        Args:
-            code: The cell.
-            payload: What the kernel's own side is asked, see `inkernel.kernel`.
-            deadline: On the monotonic clock; the cell goes on when it passes.
-            on_output: Called with each piece of output.
-        """
-        waiting = self.send(code, payload, on_output)
-        return self.wait(waiting, deadline)
-
     def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> Request:
-        """Send code to the kernel; `wait` gives what becomes of it."""
+        """Send a cell with a request to the kernel's own side, see `inkernel.kernel`."""
         content = {
             "code": code,
             "silent": False,
@@ -132,10 +114,8 @@ class KernelChannel:
     ) -> KernelReply:
         """Receive until the reply, the death of the kernel, or the deadline.
 
-        Args:
-            waiting: Result of `send`.
-            deadline: On the monotonic clock.
-            interruption: A file descriptor; when it can be read, that counts as the deadline.
+        `deadline` is on the monotonic clock; a file descriptor `interruption`, once readable, ends
+        the wait like it.
         """
         if interruption is not None:
             self._poller.register(interruption, self._zmq.POLLIN)
@@ -201,13 +181,8 @@ class KernelChannel:
 class Request:
     """A request under way.
 
-    Attributes:
-        request_id: Its id.
-        exchange: Its reply and output so far.
-        on_output: Called with each piece of output.
-        left_chars: Size of the output that is still taken.
-        is_replied: Whether its reply is there.
-        is_idle: Whether the kernel has sent all its output.
+    `left_chars` is the size of the output that is still taken; once `is_idle`, the kernel has sent
+    all of it.
     """
 
     request_id: str

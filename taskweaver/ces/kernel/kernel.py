@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -68,35 +68,33 @@ class Kernel:
         on_stop: Callable[[Kernel], None],
         origin: KernelSnapshot | None = None,
     ) -> None:
-        """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
+        """Prepare a kernel; nothing runs yet unless it is forked off the snapshot `origin`.
 
-        Args:
-            place: Its folders and files.
-            limits: Limits of its resources.
-            launch: Starts a process in the background, as long as it is told that it is wanted.
-            on_stop: Takes notice, once, that it was stopped.
-            origin: Fork it off a snapshot, with all its variables.
+        `launch` starts a process in the background, unless its function returns False by then;
+        `on_stop` is called once.
 
         Raises:
             ForkRefused: If it cannot be forked off the snapshot.
         """
         self.state = "not started"
         self.place = place
+        self.is_forked = origin is not None
         self._limits = limits
         self._launch_process = launch
-        self._on_stop: Callable[[Kernel], None] | None = on_stop
-        self._one_cell = threading.RLock()
+        self._origin: Origin = lambda: None
         self._interrupts = Interrupts()
-        self._starting: Future[KernelProcess] | None = None
+        # Held while a process is launched and while `_is_closed` is set: none starts after that.
         self._starting_lock = threading.Lock()
+        self._starting: Future[KernelProcess] | None = None
+        self._is_closed = False
+        # Held by each operation, and by `stop` once it has interrupted that: for all below. Other
+        # threads, which show or interrupt it, take one look at `_running`.
+        self._one_cell = threading.RLock()
         self._running: RunningKernel | None = None
         self._plugins = KernelPlugins(self._request, limits.cell_timeout_s)
         self._session_vars: dict[str, str] = {}
         self._calls: HostCalls | None = None
-        self._origin: Origin = lambda: None
-        self._watch: CellWatch | None = None
-        self._is_closed = False
-        self.is_forked = origin is not None
+        self._on_stop: Callable[[Kernel], None] | None = on_stop
         if origin is not None:
             self._take_over(origin)
 
@@ -107,11 +105,14 @@ class Kernel:
 
     def start(self) -> None:
         """Start the process in the background, unless it waits for a cell to restore a state."""
-        if not self._is_closed and self._running is None and self._origin() is None:
-            self._launch()
+        if self._running is None and self._origin() is None:
+            with suppress(KernelClosed):
+                self._launch()
 
     def _launch(self) -> Future[KernelProcess]:
         with self._starting_lock:
+            if self._is_closed:
+                raise KernelClosed(*_STOPPED)
             if self._starting is None:
                 self.state = "starting"
                 self._starting = self._launch_process(self.place, lambda: not self._is_closed)
@@ -133,11 +134,12 @@ class Kernel:
                     raise KernelClosed(*_STOPPED) from None
                 return ExecutionResult(exec_id, code, error=str(error), status="interrupted")
             began = time.monotonic()
-            payload = json.dumps({"op": "cell", "exec_id": exec_id})
-            with self.place.guard.cell() as self._watch:
+            tables = self.place.tables.limit_chars
+            payload = json.dumps({"op": "cell", "exec_id": exec_id, "table_chars": tables})
+            with self.place.guard.cell() as watch:
                 with self._calls.answered() if self._calls else nullcontext():
-                    outcome = self._run(running, code, payload, on_output)
-                result = self._result(exec_id, code, *outcome, self._watch)
+                    outcome = self._run(running, code, payload, on_output, watch=watch)
+                result = self._result(exec_id, code, *outcome, watch)
             result.duration_s = time.monotonic() - began
             result.log += [("warning", "variables", problem) for problem in problems]
             if result.is_state_lost:
@@ -356,12 +358,13 @@ class Kernel:
         payload: str,
         on_output: OutputHandler | None,
         limit_s: float | None = None,
+        watch: CellWatch | None = None,
     ) -> tuple[CellStatus, KernelReply]:
         self._interrupts.sent_at = None
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
-        own = (self._calls, self._interrupts, lambda: self._is_closed, self._watch)
+        own = (self._calls, self._interrupts, lambda: self._is_closed, watch)
         wait = RequestWait(running, *own)
         try:
             return wait.until(waiting, deadline)

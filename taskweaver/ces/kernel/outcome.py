@@ -55,20 +55,12 @@ def result_of(
     watch: CellWatch,
     ended: Ended | None,
 ) -> ExecutionResult:
-    """Return the result of a cell.
-
-    Args:
-        exec_id: Id the caller gave.
-        code: The code that ran.
-        outcome: How it ended, and what was received.
-        place: Where the kernel belongs.
-        watch: Its bounds, as measured at its end.
-        ended: End of the kernel's process; None if it goes on.
-    """
+    """Return the result of a cell."""
     (status, exchange), limits = outcome, place.guard.limits
     if any(breach.stops for breach in watch.breaches) and status in {"ok", "interrupted"}:
         status = "error" if ended is None else "died"  # no person has interrupted it
     report = Report() if ended is not None else read_report(exchange.reply)
+    place.tables.add(exec_id, report.table)
     artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
     breaches = [*watch.late, *watch.breaches]
     texts = list(dict.fromkeys(breach.text for breach in breaches))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
+from taskweaver.ces.cell_tables import CellTables
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 
@@ -23,6 +24,7 @@ class KernelPaths:
             there.
         guard: Keeps the session within its bounds.
         devices: Devices that kernels of its sandbox may use.
+        tables: Keeps the tables that its cells end with, if they are wanted.
     """
 
     env_id: str
@@ -33,6 +35,7 @@ class KernelPaths:
     calls: Path
     guard: SessionGuard
     devices: tuple[Path, ...] = ()
+    tables: CellTables = field(default_factory=CellTables)
 
     def write_file(self, name: str, content: bytes) -> None:
         """Write a file into the working directory.

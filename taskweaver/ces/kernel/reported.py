@@ -33,6 +33,7 @@ class Report:
         is_truncated: Whether the kernel left output out.
         calls: Calls of plugins.
         tables: Calls of `read_table`.
+        table: Value of its last expression as a table; empty for none.
     """
 
     output: Any = ""
@@ -42,6 +43,7 @@ class Report:
     is_truncated: bool = False
     calls: list[PluginCall] = field(default_factory=list)
     tables: list[TableRead] = field(default_factory=list)
+    table: object = ""
 
 
 def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def read_report(reply: Mapping[str, Any]) -> Report:
         isinstance(dropped, int) and dropped > 0,
         [call for row in items(found.get("calls")) if (call := _call(row))],
         reads_of(found.get("tables")),
+        found.get("table", ""),
     )
 
 

@@ -42,21 +42,12 @@ class RunningKernel:
 
     @classmethod
     def of(cls, process: KernelProcess, output_limit_bytes: int) -> Self:
-        """Return the kernel a process runs, connected.
-
-        Args:
-            process: The process.
-            output_limit_bytes: What it may print in a cell.
-        """
+        """Return the kernel a process runs, connected."""
         limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
         return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
 
     def greet(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.
-
-        Args:
-            limit_s: Longest wait.
-            interrupts: Interrupts of the operation that waits.
 
         Raises:
             KernelStartFailed: If it ends before, or does not answer in time.
@@ -80,12 +71,7 @@ class RunningKernel:
         raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
 
     def restore(self, origin: Origin, ask: Ask) -> list[str]:
-        """Fill it from a stored state, unless it has its variables; return the problems.
-
-        Args:
-            origin: Returns the state; None for none.
-            ask: Has the kernel's own side do an operation; returns its report.
-        """
+        """Fill it from a stored state, unless it has its variables; return the problems."""
         state = None if self.has_state else origin()
         own = self.process
         problems = [] if state is None else state.restore(own.pid, own.homes, ask)
@@ -96,12 +82,6 @@ class RunningKernel:
         self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
     ) -> Handshake:
         """Have it fork a child.
-
-        Args:
-            ask: Has the kernel's own side do an operation; returns its report.
-            operation: The operation that forks.
-            log_path: File for the child's own output.
-            timeout_s: Longest wait for the child.
 
         Raises:
             ForkRefused: If it refuses, something holds it, or the child does not come.

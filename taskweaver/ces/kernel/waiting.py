@@ -21,12 +21,7 @@ _SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 class RequestWait:
     """Wait for the end of a request.
 
-    Attributes:
-        running: The kernel that works on it.
-        calls: Answers the kernel's calls of host functions; None if it has none.
-        interrupts: The kernel's interrupts.
-        is_closed: Returns whether the kernel is being stopped.
-        watch: Bounds of the session; None for a request that is no cell.
+    `calls` is None if the kernel has no host functions, `watch` for a request that is no cell.
     """
 
     running: RunningKernel
@@ -38,10 +33,7 @@ class RequestWait:
     def give_up(self, waiting: Request, deadline: float, discard: Callable[[], None]) -> None:
         """Interrupt a request whose caller was interrupted, and wait for its end.
 
-        Args:
-            waiting: The request.
-            deadline: On the monotonic clock.
-            discard: Ends the kernel, if the request goes on or the wait is interrupted too.
+        `discard` ends the kernel if the request goes on, or the wait is interrupted too.
         """
         waiting.on_output = None
         self.interrupts.sent_at = time.monotonic()
@@ -55,11 +47,7 @@ class RequestWait:
             discard()
 
     def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
-        """Wait for the end of a request; past the deadline interrupt it, then kill the kernel.
-
-        Args:
-            waiting: The request.
-            deadline: On the monotonic clock.
+        """Await a request's end; past the deadline interrupt it, then kill the kernel.
 
         Returns:
             How it ended, and the output.

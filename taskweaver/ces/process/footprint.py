@@ -77,9 +77,7 @@ def read_rollup(pid: int) -> dict[str, int]:
 def keep(pid: int, file: int) -> None:
     """Take charge of the file that a process handed over; close it where it is not needed.
 
-    Args:
-        pid: The process, known to have sent it.
-        file: Its file descriptor; it is closed at once, or by `forget`.
+    The process is known to have sent it; the file is closed at once, or by `forget`.
     """
     if _can_open(pid) or not _is_rollup_of(pid, file):
         os.close(file)

@@ -31,8 +31,7 @@ _FIRST_NAMESPACE = 0xEFFFFFFC
 def private_folder(parent: Path | None = None) -> Path:
     """Make a temporary folder that only this user can look into; `sweep_folders` finds it later.
 
-    Args:
-        parent: Folder it is made in; None takes the one for temporary files.
+    Without `parent` it is in the folder for temporary files.
     """
     parent = parent or _temporary_files()
     prefix = f"{FOLDER}{os.getpid()}{_namespace()}-"

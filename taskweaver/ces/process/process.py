@@ -115,13 +115,8 @@ class KernelProcess:
     ) -> None:
         """Take charge of a process.
 
-        Args:
-            home: Its place.
-            log_path: Its log.
-            handle: The process.
-            exit_code: Collects its exit code once it has ended, negative for a signal; None if
-                it is unknown.
-            lifeline: Connection whose end is the process's end.
+        `exit_code` collects its exit code once it has ended: negative for a signal, None if
+        unknown. The end of the connection `lifeline` is the process's end.
         """
         self.id = home.id
         self.connection = home.connection
@@ -181,20 +176,12 @@ class KernelProcess:
 class KernelHome:
     """The private folder of a kernel, with its connection file.
 
-    Attributes:
-        id: Mark of the processes started by the one that lives here.
-        place: The folder; no other user can look into it.
-        file: The Jupyter connection file.
-        connection: What the file says.
-        homes: Where it is made.
+    `id` marks the processes started by the one that lives here. No other user can look into
+    `place`.
     """
 
     def __init__(self, homes: Homes | None = None) -> None:
-        """Prepare it.
-
-        Args:
-            homes: Where it is made; None takes the place for temporary files.
-        """
+        """Prepare it in `homes`; None takes the place for temporary files."""
         self.id = create_id("kernel")
         self.homes = homes or Homes()
         self.place = self.homes.new()
@@ -236,13 +223,7 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
 
 
 def launcher_command(kind: str, place: Path, limits: KernelLimits) -> list[str]:
-    """Return the command of a process that ends with this one, see `inkernel.launcher`.
-
-    Args:
-        kind: Kind of the process.
-        place: Path that it is given.
-        limits: Limits of the process.
-    """
+    """Return the command of a process that ends with this one, see `inkernel.launcher`."""
     numbers = limits.for_launcher(os.getpid(), 0)
     return python_command(kind, str(place), *map(str, numbers))
 
@@ -257,12 +238,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own, without input.
 
-    Args:
-        command: Its command.
-        environment: Its environment.
-        cwd: Its working directory.
-        log_path: File for its output.
-        executable: File of the program, where it is not the first word of the command.
+    `executable` is the file of the program, where it is not the first word of the command.
 
     Raises:
         OSError: If the process cannot be started.
@@ -281,11 +257,6 @@ def start(
         )
 
 
-def mark(id_: str) -> dict[str, str]:
-    """Return the variable of the environment by which `kill_marked` finds a process."""
-    return {"TASKWEAVER_KERNEL_ID": id_}
-
-
 def _write_connection(home: Home) -> dict[str, Any]:
     """Choose addresses: ipc sockets in the private folder, TCP where the system has none."""
     from jupyter_client.connect import write_connection_file
@@ -301,14 +272,10 @@ def _write_connection(home: Home) -> dict[str, Any]:
 def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     """Kill every process whose environment carries a mark, unless this process owns it.
 
-    Args:
-        value: The mark.
-        variable: The variable that holds it.
-
     Returns:
         Whether there was any.
     """
-    if watch.kills_by_environment():
+    if not watch.HAS_HANDLES:
         return watch.kill_by_environment(variable, value, _OWNED)
     entry = f"{variable}={value}".encode()
     return _kill_those(lambda environment: entry in environment)
@@ -370,11 +337,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def wait_for_ends(handles: Iterable[int]) -> None:
-    """Wait for killed processes to end, not for their parents to notice.
-
-    Args:
-        handles: Their pidfds.
-    """
+    """Wait until killed processes, given by pidfds, ended, not until their parents notice."""
     deadline = time.monotonic() + _KILL_WAIT_S
     for handle in handles:
         _has_ended(handle, max(deadline - time.monotonic(), 0.0))

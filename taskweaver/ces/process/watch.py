@@ -16,7 +16,7 @@ import psutil
 
 from taskweaver.utils.system.platform import has_process_handles
 
-_HAS_HANDLES = has_process_handles()
+HAS_HANDLES = has_process_handles()
 _KILL_WAIT_S = 5.0
 
 
@@ -26,7 +26,7 @@ def death_fd(process: subprocess.Popen[bytes]) -> int:
     Raises:
         OSError: If there is no room for another one.
     """
-    if _HAS_HANDLES:
+    if HAS_HANDLES:
         return os.pidfd_open(process.pid)
     ended, end = os.pipe()
     threading.Thread(
@@ -46,14 +46,8 @@ def _wait(process: subprocess.Popen[bytes], end: int) -> None:
 
 
 def send(pid: int, handle: int, number: signal.Signals) -> None:
-    """Send a signal to a process that has not ended.
-
-    Args:
-        pid: Its process id.
-        handle: Its descriptor, see `death_fd`.
-        number: The signal.
-    """
-    if _HAS_HANDLES:
+    """Send a signal to a process that has not ended."""
+    if HAS_HANDLES:
         signal.pidfd_send_signal(handle, number)
         return
     try:
@@ -63,12 +57,7 @@ def send(pid: int, handle: int, number: signal.Signals) -> None:
 
 
 def kill_by_environment(variable: str, value: str, spared: Container[int]) -> bool:
-    """Kill every process of this user that was started with a variable of a value.
-
-    Args:
-        variable: The variable.
-        value: Its value.
-        spared: Process ids that are left alone.
+    """Kill this user's processes that were started with a variable of a value, except `spared` ids.
 
     Returns:
         Whether there was any.
@@ -84,8 +73,3 @@ def kill_by_environment(variable: str, value: str, spared: Container[int]) -> bo
             continue  # gone, or of another user
     psutil.wait_procs(found, timeout=_KILL_WAIT_S)
     return bool(found)
-
-
-def kills_by_environment() -> bool:
-    """Return whether `kill_by_environment` is the way to find marked processes here."""
-    return not _HAS_HANDLES

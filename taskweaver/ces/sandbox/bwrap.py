@@ -35,12 +35,7 @@ def bwrap_command(
 ) -> list[str]:
     """Return the command line that a command is appended to.
 
-    Args:
-        policy: Policy beyond the system's files.
-        writable: Paths of the session's own.
-        filter_fd: File descriptor of the filter of system calls.
-        copies: Files and folders to read, and where they are inside.
-        aliases: Folders to write, and where else they are inside.
+    `copies` pairs files and folders to read with their places inside, `aliases` folders to write.
     """
     options = [
         ["--die-with-parent"],

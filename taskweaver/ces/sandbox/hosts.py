@@ -49,10 +49,7 @@ class AllowedHosts:
     """The hosts of a list."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        """Read a list.
-
-        Args:
-            entries: ``host``, ``host:port``, or either after ``*.`` for all names below it.
+        """Read a list of ``host``, ``host:port``, or either after ``*.`` for all names below it.
 
         Raises:
             ConfigError: If an entry is none of these.

@@ -36,10 +36,7 @@ class BadRequest(ValueError):
 class ProxyRequest:
     """A client's request to a proxy.
 
-    Attributes:
-        host: Host to connect to.
-        port: Its port.
-        forwarded: The request to send there; None for a tunnel.
+    `forwarded` is the request to send there; None for a tunnel.
     """
 
     host: str

@@ -43,12 +43,7 @@ _BEYOND_LANDLOCK = frozenset(f"share the {name} namespace" for name in probe.NAM
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """A command in a sandbox.
-
-    Attributes:
-        command: The command.
-        pass_fds: File descriptors it needs.
-    """
+    """A command in a sandbox."""
 
     command: list[str]
     pass_fds: list[int]
@@ -64,12 +59,8 @@ def confined(
 ) -> Iterator[Confined]:
     """Give the command line that runs a command in a sandbox; start it inside the ``with``.
 
-    Args:
-        policy: Policy beyond the system's files.
-        writable: Paths of the session's own.
-        command: The command.
-        copies: Files and folders to read, and where they are inside; with bubblewrap only.
-        aliases: Folders to write, and where else they are inside; with bubblewrap only.
+    With bubblewrap only, `copies` pairs files and folders to read with their places inside, and
+    `aliases` folders to write with their further places.
 
     Raises:
         SandboxUnavailable: If there is no filter of system calls for this processor.
@@ -88,10 +79,6 @@ def confined(
 
 def confinement(policy: SandboxPolicy, writable: Iterable[Path]) -> confine.Confinement:
     """Return the policy in the form for a process that gives up its rights by itself.
-
-    Args:
-        policy: Policy of the sandbox.
-        writable: Paths of the session's own.
 
     Raises:
         SandboxUnavailable: If there is no filter of system calls for this processor.
@@ -169,11 +156,7 @@ def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
 
 @contextmanager
 def facts_of_outside(folder: Path) -> Iterator[dict[str, object]]:
-    """Set up things outside of a sandbox that must not be reached; give the facts for `probe`.
-
-    Args:
-        folder: Folder outside of the sandbox.
-    """
+    """Set up things outside of a sandbox that must not be reached; give the facts for `probe`."""
     canary = folder / "canary"
     canary.write_text("outside")
     name = f"\0{folder.name}"
@@ -256,11 +239,7 @@ def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
 
 
 def is_confined(wanted: str) -> bool:
-    """Return whether code runs in a sandbox here; where it cannot run at all, that counts as one.
-
-    Args:
-        wanted: As of `choose`.
-    """
+    """Return whether code runs in a sandbox here; where it cannot run, that counts as one."""
     try:
         return choose(wanted, SandboxPolicy()).policy is not None
     except SandboxUnavailable:

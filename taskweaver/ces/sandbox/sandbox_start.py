@@ -37,10 +37,7 @@ _FONTS_LOCK = threading.Lock()
 class SandboxPlan:
     """Plan from which sandboxes are made.
 
-    Attributes:
-        policy: Policy for the code in them.
-        limits: Limits of their kernels.
-        is_warm: Whether the usual libraries are imported before they are asked for.
+    With `is_warm` the usual libraries are imported before they are asked for.
     """
 
     policy: SandboxPolicy
@@ -79,15 +76,7 @@ def _cache_folder() -> Path:
 class SandboxStart:
     """Start of one sandbox.
 
-    Attributes:
-        plan: How it is made.
-        mark: Mark of all processes in it.
-        writable: Paths that code in it may write.
-        cwd: Working directory.
-        homes: Folder for the private folders of its kernels.
-        calls: Folder with sockets that it shows.
-        group: Control group of its processes.
-        proxy: Proxy to the allowed hosts.
+    `homes` holds the private folders of its kernels, `calls` the sockets that it shows.
     """
 
     plan: SandboxPlan
@@ -142,10 +131,6 @@ class SandboxStart:
     def cold(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start a template in the sandbox from nothing.
 
-        Args:
-            place: Where it announces itself.
-            log: File for its output.
-
         Raises:
             OSError: If it cannot be started.
         """
@@ -175,10 +160,6 @@ class SandboxStart:
     def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
         """Start the sandbox with an anchor in it; None where there are no namespaces.
 
-        Args:
-            log: File for errors.
-            is_wanted: Whether to go on waiting.
-
         Raises:
             ForkRefused: If it does not come up.
             OSError: If it cannot be started.
@@ -197,14 +178,7 @@ class SandboxStart:
         anchor: Anchor | None,
         facts: Mapping[str, object] | None = None,
     ) -> Entry:
-        """Return the request to a warm process to fork a template that enters the sandbox.
-
-        Args:
-            expected: Where the template announces itself.
-            log_path: File for its output.
-            anchor: The sandbox's anchor.
-            facts: Facts of the outside, for a trial.
-        """
+        """Return the request to a warm process to fork a template that enters the sandbox."""
         return Entry(
             socket=str(expected.path),
             secret=expected.secret,

@@ -91,8 +91,7 @@ class _Step(NamedTuple):
 def system_call_filter(*, has_datagrams: bool = True) -> bytes:
     """Return the program, an array of `struct sock_filter`.
 
-    Args:
-        has_datagrams: Whether internet sockets may be other than TCP.
+    With `has_datagrams` internet sockets may be other than TCP.
 
     Raises:
         SandboxUnavailable: If there is no filter for this processor.

@@ -40,12 +40,9 @@ class SessionSandbox:
     ) -> None:
         """Start it; call this from a thread that lives as long as the box.
 
-        Args:
-            plan: How it is made.
-            place: Where the first kernel belongs; only working directories can be written.
-            is_wanted: Returns whether to continue waiting for its template.
-            warm: Keeper of the warm process that the template is forked from; without one, or
-                where that fails, the template starts from nothing.
+        Of `place` only working directories can be written. Without `warm`, the keeper of the warm
+        process that the template is forked from, or where that fails, the template starts from
+        nothing.
 
         Raises:
             SandboxUnavailable: If there can be none here.
@@ -187,19 +184,10 @@ class SessionSandboxes:
         self._boxes: dict[Path, SessionSandbox] = {}
         self._locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
-    @property
-    def tier(self) -> str:
-        """Tier of the sandboxes."""
-        return self._plan.policy.tier
-
     def start(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> KernelProcess:
         """Start a kernel in the box of its session; a box that has ended is replaced.
 
         Call this from threads that live as long as the boxes.
-
-        Args:
-            place: Its folders and files.
-            is_wanted: Returns whether to continue waiting.
 
         Raises:
             ForkRefused: If the template does not come up, or is not wanted any more.

@@ -31,11 +31,6 @@ _END_WAIT_S = 5.0
 def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
     """Start a warm process, and try a sandbox that one of its children enters.
 
-    Args:
-        plan: How sandboxes are made.
-        log_path: File for its output.
-        is_wanted: Whether to go on waiting.
-
     Raises:
         ForkRefused: If it does not come up.
         SandboxUnavailable: If a process that enters a sandbox can do more than it may.

@@ -37,9 +37,7 @@ class StateFolder:
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         """Describe the folder; it is made by the first write.
 
-        Args:
-            folder: The folder.
-            limit_bytes: Size above which `tidy` removes old states; 0 stores none.
+        Above `limit_bytes` `tidy` removes old states; 0 stores none.
         """
         self.folder = folder
         self.limit_bytes = limit_bytes
@@ -159,11 +157,7 @@ class StateFolder:
             (self._chunks / name).unlink(missing_ok=True)
 
     def tidy(self, in_use: Callable[[], Collection[Path]]) -> None:
-        """Remove the oldest states while the folder is larger than its limit.
-
-        Args:
-            in_use: Returns the manifests that stay; called when the folder is over its limit.
-        """
+        """Remove the oldest states, not those `in_use`, while the folder is over its limit."""
         if self._used() <= self.limit_bytes:
             return
         keep = in_use()

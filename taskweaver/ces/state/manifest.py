@@ -32,11 +32,7 @@ class StateDamaged(KernelError):
 class LostVariable:
     """A variable, or a part of one, that a stored state does not hold.
 
-    Attributes:
-        name: Name of the variable.
-        type: Type of the object that cannot be stored.
-        reason: Why it is not there.
-        cell: Id of the post whose cell made it; empty when unknown.
+    `cell` is the id of the post whose cell made it; empty when unknown.
     """
 
     name: str
@@ -82,7 +78,7 @@ def read_manifest(data: bytes) -> StateManifest:
         data,
         _types(found.get("variables")),
         _lost(found.get("lost")),
-        _chunks([found["islands"], found.get("process")]),
+        frozenset(chunk_names([found["islands"], found.get("process")])),
         _together(found["islands"]),
         found.get("format") == FORMAT,
     )
@@ -112,10 +108,6 @@ def _together(islands: list[Any]) -> tuple[frozenset[str], ...]:
     found = (island.get("names") for island in islands if isinstance(island, dict))
     groups = (frozenset(_texts(names)) for names in found if isinstance(names, list))
     return tuple(group for group in groups if len(group) > 1)
-
-
-def _chunks(islands: list[Any]) -> frozenset[str]:
-    return frozenset(chunk_names(islands))
 
 
 def chunk_names(data: Any) -> list[str]:

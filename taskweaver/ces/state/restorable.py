@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.claims import rows
-from taskweaver.ces.process.homes import Home, Homes
+from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.peers import peer_of
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateManifest
@@ -42,35 +40,13 @@ class Restorable:
     ) -> list[str]:
         """Fill a fresh kernel.
 
-        Args:
-            pid: Its process id.
-            homes: Place for private folders that the kernel sees.
-            ask: Sends an operation to the kernel; returns its report.
-
         Returns:
             Variables that are not there, or not as they were, a line for each.
-        """
-        with homes.new() as home, self._served(home, pid) as path:
-            operation = {"op": "restore", "socket": str(path), "missing": dict(self.missing)}
-            report = ask(operation)
-        problems = [*rows(report.get("problems"), 2), *map(list, self.missing.items())]
-        return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
-
-    @contextmanager
-    def _served(self, home: Home, pid: int) -> Iterator[Path]:
-        """Serve the state to one kernel inside the block.
-
-        Args:
-            home: Private folder that the kernel sees; published here.
-            pid: Process id of the kernel.
-
-        Yields:
-            The socket at which it is served.
 
         Raises:
-            OSError: If the socket cannot be made.
+            OSError: If the socket to serve it cannot be made.
         """
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        with homes.new() as home, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(home.draft / _SOCKET_FILE))
             listener.listen(1)
             home.publish()
@@ -78,10 +54,13 @@ class Restorable:
             thread = threading.Thread(target=self._serve, args=(listener, pid), name="restore")
             thread.start()
             try:
-                yield home.path / _SOCKET_FILE
+                path = str(home.path / _SOCKET_FILE)
+                report = ask({"op": "restore", "socket": path, "missing": dict(self.missing)})
             finally:
                 listener.shutdown(socket.SHUT_RDWR)
                 thread.join()
+        problems = [*rows(report.get("problems"), 2), *map(list, self.missing.items())]
+        return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
 
     def _serve(self, listener: socket.socket, pid: int) -> None:
         """Serve it to a process, and not to others, which may find the address."""

@@ -50,14 +50,7 @@ class Stored:
 def receive_state(
     connection: socket.socket, folder: StateFolder, branch: str, round_id: str
 ) -> Stored:
-    """Store the state that a waiting child writes.
-
-    Args:
-        connection: Connection to the child.
-        folder: Where the state is stored.
-        branch: Name of the branch it belongs to.
-        round_id: Id of the round whose end it is.
-    """
+    """Store the state that a waiting child writes."""
     connection.settimeout(STALL_S)
     wire, at = Wire(connection), ""
     try:

@@ -45,10 +45,7 @@ class Anchor:
     ) -> None:
         """Take charge of a process of bubblewrap that starts `PROGRAM`.
 
-        Args:
-            process: The process; its input and output are pipes without buffers.
-            timeout_s: Longest wait for it.
-            is_wanted: Whether to go on waiting.
+        Its input and output are pipes without buffers.
 
         Raises:
             ForkRefused: If it does not come up.
@@ -103,9 +100,7 @@ class Anchor:
 def _handle(pid: int) -> tuple[int, int]:
     """Return a handle of the anchor, and its process id.
 
-    Args:
-        pid: Process id of bubblewrap. Its child is the first process inside, whose child is the
-            anchor.
+    `pid` is that of bubblewrap. Its child is the first process inside, whose child is the anchor.
 
     Raises:
         ForkRefused: If there is none.

@@ -16,13 +16,7 @@ from taskweaver.ces.template.template import Handshake, Template
 
 @dataclass(frozen=True, slots=True)
 class KernelSnapshot:
-    """The state of a kernel at one moment, from which others start. Close it.
-
-    Attributes:
-        template: The sleeping process that holds it.
-        plugins: Its plugins.
-        session_vars: Its session variables.
-    """
+    """The state of a kernel at one moment, from which others start. Close it."""
 
     template: Template
     plugins: dict[str, PluginCode]

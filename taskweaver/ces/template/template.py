@@ -11,8 +11,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -92,12 +92,9 @@ class Rendezvous:
     ) -> Handshake:
         """Wait until the process announces itself; strangers who do are turned away.
 
-        Args:
-            parent_death_fd: Readable when the one who is to fork it has ended.
-            timeout_s: Longest wait.
-            is_wanted: Returns whether to continue waiting.
-            started: Process id of one that was started, and starts it or is it; a secret in its
-                command would be none. 0 for a process that is forked.
+        `parent_death_fd` is readable when the one who is to fork it has ended. `started` is the id
+        of a process that was started, and starts it or is it: a secret in its command would be
+        none. It is 0 for a process that is forked.
 
         Raises:
             ForkRefused: If there will be none, it does not come in time, or is not wanted any more.
@@ -206,14 +203,7 @@ class Template:
         started: subprocess.Popen[bytes] | None = None,
         homes: Homes | None = None,
     ) -> None:
-        """Take charge of a process.
-
-        Args:
-            arrival: The process.
-            start_timeout_s: Longest wait for a kernel of its.
-            started: The process, where it is a child of this one.
-            homes: Place for the private folders of its kernels; None takes the usual one.
-        """
+        """Take charge of a process."""
         self.pid = arrival.handle.pid
         self._process = arrival.handle
         self._connection = arrival.connection
@@ -255,11 +245,7 @@ class Template:
     ) -> Handshake:
         """Fork a template that enters a sandbox; several may be on their way at a time.
 
-        Args:
-            entry: The request.
-            anchor: Anchor of the sandbox; None for Landlock.
-            expected: Where the process is expected.
-            is_wanted: Whether to go on waiting.
+        `anchor` is None for Landlock.
 
         Raises:
             ForkRefused: If that cannot be done.
@@ -269,9 +255,11 @@ class Template:
             self._ask({"enter": asdict(entry)}, handles)
             own = os.dup(self._process.death_fd)
         try:
-            with _any_of([own, *(() if anchor is None else [anchor.death_fd])]) as death_fd:
+            with select.epoll() as deaths:
+                for fd in [own] if anchor is None else [own, anchor.death_fd]:
+                    deaths.register(fd, select.EPOLLIN)
                 return expected.arrive(
-                    death_fd,
+                    deaths.fileno(),
                     self._start_timeout_s,
                     lambda: is_wanted() and require_running(self._process),
                 )
@@ -327,15 +315,6 @@ class Template:
                 self._started.wait()
 
 
-@contextmanager
-def _any_of(handles: list[int]) -> Iterator[int]:
-    """Give a file descriptor that is readable when one of some processes has ended."""
-    with select.epoll() as waiting:
-        for handle in handles:
-            waiting.register(handle, select.EPOLLIN)
-        yield waiting.fileno()
-
-
 def warm_template(
     limits: KernelLimits,
     log_path: Path,
@@ -346,33 +325,26 @@ def warm_template(
 ) -> Template:
     """Start a template with the usual libraries.
 
-    Args:
-        limits: Limits of its kernels.
-        log_path: File for its output.
-        is_wanted: Returns whether to continue waiting.
-        executable: Another path of the interpreter; None takes the usual one.
-        environment: Variables beside those of every kernel.
+    Its `environment` is beside that of every kernel; `executable` is another path of the
+    interpreter.
 
     Raises:
         ForkRefused: If it does not come up.
         OSError: If the process cannot be started.
     """
-    home, cwd = KernelHome(), log_path.parent
-    try:
-        with Rendezvous(home.place) as expected:
-            command = launcher_command("warm", expected.path, limits)
-            own = kernel_environment(home.id) | dict(environment or {})
-            process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
-            death_fd = os.pidfd_open(process.pid)
-            try:
-                timeout_s = limits.start_timeout_s
-                arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-            finally:
-                os.close(death_fd)
-    finally:
-        home.remove()
+    with KernelHome() as home, Rendezvous(home.place) as expected:
+        command = launcher_command("warm", expected.path, limits)
+        own = kernel_environment(home.id) | dict(environment or {})
+        cwd = log_path.parent
+        process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
+        death_fd = os.pidfd_open(process.pid)
+        try:
+            timeout_s = limits.start_timeout_s
+            arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            os.close(death_fd)
     return Template(arrival, limits.start_timeout_s, process)

@@ -10,7 +10,7 @@ from pathlib import Path
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.template.template import Template, warm_template
+from taskweaver.ces.template.template import Template
 
 Stamp = tuple[tuple[str, int], ...]
 
@@ -28,9 +28,8 @@ class Zygote:
     def __init__(self, make: Callable[[Callable[[], bool]], Template], log_path: Path) -> None:
         """Prepare it; nothing runs yet.
 
-        Args:
-            make: Starts the template, given a function that returns whether to go on waiting.
-            log_path: File for the reasons where none is kept.
+        `make` starts the template, given a function that returns whether to go on waiting;
+        `log_path` gets the reasons where none is kept.
         """
         self.problem = ""
         self._make = make
@@ -92,12 +91,6 @@ class Zygote:
 def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) -> KernelProcess:
     """Start a kernel from a warm template, or from nothing; it is not ready yet.
 
-    Args:
-        zygote: Keeper of the template.
-        limits: Limits of the kernel where it starts from nothing.
-        cwd: Its working directory.
-        log_path: File for its output.
-
     Raises:
         OSError: If the process cannot be started.
     """
@@ -108,13 +101,6 @@ def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) 
         except ForkRefused as error:
             zygote.note(f"a kernel was not forked: {error}")
     return start_kernel(cwd, log_path, limits)
-
-
-def plain_template(
-    limits: KernelLimits, log_path: Path
-) -> Callable[[Callable[[], bool]], Template]:
-    """Return a function that starts a template outside of sandboxes."""
-    return lambda is_wanted: warm_template(limits, log_path, is_wanted)
 
 
 def _libraries() -> Stamp:

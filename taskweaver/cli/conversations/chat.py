@@ -20,12 +20,9 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
-    """Chat at a terminal; the project opens behind the prompt.
+    """Chat at a terminal, with files for the first message; the project opens behind the prompt.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        files: Files that go with the first message.
-        resume: Session to continue: an id, or ``latest``; None starts a new one.
+    `resume` is the session to continue: an id, or ``latest``; None starts a new one.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or is not trusted.

@@ -27,14 +27,9 @@ def check_file(
     is_trusted: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Check a receipt, show the verdict, and return the exit status.
+    """Check a receipt, with other files as inputs by name, and return the exit status.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        file: The receipt.
-        data: Files to use as inputs, by name.
-        is_trusted: Whether its code may run where there is no sandbox.
-        as_json: Whether to print the verdict as JSON.
+    Where there is no sandbox, its code runs only if `is_trusted`.
 
     Returns:
         0 when everything is as recorded, else 1.

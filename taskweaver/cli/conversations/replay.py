@@ -28,15 +28,10 @@ def replay_file(
     repair: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Run an experience again, show each step, and return the exit status.
+    """Run an experience of `/save` again, show each step, and return the exit status.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        file: The experience, as `/save` writes it.
-        settings: Other values for variables, as Python expressions.
-        data: Other files in place of those the conversation used, by name.
-        repair: Whether the model is asked to correct a cell that fails.
-        as_json: Whether to print a line of JSON for each step.
+    `settings` are Python expressions by variable, `data` other files by the name of those they
+    replace; with `repair` the model corrects a cell that fails.
 
     Returns:
         0 when every result is as recorded, else 1.

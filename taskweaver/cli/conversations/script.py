@@ -33,14 +33,8 @@ def run_script(
 ) -> int:
     """Send messages, carry out commands, and return the exit status.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        messages: Messages and commands, in order.
-        files: Files that go with the first message.
-        is_echoed: Whether each is shown before its outcome.
-        resume: Session to continue: an id, or ``latest``; None starts a new one.
-        as_json: Whether rounds go to standard output as lines of JSON, and all else to
-            standard error.
+    The files go with the first message; `resume` is that of `converse`. With `as_json` rounds go to
+    standard output as lines of JSON, and all else to standard error.
 
     Raises:
         TaskWeaverError: If the project cannot be opened.

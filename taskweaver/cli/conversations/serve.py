@@ -16,9 +16,6 @@ from taskweaver.utils.system.requirements import install_command
 def serve(project: Path | None) -> None:
     """Serve until standard input ends; notices go to standard error.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-
     Raises:
         TaskWeaverError: If the project cannot be opened, or the package ``mcp`` is missing.
     """

@@ -56,12 +56,7 @@ def checked_erasure(given: Mapping[str, Any]) -> dict[str, Any]:
 def run_erasure(opened: Any, *, yes: bool, dry_run: bool, as_json: bool, **target: Any) -> bool:
     """Erase a target, after a question; return whether no file is known to hold it any more.
 
-    Args:
-        opened: The memory.
-        yes: Whether nothing is asked.
-        dry_run: Whether the target is only looked for.
-        as_json: Whether the outcome is printed as JSON.
-        target: Arguments of `BranchedMemory.erase`.
+    The target is given as arguments of `BranchedMemory.erase`; a dry run only looks for it.
 
     Raises:
         click.Abort: If the answer is no.

@@ -36,9 +36,6 @@ def consent_to(project: Path | None) -> frozenset[str]:
 
     Effects that are new are shown and asked about at a terminal, and the answer is kept.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-
     Raises:
         ConfigError: If the configuration cannot be read.
         ProjectNotTrusted: If an answer is needed, and no person can be asked.
@@ -70,10 +67,8 @@ def stored_consent(project: Path | None) -> tuple[frozenset[str], Inspection]:
 def read_source(project: Path | None, *, is_code_read: bool = False) -> AppConfigSource:
     """Return the configuration of a project, without everything that lacks consent.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        is_code_read: Whether folders of roles and plugins stay in it, for a command that reads or
-            writes the files in them and runs none.
+    With `is_code_read` folders of roles and plugins stay in it, for a command that reads or writes
+    the files in them and runs none.
     """
     granted, inspection = stored_consent(project)
     if is_code_read:

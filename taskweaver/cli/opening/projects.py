@@ -12,9 +12,7 @@ from taskweaver.cli.opening.consent import consent_to
 def open_app(project: Path | None, config: dict[str, Any] | None = None) -> TaskWeaverApp:
     """Open a project with the user's consent; see `consent_to`.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        config: Configuration that goes before the environment and the project's file.
+    `config` goes before the environment and the project's file.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or is not trusted.

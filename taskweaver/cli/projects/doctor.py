@@ -55,7 +55,6 @@ class CheckResult:
     """Result of one check.
 
     Attributes:
-        name: Its subject.
         status: Its verdict; ``warn`` leaves a session usable.
         detail: The observation.
         fix: The remedy; empty when none is needed.
@@ -68,15 +67,7 @@ class CheckResult:
 
 
 def examine(project: Path | None, *, as_json: bool = False) -> int:
-    """Check everything a session needs, and print the results.
-
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        as_json: Whether to print one JSON list instead of lines.
-
-    Returns:
-        The exit status: 1 when something fails, else 0.
-    """
+    """Check everything a session needs, print the results, and return 1 when one fails, else 0."""
     findings = []
     for finding in _findings(project):
         findings.append(finding)

@@ -19,10 +19,7 @@ _REGIONS = ("north", "south", "east", "west")
 
 
 def create_project(folder: Path) -> list[str]:
-    """Make a project folder: configuration, README, examples and a table to ask about.
-
-    Args:
-        folder: The folder; it is made, and must be empty if it is there already.
+    """Make a project in a new or empty folder: configuration, README, examples, sample data.
 
     Returns:
         Lines for the user: the files made, and the next steps.

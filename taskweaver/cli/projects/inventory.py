@@ -62,9 +62,6 @@ def found_roles(project: Path | None) -> list[FoundRole]:
 
     Each is imported, to see whether it can be; those of the project where that is allowed.
 
-    Args:
-        project: Project folder; None looks upwards from the current one.
-
     Raises:
         ConfigError: If the configuration cannot be read.
     """

@@ -18,12 +18,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 def create_role(folder: Path, name: str, present: Sequence[FoundRole]) -> list[str]:
-    """Write a role to a project's folder of roles.
-
-    Args:
-        folder: The folder of roles; made when missing.
-        name: Name of the role, and of its folder and files.
-        present: The roles that are there.
+    """Write a role to a project's folder of roles, which is made when missing.
 
     Returns:
         Lines for the user: the files made, and how to let the role take part.

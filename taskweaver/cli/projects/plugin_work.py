@@ -113,11 +113,7 @@ def create(project: Path | None, name: str) -> list[str]:
 
 
 def run_tests(project: Path | None, name: str | None) -> int:
-    """Load plugins into a kernel as a session does, and run their own tests.
-
-    Args:
-        project: Project folder; None looks upwards from the current one.
-        name: One plugin; None takes all.
+    """Load plugins, or a single one, into a kernel as a session does, and run their own tests.
 
     Returns:
         The exit status: 1 when one does not load or a test fails, else 0.

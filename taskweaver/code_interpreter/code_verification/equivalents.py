@@ -144,11 +144,7 @@ class ForbiddenDoors:
         return self._doors
 
     def problems(self, place: str) -> Iterator[str]:
-        """Yield why a function or an attribute is not allowed.
-
-        Args:
-            place: Its dotted name, as far as it is known.
-        """
+        """Yield why a function or attribute, by its dotted name as far as known, is not allowed."""
         parts = place.split(".")
         for name in (".".join(parts[-2:]), f".{parts[-1]}"):
             if name in self._doors:
@@ -160,11 +156,7 @@ class ForbiddenDoors:
     ) -> Iterator[str]:
         """Yield the reasons why a call is not allowed, from its arguments.
 
-        Args:
-            name: Last part of the function's name.
-            first: First argument if it is a constant.
-            keywords: Names of the keyword arguments.
-            has_args: Whether there are positional arguments.
+        `name` is the last part of the function's name, `first` the first argument if constant.
         """
         has_path = has_args or not _PATH_KEYWORDS.isdisjoint(item or "" for item in keywords)
         if self._forbids_writing and name in _TEXT_WRITERS and has_path:

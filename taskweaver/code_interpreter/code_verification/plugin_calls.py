@@ -26,10 +26,7 @@ def plugin_call_problems(
 
     It never raises, whatever the text.
 
-    Args:
-        code: The cell.
-        plugins: Names of the plugins that may be called.
-        earlier: Cells that ran before, whose variables still hold.
+    The variables of the `earlier` cells, which ran before, still hold.
     """
     try:
         check = _Check(frozenset(plugins), _assigned(earlier))

@@ -99,10 +99,7 @@ def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
 
     It never raises, whatever the text.
 
-    Args:
-        code: The cell.
-        policy: The policy.
-        earlier: Cells that ran before, whose imports still hold.
+    The imports of the `earlier` cells, which ran before, still hold.
     """
     try:
         check = _Check(policy)
@@ -361,12 +358,7 @@ def _name_of(function: ast.expr) -> str | None:
 
 
 def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
-    """Return the kinds of a cell, for the person who confirms it.
-
-    Args:
-        code: The cell.
-        plugins: Names of the plugins that exist.
-    """
+    """Return the kinds of a cell, for the person who confirms it."""
     kinds = {"code"}
     try:
         nodes = list(ast.walk(parse(as_kernel_reads(code))))

@@ -13,6 +13,13 @@ SESSION_KEYS = (
         "Most messages between roles in one round, retries included.",
         minimum=1,
     ),
+    Key(
+        "session.leader_writes_code",
+        "bool",
+        True,
+        "Whether the Planner writes cells itself; else it gives orders in words to the role that"
+        " does.",
+    ),
     Key("session.experience_dir", "path", "${AppBaseDir}/experience", "Where `/save` writes."),
     Key(
         "session.data_dir",

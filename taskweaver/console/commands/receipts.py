@@ -23,14 +23,10 @@ SUFFIX = ".receipt.json"
 
 @contextmanager
 def export_target(session: Session, name: str) -> Iterator[tuple[Path, Path]]:
-    """Give an export of a name a file to write: in the working directory, unless it is a path.
+    """Give an export a file to write: in the working directory, unless its name is absolute.
 
     A file for the working directory is written elsewhere and copied there at the end: code could
     swap folders for links while it is written.
-
-    Args:
-        session: The session.
-        name: The name of the file, or an absolute path.
 
     Yields:
         The file to write, and the path under which it will be.

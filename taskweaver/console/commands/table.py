@@ -38,7 +38,6 @@ class ConsoleCommand:
 
     Attributes:
         names: Its names, without the slash; the help shows the first.
-        arguments: Its arguments, for the help.
         summary: Its effect, in a few words.
         run: Runs it, given the chat and the text after the name.
     """

@@ -33,7 +33,6 @@ class OrderBlock:
     Attributes:
         sender: Alias of the role that wrote it.
         receiver: Alias of the role it is for; empty while that is open.
-        text: The message.
     """
 
     sender: str
@@ -108,7 +107,6 @@ class AnswerBlock:
     """Answer to the user, as Markdown.
 
     Attributes:
-        text: The answer.
         gave_up: Whether it says that the task could not be done.
     """
 

@@ -37,12 +37,7 @@ class PromptReader:
     def __init__(
         self, words: Callable[[], Iterable[str]], on_shown: Callable[[], object] = lambda: None
     ) -> None:
-        """Prepare the prompt.
-
-        Args:
-            words: Asked for words to complete.
-            on_shown: Called when the prompt is on the screen for the first time.
-        """
+        """Prepare the prompt; `on_shown` is called when it is on the screen for the first time."""
         self._on_shown: Callable[[], object] | None = on_shown
         self._session: PromptSession[str] = PromptSession(
             history=_history(Path.home() / HISTORY_FILE),

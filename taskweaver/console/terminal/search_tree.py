@@ -23,12 +23,9 @@ _LEAST_ROWS = 6
 def search_tree(
     snapshot: SearchSnapshot, rows: int = 30, hint: str = "Ctrl-C stops"
 ) -> RenderableType:
-    """Return a search's display on a terminal.
+    """Return a search's display on a terminal, with a hint that is empty when the search has ended.
 
-    Args:
-        snapshot: The search.
-        rows: Lines available; a long tree is cut to its newest part and the best node's line.
-        hint: The user's options; empty when the search has ended.
+    A tree of more rows is cut to its newest part and the best node's line.
     """
     head = [_headline(snapshot), _budget_line(snapshot, hint)]
     running = [

@@ -92,9 +92,9 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     world, dialogue = world or talk.world(), Dialogue()
     request = ""
     outcome: Outcome = NotUnderstood(())
-    for request in talk.requests()[-_MOST_REPLAYED:]:
+    for request, given in talk.requests_with_files()[-_MOST_REPLAYED:]:
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
-        dialogue, outcome = dialogue.say(spelled_out, world)
+        dialogue, outcome = dialogue.say(spelled_out, replace(world, given=given))
     is_about_files = not (
         isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )

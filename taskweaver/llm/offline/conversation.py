@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.files.file_list import listed_files, listed_tables
+from taskweaver.analyst.files.file_list import FILES_TITLE, listed_files, listed_tables
 from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.analyst.files.profile import TableId, TableProfile
 from taskweaver.analyst.files.profile_report import merged
@@ -27,7 +27,7 @@ _LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
     r"^## Summary of earlier rounds\n"
-    r"(.*?)(?=^From: |^## (?:Plugins|Feedback|User request|Task)|\Z)",
+    r"(.*?)(?=^From: |^## (?:Files|Plugins|Feedback|User request|Task)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -94,14 +94,24 @@ class PromptConversation:
 
     def requests(self) -> list[str]:
         """Return the user's requests in order, those that a summary quotes included."""
-        found: list[str] = []
+        return [request for request, _ in self.requests_with_files()]
+
+    def requests_with_files(self) -> list[tuple[str, frozenset[str]]]:
+        """Return the user's requests in order, each with the files that came with it.
+
+        Those that a summary quotes are included, without files.
+        """
+        found: list[tuple[str, frozenset[str]]] = []
         for item in self.messages:
+            task = "" if item.sender else section(item.text, "Task")
             if item.sender == "summary":
-                found += [first or second for first, second in _ASKED.findall(item.text)]
+                asked = (first or second for first, second in _ASKED.findall(item.text))
+                found += [(request, frozenset()) for request in asked]
             elif item.sender == "User":
-                found.append(item.request)
-            elif not item.sender and section(item.text, "Task"):
-                found.append(_NOTES.sub("", section(item.text, "Task"), count=1).strip())
+                found.append((item.request, frozenset(_names(_ADDED, item.text))))
+            elif task:
+                request = _NOTES.sub("", task, count=1).strip()
+                found.append((request, frozenset(_names(_ADDED, task))))
         return found
 
     def _unreadable(self) -> set[str]:
@@ -147,7 +157,8 @@ def conversation(messages: Sequence[ChatMessage]) -> PromptConversation:
     shown = [_message(role, text.removeprefix(_START).strip()) for role, text in current]
     if not starts:
         return PromptConversation((*before, *shown), ())
-    return PromptConversation((*before, *shown), listed_files(first), listed_tables(first))
+    listing = [text for _, text in current if text.startswith((_START, FILES_TITLE))][-1]
+    return PromptConversation((*before, *shown), listed_files(listing), listed_tables(listing))
 
 
 def _message(role: str, text: str) -> PromptMessage:

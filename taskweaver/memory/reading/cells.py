@@ -14,6 +14,9 @@ from taskweaver.tables.plans.plan import TableRead, reads_of
 TABLES_KEY = "tables"
 """Key of the reads of tables of a cell, in the extra data of its execution status."""
 
+ORDER_KEY = "order"
+"""Key of the id of the post that carried the cell, in the same data."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedCell:
@@ -65,6 +68,13 @@ def table_reads(post: Post) -> list[TableRead]:
     status = post.get_attachment(AttachmentType.execution_status)
     extra = status[-1].extra if status else None
     return reads_of(extra.get(TABLES_KEY)) if isinstance(extra, dict) else []
+
+
+def carried_code(order: Post) -> str:
+    """Return the cell that an order carries, for its receiver to run; empty if it has none."""
+    is_report = order.get_attachment(AttachmentType.execution_status)
+    code = order.get_attachment(AttachmentType.reply_content)
+    return str(code[-1].content) if code and not is_report else ""
 
 
 def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:

@@ -60,9 +60,7 @@ class Backtest:
 def find_season(values: Array, candidates: Sequence[int]) -> int | None:
     """Return the season that the series resembles itself most at, of those that are plausible.
 
-    Args:
-        values: The series.
-        candidates: Plausible lengths, in steps; only those that fit in thrice are looked at.
+    Candidates are in steps; only those that fit in thrice are looked at.
     """
     steps = np.arange(len(values))
     rest = values - np.polyval(np.polyfit(steps, values, 1), steps)
@@ -95,10 +93,7 @@ def find_season(values: Array, candidates: Sequence[int]) -> int | None:
 def backtests(values: Array, season: int | None, periods: int) -> tuple[Backtest, Backtest]:
     """Try every method on the last part of the series.
 
-    Args:
-        values: The series: at least 8 values, and three seasons.
-        season: Length of a season in steps, None for none.
-        periods: Steps ahead that are wanted.
+    There are at least 8 values, and three seasons; `season` and `periods` are in steps.
 
     Returns:
         The method with the smallest mean absolute error, and the best of the naive ones.

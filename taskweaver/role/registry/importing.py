@@ -29,16 +29,11 @@ _importing = threading.RLock()
 
 
 def import_role(entry: RoleEntry, folders: Sequence[Path], entries: Sequence[RoleEntry]) -> Any:
-    """Return the object that the `module` of a role file names.
+    """Return the object that the `module` of a role file names; it may import the roles `entries`.
 
     A project's folder of roles and the folder above it are on the path meanwhile, so
     ``module: my_role.my_role.MyRole`` and ``roles.my_role.my_role.MyRole`` both name a class
     in ``roles/my_role/my_role.py``. So does ``taskweaver.ext_role.my_role.my_role.MyRole``.
-
-    Args:
-        entry: The role.
-        folders: All folders of roles.
-        entries: All roles, which this one may import.
 
     Raises:
         Exception: If the module or the class in it cannot be imported.

@@ -28,11 +28,7 @@ def unsupported_note(numbers: Sequence[str]) -> str:
 
 
 def verify(answer: str, sources: Sequence[SupportingText] | Library) -> RoundAnswer:
-    """Find each figure of an answer in some texts.
-
-    Args:
-        answer: The answer.
-        sources: The texts, in the order of preference.
+    """Find each figure of an answer in some texts, given in the order of preference.
 
     Returns:
         The answer with the place of each figure, and the figures that stand nowhere.
@@ -63,10 +59,8 @@ def _find(claim: Claim, library: Library) -> list[Evidence]:
 class AnswerCheck:
     """Checks the leader's answers against the outcomes of the conversation.
 
-    Attributes:
-        memory: The conversation.
-        leader: Alias of the role that answers the user.
-        max_posts: Most posts of a round; without room for a correction none is asked.
+    `leader` is the alias of the role that answers the user. Without room below `max_posts` for a
+    correction none is asked.
     """
 
     memory: Memory

@@ -77,10 +77,7 @@ class Number:
 def numbers_in(text: str, *, with_spaces: bool = True) -> Iterator[Number]:
     """Yield the numbers of a text, in order.
 
-    Args:
-        text: The text.
-        with_spaces: Whether digits may be grouped by plain spaces; not in a printed table, where
-            these separate columns.
+    Plain spaces may group digits `with_spaces`; in a printed table they separate columns.
     """
     at = 0
     while (match := _TOKEN.search(text, at)) is not None:

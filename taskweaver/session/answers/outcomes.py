@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.forms.answer import Evidence
@@ -39,13 +40,7 @@ CODE = "Code"
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A number of a text.
-
-    Attributes:
-        size: Its absolute value.
-        is_negative: Whether it is written with a minus.
-        at: Where it stands.
-    """
+    """A number of a text."""
 
     size: float
     is_negative: bool
@@ -64,11 +59,7 @@ class _Index:
 class SupportingText:
     """A text that can support numbers.
 
-    Attributes:
-        post_id: The post it stands on.
-        cell: Number of the cell; 0 for none.
-        where: Which part of an outcome it is.
-        text: The text.
+    `cell` is the number of the cell, 0 for none; `where` names the part of its outcome.
     """
 
     post_id: str
@@ -78,7 +69,7 @@ class SupportingText:
 
     @cached_property
     def _index(self) -> dict[bool, _Index]:
-        values = sorted(_values(self.text[:MAX_CHARS]), key=_size)
+        values = sorted(_values(self.text[:MAX_CHARS]), key=attrgetter("size"))
         signs = (True, False)
         return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
 
@@ -117,10 +108,6 @@ class SupportingText:
         return Evidence(
             claim.text, signed, self.post_id, self.cell, self.where, number, line[:_LINE_CHARS]
         )
-
-
-def _size(value: _Value) -> float:
-    return value.size
 
 
 def _slack(value: float, step: float) -> float:
@@ -171,12 +158,10 @@ class Library:
     def __init__(
         self, sources: Sequence[SupportingText], sizes: Sequence[float] | None = None
     ) -> None:
-        """Take sources.
+        """Take sources in the order of preference.
 
-        Args:
-            sources: The sources, in the order of preference.
-            sizes: At least the absolute values of all their numbers, in order; None to collect
-                them here.
+        `sizes` holds at least the absolute values of all their numbers, in order; None collects
+        them.
         """
         self._near, self._far = sources[:_NEAR], sources[_NEAR:]
         self._sizes = sizes if sizes is not None else _sizes_of(self._far)
@@ -206,10 +191,7 @@ def _sizes_of(sources: Iterable[SupportingText]) -> list[float]:
 class _RoundSources:
     """The sources of a round.
 
-    Attributes:
-        posts: How many of its posts were read.
-        cells: How many of them ran a cell.
-        ranked: Sources by rank, the newest first.
+    `ranked` are the sources by rank, the newest first, of `posts` read posts with `cells` cells.
     """
 
     posts: int = 0
@@ -231,9 +213,7 @@ class Outcomes:
     def sources(self, rounds: Sequence[Round], leader: str) -> list[SupportingText]:
         """Return the texts that can support a number: newest outcomes first, code last.
 
-        Args:
-            rounds: The conversation.
-            leader: Alias of the role that answers; its own words support nothing.
+        The words of `leader`, the role that answers, support nothing.
         """
         known: list[_RoundSources] = []
         cells = 0

@@ -28,11 +28,7 @@ from taskweaver.session.storage.workdir import WorkingFiles
 class BranchParts:
     """Parts a branch owns and closes.
 
-    Attributes:
-        memory: Its conversation.
-        client: Its kernel.
-        roles: Its roles, by alias; the first one leads.
-        execution_cwd: Working directory of its kernel.
+    The first of the roles leads.
     """
 
     memory: Memory
@@ -54,16 +50,7 @@ class _RunsCode(Protocol):
 
 
 class SessionBranch:
-    """A branch that is open.
-
-    Attributes:
-        name: Its name.
-        memory: Its conversation.
-        client: Its kernel.
-        roles: Who takes part, by alias.
-        execution_cwd: Working directory of its kernel.
-        files: The user's files in it.
-    """
+    """A branch that is open."""
 
     def __init__(
         self,
@@ -76,13 +63,8 @@ class SessionBranch:
     ) -> None:
         """Open a branch.
 
-        Args:
-            name: Its name.
-            parts: Its parts.
-            emitter: Receives the events.
-            config: The session's configuration.
-            check: Raises when the round must not go on.
-            origin: Returns the stored state that its kernel starts from.
+        `check` raises when the round must not go on; `origin` returns the stored state that its
+        kernel starts from.
         """
         self.name = name
         self.memory = parts.memory
@@ -128,11 +110,7 @@ class SessionBranch:
         return play
 
     def lost_cells(self, restoring: Restoring | None) -> set[str]:
-        """Return the ids of the posts whose cells make the variables that were not restored.
-
-        Args:
-            restoring: How the variables come back; None once the kernel has them.
-        """
+        """Return the ids of the posts whose cells make the variables that were not restored."""
         if restoring is not None:
             self._lost_cells = restoring.cells
         return self._lost_cells

@@ -47,13 +47,7 @@ class BranchFiles:
     ) -> None:
         """Take the folders.
 
-        Args:
-            cwd: The working folder.
-            config: Leads to the data folder.
-            client: The kernel that reads the files.
-            working: Brings files of the data folder.
-            may_start: Whether the kernel may be started for that. Without, files are listed by
-                name and size until it runs.
+        Unless the kernel `may_start` for that, files are listed by name and size until it runs.
         """
         self._cwd = cwd
         self._config = config

@@ -36,24 +36,15 @@ class Scratch(Protocol):
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""
-        ...
 
     def discard(self) -> None:
         """Remove it, unless it is a branch by now."""
-        ...
 
 
 class SessionBranches:
     """Branches of a session. Close it: their roles and kernels end.
 
-    Attributes:
-        current: The branch that messages go to.
-        files: The session's files.
-        config: The session's configuration.
-        session_var: Variables that plugins read.
-        states: States of the kernels at round ends.
-        check: Raises when work must not go on.
-        scratch: The newest scratch copy; None if there was none.
+    `check` raises when work must not go on; `scratch` is the newest scratch copy.
     """
 
     def __init__(
@@ -65,11 +56,7 @@ class SessionBranches:
     ) -> None:
         """Open the branch that was current last.
 
-        Args:
-            parts: The session's parts.
-            config: Its configuration.
-            logger: Where problems are noted.
-            check: Raises when work must not go on.
+        `check` raises when work must not go on.
         """
         self._parts = parts
         self.files: SessionFiles = parts.files

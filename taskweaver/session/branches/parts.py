@@ -16,13 +16,7 @@ from taskweaver.session.storage.store import SessionFiles
 
 @dataclass(frozen=True, slots=True)
 class SessionMetadata:
-    """Id and folders of a session.
-
-    Attributes:
-        session_id: Its id.
-        workspace: Its folder.
-        execution_cwd: Working directory of its kernel, inside `workspace`.
-    """
+    """Id and folders of a session."""
 
     session_id: str
     workspace: Path
@@ -33,14 +27,7 @@ class SessionMetadata:
 class SessionParts:
     """Parts a session owns and closes.
 
-    Attributes:
-        emitter: Receives events.
-        llm_api: The session's way to the models.
-        files: Its folder and its memory on disk.
-        open_branch: Makes the parts of a branch, from its name.
-        client: Returns the kernel of a branch, from its name; the branch need not exist yet.
-        fork_kernel: Starts the kernel of a branch from a state.
-        limits: Its spending limits.
+    Branches go by their names; that of `client` need not exist yet.
     """
 
     emitter: SessionEventEmitter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ class Turn:
         roles: The branch's roles, by alias.
         leader: Alias of the role that receives the user's message.
         emitter: Receives events.
-        max_posts: Most messages between roles.
+        max_posts: Most replies of roles.
         stuck_after: Repetitions before a hint; one more after it ends the round.
         check: Called before each role's answer; raises when the round must end.
         answers: Checks the leader's answer to the user; None for no check.
@@ -52,22 +53,34 @@ class Turn:
             UnknownRole: If a post is for a role that does not take part.
             TaskWeaverError: If a role cannot answer, or `check` forbids it.
         """
-        post = Post.create(round_.user_query, USER, self.leader)
+        waiting = deque([Post.create(round_.user_query, USER, self.leader)])
         for _ in range(self.max_posts):
-            self.memory.add_post(round_, post)
+            post = self._next(round_, waiting)
             if post.send_to == USER:
                 return post
             self.check()
-            post = self._answer(round_, post)
+            waiting.extendleft(reversed(self._answers(round_, post)))
         raise RoundLimit(
             f"The roles exchanged {self.max_posts} messages without an answer. Ask for less at"
             " once, or raise session.max_internal_chat_round_num."
         )
 
-    def _answer(self, round_: Round, post: Post) -> Post:
+    def _next(self, round_: Round, waiting: deque[Post]) -> Post:
+        """Store the next post, and further ones as long as the leader only collects answers."""
+        while True:
+            post = waiting.popleft()
+            self.memory.add_post(round_, post)
+            if post.send_to != self.leader or not waiting:
+                return post
+
+    def _answers(self, round_: Round, post: Post) -> list[Post]:
         role = self._role(post.send_to)
         with role.tracing.agent(role.alias):
-            answer = role.reply(self.memory)
+            answers = role.replies(self.memory)
+        return [self._reviewed(round_, role, answer) for answer in answers]
+
+    def _reviewed(self, round_: Round, role: Role, answer: Post) -> Post:
+        """Return an answer with its marks, or the one that ends a conversation in circles."""
         if answer.send_to == PLANNER and PLANNER not in self.roles:
             answer.send_to = USER  # a role may take it that a Planner is always there
         posts = [*round_.post_list, answer]

@@ -44,12 +44,8 @@ def export(
     or loads anything from elsewhere. A notebook has the stored outputs of its cells, a script
     prints their results.
 
-    Args:
-        rounds: The conversation.
-        target: The file; it is replaced when the whole of it is written.
-        title: Its title.
-        folder: Working directory of the conversation, whose pictures a notebook takes in; without
-            it there are none.
+    The file is replaced when the whole of it is written. A notebook takes in the pictures of the
+    working directory `folder`; without it there are none.
 
     Raises:
         SessionError: If the format is unknown, nothing is to be written, or writing fails.

@@ -59,12 +59,7 @@ class NotebookOutputs:
         self._rest_bytes = MAX_PICTURES_BYTES
 
     def of(self, cell: ExecutedCell, number: int) -> list[dict[str, Any]]:
-        """Return the outputs of a cell in the notebook format.
-
-        Args:
-            cell: A cell that ran to its end.
-            number: Its execution count.
-        """
+        """Return the outputs of a cell in the notebook format."""
         parts = parts_of(cell.report)
         outputs: list[dict[str, Any]] = [
             {"output_type": "stream", "name": name, "text": f"{without_steering(parts[title])}\n"}

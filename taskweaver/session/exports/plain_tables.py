@@ -18,14 +18,11 @@ _READ, _PROFILE = "read_table", "profile_tables"
 
 
 def with_plain_tables(rounds: Sequence[Round]) -> list[Round]:
-    """Return rounds whose cells read tables with pandas alone.
+    """Return copies of rounds in which cells read tables with pandas alone.
 
     A call with a literal path becomes the expression of its plan. Where the path is computed, the
     cell defines a function of this name, with the expressions of all plans of the conversation.
     Cells that only profile files are left out.
-
-    Args:
-        rounds: The rounds; they are not changed.
     """
     reads = [read for round_ in rounds for post in round_.post_list for read in table_reads(post)]
     return [_plain_round(round_, reads) for round_ in rounds]
@@ -62,10 +59,7 @@ def _replace_in(post: Post, reads: Sequence[TableRead]) -> None:
 def plain_code(code: str, own: Sequence[TableRead], reads: Sequence[TableRead]) -> str:
     """Return the code of a cell without functions of TaskWeaver's kernels.
 
-    Args:
-        code: The code.
-        own: Calls of `read_table` of this cell.
-        reads: Those of the conversation.
+    `own` are the calls of `read_table` of this cell, `reads` those of the conversation.
     """
     if code.lstrip().startswith("%%"):
         return code

@@ -22,14 +22,7 @@ from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 @dataclass(frozen=True, slots=True)
 class ConversationOrigin:
-    """Session, branch and folders of a conversation.
-
-    Attributes:
-        session_id: The session.
-        branch: The branch.
-        cwd: Its working directory.
-        data_dir: The project's folder of data.
-    """
+    """Session, branch and folders of a conversation."""
 
     session_id: str
     branch: str
@@ -41,10 +34,6 @@ def build_receipt(rounds: Sequence[Round], origin: ConversationOrigin) -> Receip
     """Return the receipt of the newest answer of a conversation.
 
     Secrets are masked in all texts but code, which is stored byte for byte.
-
-    Args:
-        rounds: The conversation.
-        origin: Where it took place.
 
     Raises:
         ReceiptError: If there is no answer that rests on a cell, a cell holds a secret or the

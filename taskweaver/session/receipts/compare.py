@@ -25,10 +25,7 @@ Kind = Literal["input", "cell", "answer"]
 class Outcome:
     """A cell that was run again.
 
-    Attributes:
-        report: The report on it, in the form that is recorded.
-        error: The reason it failed; empty for success.
-        variables: Names and descriptions of the variables after it.
+    `report` has the form that is recorded; `error` is empty for success.
     """
 
     report: str
@@ -92,11 +89,6 @@ def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> ReceiptCom
 
     A cell that raised an exception runs again for its effects: the next cell may use variables
     that it had set before. Its own outcome is not compared.
-
-    Args:
-        receipt: The receipt.
-        hashes: Hash of each input that is used, by name.
-        run: Runs a cell in the fresh kernel.
     """
     for item in receipt.inputs:
         if hashes[item.name] != item.sha256:

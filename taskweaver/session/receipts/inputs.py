@@ -33,11 +33,6 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
     These are the files that came with a request, and files of the working directory that code
     names and that were there before the request or are in the data folder.
 
-    Args:
-        rounds: The conversation.
-        cwd: The working directory.
-        data_dir: The project's folder of data.
-
     Raises:
         ReceiptError: If a file cannot be read.
     """
@@ -124,11 +119,7 @@ def files_for(
 ) -> dict[str, AddedFile]:
     """Find the inputs of a receipt: given files first, then its own copy, then some folders.
 
-    Args:
-        inputs: The inputs.
-        data: Files to use, by the name of the input.
-        folders: Where inputs over the limit are looked for, by name.
-        root: Project folder that links in it may not leave; None for any target.
+    Links in the folder `root` of the project may not leave it; None allows any target.
 
     Returns:
         The files by name.

@@ -52,10 +52,6 @@ def newest_state(
 ) -> RestorePoint | None:
     """Return the newest round whose state is stored; None if there is none.
 
-    Args:
-        rounds: The conversation.
-        find: Returns the stored state of a round, by the round's id.
-
     Raises:
         StateDamaged: If a manifest cannot be read.
     """

@@ -23,13 +23,7 @@ from taskweaver.session.states.snapshots import Snapshots
 
 @dataclass(frozen=True, slots=True)
 class RoundEnd:
-    """A round that ran code.
-
-    Attributes:
-        branch: Name of its branch.
-        round_id: Its id.
-        client: The kernel.
-    """
+    """A round that ran code."""
 
     branch: str
     round_id: str
@@ -37,12 +31,7 @@ class RoundEnd:
 
 
 class RoundStates:
-    """Takes and stores states at round ends, in threads of its own. Close it.
-
-    Attributes:
-        snapshots: The live states.
-        folder: The stored states.
-    """
+    """Takes and stores states at round ends, in threads of its own. Close it."""
 
     def __init__(
         self,
@@ -53,11 +42,7 @@ class RoundStates:
     ) -> None:
         """Prepare; no thread runs yet.
 
-        Args:
-            snapshots: The live states.
-            folder: The stored states.
-            logger: Where problems are noted.
-            in_use: Returns the manifests that stay when the folder is over its limit.
+        `in_use` returns the manifests that stay when the folder is over its limit.
         """
         self.snapshots = snapshots
         self.folder = folder
@@ -81,11 +66,7 @@ class RoundStates:
         self.settle()
 
     def end_round(self, end: RoundEnd | None) -> None:
-        """Take the state at a round's end, and store it; returns at once.
-
-        Args:
-            end: The round; None if it ran no code.
-        """
+        """Take and store the state at a round's end, None if it ran no code; returns at once."""
         with self._lock:
             self._is_playing = False
             again, self._again = self._again, None

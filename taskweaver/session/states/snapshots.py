@@ -16,12 +16,8 @@ _MOST = 16
 class _Kept:
     """A snapshot, and the memory it alone keeps.
 
-    Attributes:
-        snapshot: The snapshot.
-        client: The kernel it was taken of.
-        resident_bytes: Size of the kernel at that moment.
-        extra_bytes: Memory that the kernel has overwritten or freed since, up to the next
-            snapshot; None until that one is taken.
+    `resident_bytes` is the size of its kernel at that moment. `extra_bytes` is the memory that the
+    kernel has overwritten or freed since, up to the next snapshot; None until that one is taken.
     """
 
     snapshot: Snapshot

@@ -17,10 +17,7 @@ def copy_working_folder(source: Folder, target: Folder, *, limit_bytes: int) -> 
 
     Links stay links, special files are left out; storage is shared where the file system can.
 
-    Args:
-        source: The working directory.
-        target: The other folder.
-        limit_bytes: Most bytes that are really copied.
+    At most `limit_bytes` are really copied.
 
     Raises:
         SessionError: If there is more to copy, or it cannot be done.
@@ -46,12 +43,8 @@ def clone_into(
 
     The copy is made in `STAGING_FOLDER`, where code cannot swap its files, and then moved.
 
-    Args:
-        session: The session's folder.
-        source: The working directory.
-        target: Path of the new folder, relative to the session's; a leftover of that name goes.
-        inner: Name of the copy inside of the new folder.
-        limit_bytes: Most bytes that are really copied.
+    `target` is relative to the session's folder, and a leftover of that name goes. The copy is
+    called `inner` in it; at most `limit_bytes` are really copied.
 
     Raises:
         SessionError: If there is more to copy, or it cannot be done; nothing is left behind.

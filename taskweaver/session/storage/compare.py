@@ -85,12 +85,7 @@ def variables_of(rounds: Sequence[Round]) -> dict[str, str]:
 
 
 def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[str, Pair]:
-    """Return variables that both sides show, and show differently, without those that were lost.
-
-    Args:
-        recorded: The variables as the newest report shows them.
-        now: The variables after cells ran again.
-    """
+    """Return variables that both sides show, and show differently, without those that were lost."""
     shown = {name: text for name, text in recorded.items() if name in now and LOST_MARK not in text}
     return differing_variables(shown, {name: now[name] for name in shown})
 

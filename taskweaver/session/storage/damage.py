@@ -37,9 +37,6 @@ def memory_source(folder: Path) -> Path:
 def memory_copy(source: Path) -> Iterator[Path]:
     """Copy a memory file and its write-ahead log to a private folder.
 
-    Args:
-        source: The file.
-
     Yields:
         The copy.
 

@@ -18,9 +18,7 @@ _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def locked(folder: Path, *, is_written: bool = True) -> IO[str]:
     """Take the lock of a session; the system gives it back when this process ends.
 
-    Args:
-        folder: The session's folder.
-        is_written: Whether the process is named in the file; needs the right to write it.
+    With `is_written` the process is named in the file, which needs the right to write it.
 
     Raises:
         SessionInUse: If another process has it.

@@ -41,11 +41,7 @@ _MOST_NAME_BYTES = 1_000
 class BranchInfo:
     """A branch of a session.
 
-    Attributes:
-        name: Its name.
-        parent: Name of the branch it was forked from; None for the first.
-        rounds: How many rounds it sees.
-        is_current: Whether it is the one that is gone on with.
+    `parent` is None for the first; `rounds` counts those that it sees.
     """
 
     name: str

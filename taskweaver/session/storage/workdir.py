@@ -39,9 +39,7 @@ class AddedFile(TypedDict):
 def add_files(cwd: Path, files: Iterable[AddedFile]) -> list[str]:
     """Copy files into the working directory.
 
-    Args:
-        cwd: The working directory.
-        files: The files; folders in their names are dropped.
+    Folders in the names of the files are dropped.
 
     Returns:
         Their names there.
@@ -101,12 +99,8 @@ def mentioned_files(
 
     Only whole words count, and only files that lie directly in `folder`.
 
-    Args:
-        message: The message.
-        folder: The folder.
-        root: Project folder that links in it may not leave; None for any target. With one, the
-            paths that are returned hold no links.
-        tables_only: As for `files_in`.
+    Links may not leave the project folder `root`, and the paths that are returned hold none; None
+    allows any target. `tables_only` is as for `files_in`.
     """
     files = {
         path.name: path if root is None else path.resolve()
@@ -126,11 +120,8 @@ def files_in(
 ) -> Iterator[Path]:
     """Yield the files directly in a folder; none of one that is not there.
 
-    Args:
-        folder: The folder.
-        root: As for `mentioned_files`.
-        tables_only: Whether only files with the extension of a table are given, no hidden ones,
-            and `_MOST_TABLES` at most, by name.
+    `root` is as for `mentioned_files`. With `tables_only` they are the first `_MOST_TABLES` by name
+    that have the extension of a table and are not hidden.
     """
     if not folder.is_dir():
         return
@@ -159,9 +150,7 @@ class WorkingFiles:
     def bring(self, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
         """Add the user's files, and those a message names that are new or changed.
 
-        Args:
-            files: Files the user gives; they replace what is there.
-            mentioned: Files of the data folder that a message names, by name.
+        Files that the user gives replace those that are there.
 
         Returns:
             The changes, a line each, in words for the roles.

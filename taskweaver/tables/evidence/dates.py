@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from taskweaver.tables.evidence.numerals import TextCounts, total_of
 
 _CLOCK = (
     r"(?:[ T](?P<clock>\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d+)?)?)"
@@ -63,18 +65,14 @@ def looks_like_time(text: str) -> bool:
     return _shape(text.strip()) is not None
 
 
-def time_form(texts: Iterable[tuple[str, int]], *, is_day_first_likely: bool = False) -> TimeForm:
+def time_form(texts: TextCounts, *, is_day_first_likely: bool = False) -> TimeForm:
     """Return the form that most of a column's texts have.
 
-    Args:
-        texts: Distinct texts, and how often each occurs.
-        is_day_first_likely: Whether other columns show the order day, month.
+    `is_day_first_likely` is true where other columns show the order day, month.
     """
     counts: Counter[str] = Counter()
     by_shape: dict[str, list[tuple[str, int]]] = {}
-    total = 0
     for text, count in texts:
-        total += count
         shape = _shape(text.strip())
         if shape is not None:
             counts[shape] += count
@@ -83,7 +81,7 @@ def time_form(texts: Iterable[tuple[str, int]], *, is_day_first_likely: bool = F
         return TimeForm()
     _join_may(counts, by_shape)
     shape, count = counts.most_common(1)[0]
-    share = count / total
+    share = count / total_of(texts)
     if shape.startswith("numeric"):
         return _ordered(shape, by_shape[shape], share, is_day_first_likely=is_day_first_likely)
     if shape == "ISO8601 UTC":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MARKERS = frozenset(
     "- -- --- \u2013 \u2014 ? ?? . .. ... n/a na nan null none nil missing unknown #n/a".split()
 )
 """Texts that stand for a missing value where the rest of the column is numeric; lower case."""
+TextCounts = Sequence[tuple[str, int]]
+"""Distinct texts of a column, and how often each occurs."""
 BLANKS = "\u00a0\u202f\u2009 "
 _CURRENCIES = "$€£¥₹₩₽¢"
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr"
@@ -21,6 +23,16 @@ _FORM = re.compile(
     rf"\s*(?P<after>{_AFFIX})?(?P<close>\))?\s*"
 )
 _GROUPS = re.compile(rf"\d{{1,3}}(?:(?P<mark>[.,'\u2019{BLANKS}])\d{{3}})(?:(?P=mark)\d{{3}})*")
+
+
+def is_marker(text: str) -> bool:
+    """Return whether a text may stand for a missing value."""
+    return text.strip().casefold() in MARKERS
+
+
+def total_of(texts: TextCounts) -> int:
+    """Return how often some texts occur together."""
+    return sum(count for _, count in texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +96,12 @@ class NumberForm:
     """Form of the numbers of a column.
 
     Attributes:
-        decimal: The decimal separator.
         thousands: Thousands separators that occur.
         units: Currencies and percent signs that occur.
         has_accounting: Whether some are negative by parentheses or U+2212.
         is_guess: Whether no value shows which separator is decimal.
-        markers: Texts taken for missing values, and how often each occurs.
-        others: Texts that are no numbers of this form, and how often each occurs.
-        total: Number of texts.
+        markers: Texts taken for missing values.
+        others: Texts that are no numbers of this form.
     """
 
     decimal: str
@@ -99,34 +109,28 @@ class NumberForm:
     units: tuple[str, ...] = ()
     has_accounting: bool = False
     is_guess: bool = False
-    markers: tuple[tuple[str, int], ...] = ()
-    others: tuple[tuple[str, int], ...] = ()
+    markers: TextCounts = ()
+    others: TextCounts = ()
     total: int = 0
 
     @property
     def share(self) -> float:
         """Share of numbers among the texts that are no marker."""
-        other = sum(count for _, count in self.others)
-        marked = sum(count for _, count in self.markers)
-        present = self.total - marked
-        return (present - other) / present if present else 0.0
+        present = self.total - total_of(self.markers)
+        return (present - total_of(self.others)) / present if present else 0.0
 
     @property
     def remove(self) -> tuple[str, ...]:
         """Texts to remove before the decimal separator is replaced."""
-        blanks = tuple(" " for mark in self.thousands if mark in BLANKS)[:1]
         marks = tuple(mark for mark in self.thousands if mark not in BLANKS)
-        has_units = bool(self.units)
-        blanks = blanks or ((" ",) if has_units else ())
-        return (*self.units, *marks, *blanks)
+        has_blanks = bool(self.units) or len(marks) < len(self.thousands)
+        return (*self.units, *marks, *([" "] if has_blanks else ()))
 
 
-def number_form(texts: Iterable[tuple[str, int]], likely_decimal: str = "") -> NumberForm:
+def number_form(texts: TextCounts, likely_decimal: str = "") -> NumberForm:
     """Return the form that reads most of a column's texts.
 
-    Args:
-        texts: Distinct texts, and how often each occurs.
-        likely_decimal: Decimal separator of other columns of the file; empty for unknown.
+    `likely_decimal` is the decimal separator of other columns of the file; empty for unknown.
     """
     forms: list[tuple[str, int, Numeral]] = []
     markers: Counter[str] = Counter()
@@ -134,7 +138,7 @@ def number_form(texts: Iterable[tuple[str, int]], likely_decimal: str = "") -> N
     total = 0
     for text, count in texts:
         total += count
-        if text.strip().casefold() in MARKERS or not text.strip():
+        if is_marker(text) or not text.strip():
             markers[text] += count
         elif (found := numeral(text)) is not None:
             forms.append((text, count, found))

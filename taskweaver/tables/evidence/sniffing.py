@@ -33,10 +33,8 @@ class TextForm:
 
     Attributes:
         encoding: Name of the encoding; ``utf-8`` until the whole file shows another.
-        separator: Separator of the columns.
         skipped: Lines above the header, or above the first row.
         names: Column names; none for a file without a header.
-        rows: Rows of the sample.
         has_row_names: Whether rows have one value more than the header.
         has_empty_end: Whether rows end in a separator, and the header does not.
         has_blanks: Whether blanks follow the separators.
@@ -114,11 +112,7 @@ def legacy_encoding(content: bytes) -> str:
 def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextForm:
     """Return the form of a text file from its first bytes.
 
-    Args:
-        head: The bytes.
-        name: The file's name, for errors.
-        suffix: Its suffix, which decides the separator where the text does not.
-        encoding: The encoding; empty to find it.
+    The suffix decides the separator where the text does not; an empty encoding is found.
 
     Raises:
         TableError: If they hold no table.

@@ -17,12 +17,7 @@ _LINE_FEED = ord("\n")
 
 
 def may_hold_names(path: Path, form: TextForm) -> bool:
-    """Return whether a field of the file is a numeral that begins with 0 or +.
-
-    Args:
-        path: The file.
-        form: Its form; files in UTF-16 may always hold some.
-    """
+    """Return whether a field is a numeral that begins with 0 or +; in UTF-16 one always may be."""
     if form.encoding.startswith("utf-16") or len(form.separator) > 1:
         return True
     import numpy as np

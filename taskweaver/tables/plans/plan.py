@@ -60,9 +60,7 @@ class ToNumber:
     """Conversion of a column of texts to numbers.
 
     Attributes:
-        column: The column.
         remove: Texts that are removed from values: units, thousands separators, blanks.
-        decimal: The decimal separator.
         has_accounting: Whether values in parentheses and with the sign U+2212 are negative.
         is_partial: Whether some values are no numbers, and become missing.
     """
@@ -80,7 +78,6 @@ class ToTime:
     """Conversion of a column of texts to times.
 
     Attributes:
-        column: The column.
         format: Format of `strptime`, or ``ISO8601``.
         is_partial: Whether some values are no times, and become missing.
         is_utc: Whether the values have offsets; the times are in UTC.
@@ -125,7 +122,6 @@ class ReadPlan:
     """Plan of reading a table.
 
     Attributes:
-        reader: The reader.
         path: The file, as it was named.
         options: Options of the reader that are not its defaults; see `OPTIONS`.
         steps: Steps after the reader, in order.
@@ -167,8 +163,6 @@ class TableRead:
     """A call of `read_table`.
 
     Attributes:
-        path: The path it was given.
-        sheet: The sheet it was given.
         plan: The plan that gives the same frame.
     """
 

@@ -20,12 +20,7 @@ ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 
 
 def read_source(plan: ReadPlan, **more: Any) -> Frame:
-    """Return the frame as the plan's reader gives it, before its steps.
-
-    Args:
-        plan: The plan.
-        more: Further options of pandas' reader.
-    """
+    """Return the frame of a plan before its steps; `more` are further options of its reader."""
     import pandas as pd
 
     options: dict[str, Any] = {**plan.options, **more}
@@ -69,11 +64,15 @@ def _times_or_texts(series: Any, form: str) -> Any:
     return pd.Series(times.take(codes, fill_value=pd.NaT), index=series.index, name=series.name)
 
 
+def opened_database(path: Path) -> closing[sqlite3.Connection]:
+    """Open a SQLite file for reading alone; the block closes it."""
+    return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+
+
 def _read_sql(path: str, table: str) -> Frame:
     import pandas as pd
 
-    address = f"{Path(path).resolve().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True)) as connection:
+    with opened_database(Path(path)) as connection:
         return pd.read_sql_query(f"SELECT * FROM {quoted_name(table)}", connection)
 
 

@@ -14,8 +14,8 @@ from taskweaver.tables.deciding import decide
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.plans.steps import Frame
 from taskweaver.tables.profiles.profiling import kind_of
-from taskweaver.tables.readers.csv_files import Raw
 from taskweaver.tables.readers.databases import first_rows, table_names
+from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.readers.workbooks import sheet_names
 from taskweaver.tables.reading import kind_of as kind_of_file
 from taskweaver.tables.reading import undecided
@@ -31,7 +31,6 @@ class Impression:
 
     Attributes:
         part: Sheet or table; empty for the only one.
-        rows: Number of rows.
         columns: Names and kinds of its columns.
         first: The first rows, each value as text.
     """

@@ -49,8 +49,6 @@ class Match:
     """Value that words may mean.
 
     Attributes:
-        column: Its column.
-        value: The value.
         is_exact: Whether the words are the value, apart from case and punctuation.
     """
 

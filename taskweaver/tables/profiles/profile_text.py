@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, replace
+
+from taskweaver.tables.profiles.matching import Match
 
 MOST_CHARS = 7_500
 """Bound of the text; reports of cells show 8,000 characters of a value."""
@@ -18,89 +20,71 @@ _LONGEST_NAME = 300
 _SHARE_OF_COLUMNS = 0.75
 
 
-class _Match(Protocol):
-    @property
-    def column(self) -> str: ...
-    @property
-    def value(self) -> str: ...
-    @property
-    def is_exact(self) -> bool: ...
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
+
+    Attributes:
+        kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
+        values: All distinct values, if they are few; else None.
+    """
+
+    name: str
+    kind: str
+    distinct: int
+    missing: int
+    low: str
+    high: str
+    values: tuple[str, ...] | None
 
 
-class _Column(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def distinct(self) -> int: ...
-    @property
-    def missing(self) -> int: ...
-    @property
-    def low(self) -> str: ...
-    @property
-    def high(self) -> str: ...
-    @property
-    def values(self) -> tuple[str, ...] | None: ...
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Facts on a table.
 
+    Attributes:
+        file: The file, as it was named.
+        part: Sheet or table; empty for the only one.
+        matches: Matches of the request, by its words.
+    """
 
-class _Table(Protocol):
-    @property
-    def file(self) -> str: ...
-    @property
-    def part(self) -> str: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def columns(self) -> Sequence[_Column]: ...
-    @property
-    def matches(self) -> Mapping[str, Sequence[_Match]]: ...
+    file: str
+    part: str
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+    matches: Mapping[str, tuple[Match, ...]]
 
 
 def quoted(text: str) -> str:
     """Return a text as a JSON string without line ends, invisible characters, and delimiters."""
-    shown = "".join(char if char.isprintable() else _escaped(char) for char in json_body(text))
+    plain = json.dumps(text, ensure_ascii=False)[1:-1]
+    shown = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in plain)
     return f'"{shown}"'.replace("{{", "\\u007b{")
 
 
-def json_body(text: str) -> str:
-    """Return the inside of a text as a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _escaped(char: str) -> str:
-    return json.dumps(char)[1:-1]
-
-
-def profile_text(tables: Sequence[_Table], find: str, *, matches_only: bool = False) -> str:
-    """Return the printed form of profiles, of at most `MOST_CHARS` characters.
-
-    Args:
-        tables: The profiles.
-        find: The request whose words were looked up.
-        matches_only: Whether the columns are left out.
-    """
+def profile_text(tables: Sequence[TableFacts], find: str, *, matches_only: bool = False) -> str:
+    """Return the printed form of profiles, of at most `MOST_CHARS` characters."""
+    if matches_only:
+        tables = [replace(table, columns=()) for table in tables]
     request = find if len(find) <= _LONGEST_REQUEST else ""
     first = f"Profile of {len(tables)} tables, request {quoted(request)}"
     first += MATCHES_ONLY if matches_only else ""
     room = MOST_CHARS - len(first) - 60
-    heads = [_head(table) for table in tables]
+    heads = [
+        f"table {quoted(table.file)} part {quoted(table.part)}: {table.rows} rows"
+        for table in tables
+    ]
     room -= sum(len(head) + 1 for head in heads)
     per_table = room // max(len(tables), 1)
     lines = [first]
     for table, head in zip(tables, heads, strict=True):
-        columns = () if matches_only else table.columns
-        lines += [head, *_facts(table, columns, find, per_table)]
+        lines += [head, *_facts(table, find, per_table)]
     return "\n".join([*lines, f"End of profile: {len(lines)} lines"])
 
 
-def _head(table: _Table) -> str:
-    return f"table {quoted(table.file)} part {quoted(table.part)}: {table.rows} rows"
-
-
-def _facts(table: _Table, of_table: Sequence[_Column], find: str, room: int) -> Iterator[str]:
+def _facts(table: TableFacts, find: str, room: int) -> Iterator[str]:
     """Give the lines of a table: columns in order, then matches, within a number of characters."""
-    columns = [column for column in of_table if len(column.name) <= _LONGEST_NAME]
+    columns = [column for column in table.columns if len(column.name) <= _LONGEST_NAME]
     plain = {column.name: _column(column) for column in columns}
     asked = find.casefold()
     by_need = sorted(columns, key=lambda column: column.name.casefold() not in asked)
@@ -124,7 +108,7 @@ def _facts(table: _Table, of_table: Sequence[_Column], find: str, room: int) -> 
     yield from matches
 
 
-def _column(column: _Column) -> str:
+def _column(column: ColumnFacts) -> str:
     text = f"column {quoted(column.name)}: {column.kind}, {column.distinct} distinct"
     text += f", {column.missing} missing" if column.missing else ""
     if column.low or column.high:
@@ -132,13 +116,13 @@ def _column(column: _Column) -> str:
     return text
 
 
-def _values(column: _Column) -> str:
+def _values(column: ColumnFacts) -> str:
     if column.values is None:
         return ""
     return f", values [{', '.join(map(quoted, column.values))}]"
 
 
-def _matches(table: _Table) -> Iterator[str]:
+def _matches(table: TableFacts) -> Iterator[str]:
     """Give a line for each match, matches of several words first."""
     for words, found in sorted(table.matches.items(), key=lambda item: -len(item[0])):
         for match in found:

@@ -3,57 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.tables.profiles.matching import Match, ValueFinder
-from taskweaver.tables.profiles.profile_text import profile_text
+from taskweaver.tables.profiles.matching import ValueFinder
+from taskweaver.tables.profiles.profile_text import ColumnFacts, TableFacts, profile_text
 
 MOST_VALUES = 30
 _LONGEST_VALUE = 80
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
-    """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
-
-    Attributes:
-        name: Its name.
-        kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
-        distinct: Number of distinct values.
-        missing: Number of missing values.
-        low: Smallest value.
-        high: Largest value.
-        values: All distinct values, if they are few; else None.
-    """
-
-    name: str
-    kind: str
-    distinct: int
-    missing: int
-    low: str
-    high: str
-    values: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """Facts on a table.
-
-    Attributes:
-        file: The file, as it was named.
-        part: Sheet or table; empty for the only one.
-        rows: Number of rows.
-        columns: Facts on its columns.
-        matches: Matches of the request, by its words.
-    """
-
-    file: str
-    part: str
-    rows: int
-    columns: tuple[ColumnFacts, ...]
-    matches: Mapping[str, tuple[Match, ...]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,7 +18,6 @@ class FileProfile:
     """Profiles of the tables of a file; prints as lines that a program reads back.
 
     Attributes:
-        tables: The profiles.
         find: The request whose words were looked up.
         matches_only: Whether the columns are not printed.
     """
@@ -75,14 +31,7 @@ class FileProfile:
 
 
 def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:
-    """Return the facts on a table.
-
-    Args:
-        frame: Its rows.
-        file: The file, as it was named.
-        part: Sheet or table; empty for the only one.
-        find: A request, whose words are looked up in text columns.
-    """
+    """Return the facts on a table; the words of a request are looked up in text columns."""
     finder = ValueFinder(find)
     columns = tuple(_column(str(name), frame[name], finder) for name in frame.columns)
     return TableFacts(file, part, len(frame), columns, finder.found)

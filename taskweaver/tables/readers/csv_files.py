@@ -6,9 +6,8 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from taskweaver.tables.deciding import (
     counted,
@@ -28,8 +27,9 @@ from taskweaver.tables.evidence.sniffing import (
     sniff,
 )
 from taskweaver.tables.evidence.zeros import may_hold_names
-from taskweaver.tables.plans.plan import Fill, Option, ReadPlan, Step, Tidy
+from taskweaver.tables.plans.plan import Fill, Option, ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
+from taskweaver.tables.readers.raw import Raw
 
 _ENCODING_NAMES = {
     "utf-8": "UTF-8",
@@ -47,37 +47,8 @@ _EXACT = 2**53
 _FIRST_ROWS = 3
 
 
-@dataclass(slots=True)
-class Raw:
-    """Frame as a reader gave it.
-
-    Attributes:
-        plan: Plan that gives it.
-        frame: The frame, with the plan's steps carried out.
-        form: Words on the form of the file: ``comma``, ``UTF-8``.
-        notes: Sentences on other decisions.
-        unclear: Phrases on decisions without evidence.
-        texts: Columns of numerals that stay text.
-        decimal: Decimal separator of the file; empty for unknown.
-        first: First rows as they are written, for a file of separated text.
-    """
-
-    plan: ReadPlan
-    frame: Frame
-    form: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    unclear: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    decimal: str = ""
-    first: tuple[tuple[str, ...], ...] = ()
-
-
 def read_separated(path: Path, name: str) -> Raw:
-    """Read a file of separated text.
-
-    Args:
-        path: The file.
-        name: The file as it was named; the plan has this.
+    """Read a file of separated text, which the plan calls `name`.
 
     Raises:
         TableError: If it holds no table.
@@ -96,12 +67,14 @@ def read_separated(path: Path, name: str) -> Raw:
 
 def _read(path: Path, name: str, form: TextForm) -> Raw:
     options = _options(form)
-    decimal = _sample_decimal(form)
+    samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
+    decimal = shared_decimal(samples)
     if decimal == ",":
         options["decimal"] = ","
     if dates := _iso_columns(form):
         options["date_format"] = dates
-    plan = ReadPlan("csv", name, options, _steps(form))
+    steps = (Tidy("index"),) if form.has_row_names else ()
+    plan = ReadPlan("csv", name, options, steps)
     texts = dict[str, str].fromkeys(_text_columns(form), "str")
     plan = _with_types(plan, texts)
     frame, notes, plan = _parsed(plan)
@@ -111,7 +84,9 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
         texts |= dict.fromkeys(late, "str")
         plan = _with_types(plan, texts)
         frame = carry_out(_parsed(plan)[0], plan.steps)
-    decimal = decimal or _frame_decimal(frame)
+    if not decimal:
+        texts_of = [frame[column] for column in frame.columns if is_of_texts(frame[column])]
+        decimal = shared_decimal([counted(sampled(series)) for series in texts_of])
     raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], _ENCODING_NAMES[form.encoding]])
     raw.notes, raw.texts, raw.decimal = notes, [*texts], decimal
     raw.first = form.rows[:_FIRST_ROWS]
@@ -126,7 +101,9 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
             f"There is no header; the columns are column_1 to column_{frame.shape[1]}."
         )
     if decimal == "," and "decimal" not in plan.options:
-        raw = _with_comma_columns(raw)
+        # Only later rows have shown the decimal commas.
+        plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
+        raw.frame, raw.plan = carry_out(_parsed(plan)[0], plan.steps), plan
     return _with_codes(raw)
 
 
@@ -145,10 +122,6 @@ def _options(form: TextForm) -> dict[str, Option]:
     if form.has_blanks:
         options["skipinitialspace"] = True
     return options
-
-
-def _steps(form: TextForm) -> tuple[Step, ...]:
-    return (Tidy("index"),) if form.has_row_names else ()
 
 
 def _with_types(plan: ReadPlan, types: dict[str, str]) -> ReadPlan:
@@ -201,11 +174,6 @@ def _iso_columns(form: TextForm) -> dict[str, str]:
     }
 
 
-def _sample_decimal(form: TextForm) -> str:
-    samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
-    return shared_decimal(samples)
-
-
 def _unclear_points(form: TextForm, frame: Frame) -> Iterator[str]:
     """Give phrases on columns where ``1.234`` may be a number over a thousand."""
     for name, texts in _columns(form).items():
@@ -215,11 +183,6 @@ def _unclear_points(form: TextForm, frame: Frame) -> Iterator[str]:
             if len(points) == len(forms):
                 example = next(text for text in texts if text.strip())
                 yield f"`{name}`: {example!r} was read as {float(example):g}"
-
-
-def _frame_decimal(frame: Frame) -> str:
-    columns = [column for column in frame.columns if is_of_texts(frame[column])]
-    return shared_decimal([counted(sampled(frame[column])) for column in columns])
 
 
 def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
@@ -236,29 +199,16 @@ def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
         if "on_bad_lines" in plan.options:
             raise _unreadable(plan, error) from error
         return _without_bad_lines(plan)
-    mixed = [
-        column
-        for column in frame.columns
-        if frame[column].dtype == object and not _is_flags(frame[column])
-    ]
-    if mixed and "header" not in plan.options and any(_is_mixed(frame[name]) for name in mixed):
+    objects = [column for column in frame.columns if frame[column].dtype == object]
+    kinds = {column: pd.api.types.infer_dtype(frame[column], skipna=True) for column in objects}
+    mixed = [column for column, kind in kinds.items() if kind != "boolean"]
+    is_mixed = not {kinds[column] for column in mixed} <= {"string", "empty"}
+    if is_mixed and "header" not in plan.options:
         known = plan.options.get("dtype")
         types = {**(known if isinstance(known, dict) else {}), **dict.fromkeys(mixed, "str")}
         plan = _with_types(plan, types)
         frame = read_source(plan)
     return frame, [], plan
-
-
-def _is_flags(series: Any) -> bool:
-    import pandas as pd
-
-    return pd.api.types.infer_dtype(series, skipna=True) == "boolean"
-
-
-def _is_mixed(series: Any) -> bool:
-    import pandas as pd
-
-    return pd.api.types.infer_dtype(series, skipna=True) not in {"string", "boolean", "empty"}
 
 
 def _unreadable(plan: ReadPlan, error: Exception) -> TableError:
@@ -312,13 +262,6 @@ def _are_long_digits(path: Path, columns: set[str], form: TextForm) -> bool:
     kinds = dict.fromkeys(columns, "str")
     texts = read_source(ReadPlan("csv", str(path), _options(form)), usecols=[*columns], dtype=kinds)
     return all(texts[column].dropna().str.fullmatch(r"\d+").all() for column in columns)
-
-
-def _with_comma_columns(raw: Raw) -> Raw:
-    """Read the file again with decimal commas, which only later rows have shown."""
-    plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
-    raw.frame, raw.plan = carry_out(_parsed(plan)[0], plan.steps), plan
-    return raw
 
 
 def _with_codes(raw: Raw) -> Raw:

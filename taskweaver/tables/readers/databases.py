@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
-from taskweaver.tables.errors import MissingTableError, TableError
+from taskweaver.tables.errors import TableError
 from taskweaver.tables.plans.plan import ReadPlan
-from taskweaver.tables.plans.steps import Frame, read_source
-from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.tables.plans.steps import Frame, opened_database, read_source
+from taskweaver.tables.readers.raw import Raw, part_named
 from taskweaver.utils.sqlite_files import quoted_name
 
 _TABLES = (
@@ -28,8 +27,7 @@ def table_names(path: Path) -> list[str]:
         TableError: If it cannot be read.
     """
     try:
-        address = f"{path.resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
+        with opened_database(path) as connection:
             return [str(row[0]) for row in connection.execute(_TABLES)]
     except sqlite3.Error as error:
         raise TableError(f"{path.name} is no SQLite database: {error}.") from error
@@ -46,10 +44,9 @@ def first_rows(path: Path, table: str, count: int) -> tuple[Frame, int]:
     """
     import pandas as pd
 
-    address = f"{path.resolve().as_uri()}?mode=ro"
     name = quoted_name(table)
     try:
-        with closing(sqlite3.connect(address, uri=True)) as connection:
+        with opened_database(path) as connection:
             connection.set_progress_handler(lambda: 0, _STEPS)
             ((rows,),) = connection.execute(f"SELECT count(*) FROM {name}")
             frame = pd.read_sql_query(f"SELECT * FROM {name} LIMIT {count}", connection)
@@ -61,12 +58,9 @@ def first_rows(path: Path, table: str, count: int) -> tuple[Frame, int]:
 
 
 def read_database(path: Path, name: str, table: str | int | None) -> Raw:
-    """Read a table of a SQLite file.
+    """Read a table of a SQLite file, which the plan calls `name`.
 
-    Args:
-        path: The file.
-        name: The file as it was named.
-        table: Name or number (from 0) of the table; None for the first.
+    The table is given by name or number (from 0); None is the first.
 
     Raises:
         TableError: If the table does not exist, or cannot be read.
@@ -79,21 +73,13 @@ def read_database(path: Path, name: str, table: str | int | None) -> Raw:
     elif table is None:
         chosen = names[0]
     else:
-        alike = [item for item in names if item == table] or [
-            item for item in names if item.casefold() == str(table).strip().casefold()
-        ]
-        if not alike:
-            shown = ", ".join(map(repr, names[:10]))
-            raise MissingTableError(f"{path.name} has no table {table!r}; there are {shown}.")
-        chosen = alike[0]
+        chosen = part_named(table, names, "table", path.name)
     plan = ReadPlan("sql", name, {"table": chosen})
     try:
         frame = read_source(ReadPlan("sql", str(path), plan.options))
     except Exception as error:
         raise TableError(f"The table {chosen!r} of {path.name} cannot be read: {error}.") from error
     raw = Raw(plan, frame, [f"table {chosen!r}"])
-    others = [repr(item) for item in names if item != chosen]
-    if others and table is None:
-        shown = ", ".join(others[:6]) + (" ..." if len(others) > 6 else "")
-        raw.notes.append(f"Other tables: {shown}.")
+    if table is None:
+        raw.note_others("table", names, chosen)
     return raw

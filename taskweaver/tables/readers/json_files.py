@@ -10,16 +10,11 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.sniffing import encoding_of
 from taskweaver.tables.plans.plan import Option, ReadPlan, Shape, Tidy
 from taskweaver.tables.plans.steps import carry_out, frame_of, read_source
-from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.tables.readers.raw import Raw
 
 
 def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
-    """Read a JSON file.
-
-    Args:
-        path: The file.
-        name: The file as it was named.
-        has_lines: Whether each line is a value of its own.
+    """Read a JSON file, or one with a JSON value on each line, which the plan calls `name`.
 
     Raises:
         TableError: If it is no JSON, or holds no table.

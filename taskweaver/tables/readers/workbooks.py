@@ -10,7 +10,7 @@ from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.sniffing import has_header, header_row
 from taskweaver.tables.plans.plan import Option, ReadPlan, Step, Tidy
 from taskweaver.tables.plans.steps import carry_out
-from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.tables.readers.raw import Raw, part_named
 
 _TOP_ROWS = 60
 
@@ -38,12 +38,9 @@ def _opened(path: Path) -> Any:
 
 
 def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
-    """Read a sheet of a workbook.
+    """Read a sheet of a workbook, which the plan calls `name`.
 
-    Args:
-        path: The file.
-        name: The file as it was named.
-        sheet: Name or number (from 0) of the sheet; None for the first that holds a table.
+    The sheet is given by name or number (from 0); None is the first that holds a table.
 
     Raises:
         TableError: If the sheet does not exist, or holds no table.
@@ -69,10 +66,8 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
     raw = _tidy(ReadPlan("excel", name, options), frame)
     raw.form = [f"sheet {chosen!r}"] if len(names) > 1 else []
     raw.form += [f"header in row {first + 1}"] if first and is_named else []
-    others = [repr(item) for item in names if item != chosen]
-    if others and sheet is None:
-        shown = ", ".join(others[:6]) + (" ..." if len(others) > 6 else "")
-        raw.notes.append(f"Other sheets: {shown}.")
+    if sheet is None:
+        raw.note_others("sheet", names, chosen)
     return raw
 
 
@@ -82,13 +77,7 @@ def _chosen(book: Any, names: Sequence[str], sheet: str | int | None, file: str)
             raise MissingTableError(f"{file} has {len(names)} sheets; there is no number {sheet}.")
         return names[sheet]
     if sheet is not None:
-        alike = [name for name in names if name == sheet] or [
-            name for name in names if name.strip().casefold() == str(sheet).strip().casefold()
-        ]
-        if not alike:
-            shown = ", ".join(map(repr, names[:10]))
-            raise MissingTableError(f"{file} has no sheet {sheet!r}; there are {shown}.")
-        return alike[0]
+        return part_named(sheet, names, "sheet", file)
     return tables_of(book, names)[0]
 
 

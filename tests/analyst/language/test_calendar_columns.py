@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.readings.reading import (
-    And,
-    Column,
-    Comparison,
-    Condition,
-    Measure,
-    OneOf,
-    Summary,
-    Understood,
-)
+from taskweaver.analyst.readings.condition import And, Column, Comparison, Condition, OneOf
+from taskweaver.analyst.readings.reading import Measure, Summary, Understood
 
 LOG = table(
     "log.csv",

@@ -8,11 +8,8 @@ from reading_worlds import ALL, FLIGHTS, NATIONS, column, number, replies, sourc
 
 from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.files.world import FileInfo, World
+from taskweaver.analyst.readings.condition import And, Column, Comparison, During
 from taskweaver.analyst.readings.reading import (
-    And,
-    Column,
-    Comparison,
-    During,
     GroupKey,
     Measure,
     NeedsLook,

@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 from reading_worlds import FLIGHTS, column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Comparison,
-    Condition,
-    During,
-    GroupKey,
-    Measure,
-    OneOf,
-    Summary,
-    Understood,
-)
+from taskweaver.analyst.readings.condition import Column, Comparison, Condition, During, OneOf
+from taskweaver.analyst.readings.reading import GroupKey, Measure, Summary, Understood
 
 STAYS = table(
     "stays.csv",

@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.readings.reading import (
-    And,
-    Column,
-    Comparison,
-    Condition,
-    Measure,
-    Not,
-    OneOf,
-    Summary,
-    Understood,
-)
+from taskweaver.analyst.readings.condition import And, Column, Comparison, Condition, Not, OneOf
+from taskweaver.analyst.readings.reading import Measure, Summary, Understood
 
 SHIP = table(
     "ship.csv",

@@ -6,18 +6,20 @@ import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
 from taskweaver.analyst.files.profile import ColumnProfile, TableProfile
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
     Condition,
-    GroupKey,
-    Measure,
     Missing,
     Not,
-    NotUnderstood,
     OneOf,
     Or,
+)
+from taskweaver.analyst.readings.reading import (
+    GroupKey,
+    Measure,
+    NotUnderstood,
     Rank,
     Reading,
     Rows,

@@ -5,23 +5,25 @@ from __future__ import annotations
 import pytest
 from reading_worlds import ALL, CLIENTS, FLIGHTS, NATIONS, ODD, PURCHASES, reading_of, source
 
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
     Column,
     Comparison,
     Condition,
-    Contrast,
-    Cumulative,
     During,
-    GroupKey,
     Latest,
-    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
+)
+from taskweaver.analyst.readings.reading import (
+    Contrast,
+    Cumulative,
+    GroupKey,
+    Measure,
     PeriodChange,
     Rank,
     Rows,

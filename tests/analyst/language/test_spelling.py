@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, source, table
 
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Comparison,
-    Condition,
-    Measure,
-    Summary,
-    Understood,
-)
+from taskweaver.analyst.readings.condition import Column, Comparison, Condition
+from taskweaver.analyst.readings.reading import Measure, Summary, Understood
 
 CARS = table(
     "cars.csv",

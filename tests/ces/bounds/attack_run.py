@@ -15,12 +15,13 @@ from typing import Any
 from taskweaver.ces.bounds import cgroup
 from taskweaver.ces.bounds.bound import as_rows
 from taskweaver.ces.common import Client
-from taskweaver.ces.manager import code_execution_service_factory, default_limits
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.session.states.snapshots import Snapshots
 
 OFF = replace(
-    default_limits(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,
+    KernelLimits.default(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,
     file_limit_bytes=0, open_file_limit=0, folder_limit_bytes=0, log_limit_bytes=0,
 )  # fmt: skip
 ON = replace(

@@ -17,7 +17,6 @@ from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.bounds.log_file import BoundedLog
 from taskweaver.ces.bounds.processes import Process, names_of
 from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
-from taskweaver.ces.manager import default_limits
 from taskweaver.config.config_mgt import AppConfigSource
 
 MEBIBYTE = 1 << 20
@@ -119,8 +118,8 @@ def test_names_of_processes_are_counted_and_cut() -> None:
 
 def test_the_default_limits_are_those_of_a_configuration_that_sets_none(tmp_path: Path) -> None:
     source = AppConfigSource(app_base_path=str(tmp_path))
-    assert KernelLimits.from_source(source) == default_limits()
-    assert default_limits().memory_limit_bytes == half_of_memory()
+    assert KernelLimits.from_source(source) == KernelLimits.default()
+    assert KernelLimits.default().memory_limit_bytes == half_of_memory()
 
 
 @pytest.mark.parametrize("name", LIMIT_KEYS)
@@ -130,13 +129,13 @@ def test_each_limit_follows_its_key(name: str, tmp_path: Path) -> None:
     fields = [
         field
         for field in KernelLimits.__dataclass_fields__
-        if getattr(changed, field) != getattr(default_limits(), field)
+        if getattr(changed, field) != getattr(KernelLimits.default(), field)
     ]
     assert len(fields) == 1
 
 
 def test_an_error_that_speaks_of_a_limit_gets_its_key() -> None:
-    limits = replace(default_limits(), open_file_limit=100, file_limit_bytes=0)
+    limits = replace(KernelLimits.default(), open_file_limit=100, file_limit_bytes=0)
     bounds = bounds_of(limits, "none", Held())
     said = explanations("OSError: [Errno 24] Too many open files: 'x'", bounds)
     assert said == ["The limit on open files is 100 (execution.open_file_limit)."]
@@ -144,8 +143,8 @@ def test_an_error_that_speaks_of_a_limit_gets_its_key() -> None:
 
 
 def test_each_bound_names_what_holds_it() -> None:
-    held = bounds_of(default_limits(), "landlock", Held(memory=True, processes=True))
-    watched = bounds_of(default_limits(), "landlock", Held())
+    held = bounds_of(KernelLimits.default(), "landlock", Held(memory=True, processes=True))
+    watched = bounds_of(KernelLimits.default(), "landlock", Held())
     assert [str(bound).partition(": ")[2][:13] for bound in held[:2]] == ["control group"] * 2
     assert all("watched while" in str(bound) for bound in watched[:2])
     assert "no limit (execution.cpu_limit_s)" in str(held[-1])

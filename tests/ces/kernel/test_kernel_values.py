@@ -10,7 +10,6 @@ from kernels import LIMITS, answers, limited, run
 
 from taskweaver.ces.common import Client, Stream
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.manager import default_limits
 
 pytestmark = pytest.mark.measured
 
@@ -254,7 +253,7 @@ def test_no_key_of_the_host_is_in_the_kernel(
 
 
 def test_limits_are_plain_values() -> None:
-    limits = default_limits()
+    limits = KernelLimits.default()
     half = psutil.virtual_memory().total // 2
     assert 0 < limits.memory_limit_bytes <= half
     memory = limits.memory_limit_bytes

@@ -103,10 +103,12 @@ COMPARE = """
 import json, os, sys
 from dataclasses import replace
 from pathlib import Path
-from taskweaver.ces.manager import code_execution_service_factory, default_limits
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 folder, tier, *libraries, code = sys.argv[1:]
-limits = replace(default_limits(), process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
+limits = KernelLimits.default()
+limits = replace(limits, process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
 kinds = 'cgroup ipc mnt net pid time user uts'.split()
 found = {'outside': {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}}
 for way in ('entered', 'started'):
@@ -498,13 +500,13 @@ import os, sys, threading
 from pathlib import Path
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
 from taskweaver.ces.bounds.cgroup import ControlGroup
-from taskweaver.ces.manager import default_limits
+from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.process import owned_mark
 def starts(name):
     place = Path(sys.argv[1], name)
     place.mkdir()
-    plan = SandboxPlan(SandboxPolicy(), default_limits(), is_warm=True)
+    plan = SandboxPlan(SandboxPolicy(), KernelLimits.default(), is_warm=True)
     with open(place / 'log', 'ab') as log:
         while True:
             own = SandboxStart(plan, owned_mark(), [place], place, place, place, ControlGroup(0))

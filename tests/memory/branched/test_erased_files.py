@@ -77,6 +77,53 @@ def test_the_copy_of_the_original_is_cleaned(tmp_path: Path) -> None:
     assert not Path(f"{path}.original.erasing").exists()
 
 
+def test_a_hard_link_to_the_original_keeps_its_bytes_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(ORIGINAL)
+        connection.execute("INSERT INTO events VALUES (1, 'r', 'k', ?, NULL, 3)", (SECRET,))
+        connection.commit()
+    MemoryManager(path, QUIET).close()
+    original, saved = Path(f"{path}.original"), tmp_path / "saved"
+    os.link(original, saved)
+    before = saved.read_bytes()
+    with MemoryManager(path, QUIET) as memory:
+        done = memory.erase(text=SECRET)
+        again = memory.erase(text=SECRET)
+    (left,) = done.untouched
+    assert (left.path, "hard links" in left.reason) == (str(original), True)
+    assert saved.read_bytes() == before
+    assert again.is_complete
+    assert holders(tmp_path) == ["saved"]
+
+
+def test_a_hard_link_to_a_log_is_the_same_log(memory: MemoryManager, tmp_path: Path) -> None:
+    log = tmp_path / "memory_calls.jsonl"
+    log.write_text(f'{{"text": "{SECRET}"}}\n')
+    os.link(log, tmp_path / "linked")
+    assert memory.erase(text=SECRET).is_complete
+    assert holders(tmp_path) == []
+
+
+def test_lines_that_wait_in_another_handle_do_not_bring_it_back(
+    open_memory: Open, tmp_path: Path
+) -> None:
+    one = open_memory(memory_log_enabled=True)
+    one.create_branch(None, branch_id="root")
+    two = open_memory(memory_log_enabled=True)
+    two["root"].search("the first line is written at once")
+    two["root"].remember(SECRET)
+    two["root"].search(SECRET)
+    assert one.erase(text=SECRET).is_complete
+    one["root"].search("later words")
+    one.close()
+    two.close()
+    assert holders(tmp_path) == []
+    logged = (tmp_path / "logs" / "memory_calls.jsonl").read_text()
+    assert logged.count('"mem_archival_search"') == 3
+    assert "later words" in logged
+
+
 def test_a_protected_file_a_link_and_a_database_are_left_and_named(
     memory: MemoryManager, tmp_path: Path
 ) -> None:

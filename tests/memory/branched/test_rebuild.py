@@ -396,6 +396,19 @@ def test_what_was_erased_is_in_no_rebuilt_memory(tmp_path: Path) -> None:
         assert event.text.startswith("I live in [erased]")
 
 
+def test_a_rebuilt_memory_has_the_names_that_an_erasure_left(tmp_path: Path) -> None:
+    with open_logged(tmp_path / "m.sqlite") as memory:
+        root = memory.create("root")
+        for name in ("Elm Street 4711", "Elm Street 4711 north", "at Elm Street 4711", "other"):
+            root.fork(name)
+        root.fork("by uid", node_uid="Elm Street 4711")
+        memory.erase(text="Elm Street 4711")
+        names = [(branch.id, branch.node_uid) for branch in memory.branches()]
+    rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
+    with BranchedMemory(tmp_path / "new.sqlite", QUIET) as new:
+        assert [(branch.id, branch.node_uid) for branch in new.branches()] == names
+
+
 def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     make_root(tmp_path)
     (tmp_path / "new.sqlite").write_text("mine")

@@ -210,8 +210,9 @@ def test_a_newer_file_is_refused(memory: MemoryManager) -> None:
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreUnwritable):
-        MemoryManager(tmp_path / "file" / "m.sqlite", QUIET)
+    for below in ("m.sqlite", "folder/m.sqlite"):
+        with pytest.raises(StoreUnwritable, match=r"file is a file and no folder\. Choose a file"):
+            MemoryManager(tmp_path / "file" / below, QUIET)
     (tmp_path / "folder.sqlite").mkdir()
     with pytest.raises(StoreUnwritable):
         MemoryManager(tmp_path / "folder.sqlite", QUIET)

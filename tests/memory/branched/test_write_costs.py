@@ -11,6 +11,7 @@ import pytest
 from memories import Clock, Open
 
 from taskweaver.memory.branched import BranchSealed, MemoryManager, UnknownBranch
+from taskweaver.memory.branched.storage.database import Writer
 
 
 def _statements(memory: MemoryManager, action: Callable[[], object]) -> list[str]:
@@ -29,6 +30,43 @@ def _statements(memory: MemoryManager, action: Callable[[], object]) -> list[str
 
 def _texts(memory: MemoryManager, branch: str) -> list[str]:
     return [event.text for event in memory[branch].events()]
+
+
+def test_a_memory_that_is_only_read_has_one_connection(
+    memory: MemoryManager, open_memory: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.close()
+    made: list[object] = []
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: made.append(args) or connect(*args, **options)
+    )
+
+    memory = open_memory()
+    memory.render_for_prompt("a")
+    assert len(made) == 1
+    memory.write_event("a", "step", "the first write")
+
+    assert len(made) == 2
+    assert _texts(memory, "a") == ["the first write"]
+
+
+def test_the_thread_that_writes_and_others_read_only_what_is_committed(
+    memory: MemoryManager,
+) -> None:
+    seen: list[list[str]] = []
+
+    def write(writer: Writer) -> None:
+        memory._parts.recall.append(writer, "a", {"content": "not committed yet"})
+        seen.append(_texts(memory, "a"))
+        other = threading.Thread(target=lambda: seen.append(_texts(memory, "a")))
+        other.start()
+        other.join(30)
+
+    memory._parts.database.write(write)
+
+    assert seen == [[], []]
+    assert _texts(memory, "a") == ["not committed yet"]
 
 
 @pytest.mark.parametrize("events", [3, 300])
@@ -231,6 +269,30 @@ def test_a_fork_that_was_rolled_back_is_unknown(memory: MemoryManager) -> None:
     with pytest.raises(UnknownBranch):
         memory.write_event("gone", "step", "nowhere to go")
     assert "gone" not in [branch.id for branch in memory.branches()]
+
+
+def test_the_number_of_an_undone_fork_counts_the_events_of_its_next_owner(
+    open_memory: Open,
+) -> None:
+    options = {"recall_max_events": 6, "recall_consolidation_threshold": 1.5}
+    one = open_memory("shared.sqlite", **options)
+    one.create_branch(None, branch_id="root")
+    two = open_memory("shared.sqlite", **options)
+    two.create_branch(None, branch_id="full")
+    for n in range(9):
+        two.write_event("full", "step", f"event {n}")
+
+    def fork_and_fail(writer: Writer) -> None:
+        one._parts.branches.add(writer, "root", "gone")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        one._parts.database.write(fork_and_fail)
+    two.fork("full", "next")
+
+    for n in range(4):
+        one.write_event("next", "step", f"more {n}")
+        assert one.check_memory_pressure("next").events <= 9
 
 
 def test_repetitions_are_counted_across_processes(open_memory: Open) -> None:

@@ -8,23 +8,20 @@ from __future__ import annotations
 from itertools import pairwise
 
 from taskweaver.analyst.language.composition.groups import conjuncts
-from taskweaver.analyst.language.composition.parts import Phrases, UnfitError, columns_in
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond
-from taskweaver.analyst.language.lookup.measures import Operand, columns_of
+from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Keys, Look, Mark, Noun, Picture
 from taskweaver.analyst.language.words.names import name_words, singular
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     Column,
     Comparison,
     Condition,
     During,
-    GroupKey,
-    Measure,
-    Reading,
-    Rows,
-    Summary,
-    TableView,
+    columns_in,
+    columns_of,
 )
+from taskweaver.analyst.readings.reading import GroupKey, Measure, Reading, Rows, Summary, TableView
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
 _MOST_GROUPS = 25
@@ -89,53 +86,40 @@ def _check_agents(parts: Phrases) -> None:
 def _check_light_words(parts: Phrases) -> None:
     """Refuse light words with a meaning: ``have only``, ``same``, a column of numbers."""
     words = parts.words
-    columns = {name.casefold(): column.kind for name, column in words.scope.columns.items()}
-    for atom in parts.atoms:
+    numbers = {name.casefold() for name in parts.scope.columns if words.is_numeric(name)}
+    for atom, mark in parts.every(Mark):
         word = parts.phrase(atom)
-        if (
-            isinstance(atom.content, Mark)
-            and len(word) >= _SHORTEST_NAME
-            and (
-                columns.get(word.casefold()) in ("number", "integer")
-                and atom.content.detail != "file"
-            )
-        ):
+        is_long = len(word) >= _SHORTEST_NAME
+        if is_long and word.casefold() in numbers and mark.detail != "file":
             raise UnfitError((word,))
     for at in range(words.size):
         if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
             raise UnfitError((words.raw(at, at + 2),))
-    for atom in parts.atoms:
-        if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
-            continue
+    for atom, mark in parts.every(Mark):
         low = words.lower(atom.start)
         has = words.lower(atom.start - 1) in _HAVE or words.lower(atom.end) in _HAVE
-        if low == "same" or (low in ("only", "just") and has):
+        is_light = mark.kind in ("filler", "verb")
+        if is_light and (low == "same" or (low in ("only", "just") and has)):
             raise UnfitError((parts.phrase(atom),))
 
 
 def _check_nesting(parts: Phrases) -> None:
     """Refuse an aggregate of an aggregate: ``average of the total fare per class``."""
-    fns = [atom for atom in parts.atoms if isinstance(atom.content, Fn)]
-    for first, second in pairwise(fns):
+    for (first, outer), (second, inner) in pairwise(parts.every(Fn)):
         between = {parts.words.lower(at) for at in range(first.end, second.start)}
-        is_count = any(
-            isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
-            for atom in (first, second)
-        )
-        if between <= {"of", "the"} and between & {"of"} and not is_count:
+        is_count = {outer.function, inner.function} & {"count", "nunique"}
+        if between <= {"of", "the"} and "of" in between and not is_count:
             phrase = parts.words.raw(first.start, second.end)
             raise UnfitError((phrase,), "An aggregate of an aggregate is not understood.")
 
 
 def _check_negations(parts: Phrases) -> None:
     """Refuse a negation before two conditions that may stand under it both."""
-    for atom in parts.atoms:
-        if not isinstance(atom.content, Cond) or not atom.content.is_negative:
-            continue
-        after, joints = _next_condition(parts, atom)
+    for atom, cond in parts.every(Cond):
+        after, joints = _next_condition(parts, atom) if cond.is_negative else (None, set())
         if after is None or not isinstance(after.content, Cond):
             continue
-        if after.content.is_negative or _columns(after.content) == _columns(atom.content):
+        if after.content.is_negative or _columns(after.content) == _columns(cond):
             continue
         is_excluded = _is_exclusion(parts, atom) and joints <= _PREPOSITIONS and bool(joints)
         is_listed = joints in ({"and"}, {"or"}, {"to"}) and after.content.is_bare
@@ -171,11 +155,7 @@ def _check_counted(reading: Reading, parts: Phrases) -> None:
     ``How many deaths`` of a table with a ``death_date`` is not certain to mean a value ``Death``,
     and ``how many counties in Ohio`` is no question about a county of that name.
     """
-    counts = [
-        atom
-        for atom in parts.atoms
-        if isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
-    ]
+    counts = [atom for atom, fn in parts.every(Fn) if fn.function in ("count", "nunique")]
     nouns = [
         atom
         for atom in parts.atoms
@@ -184,8 +164,7 @@ def _check_counted(reading: Reading, parts: Phrases) -> None:
     ]
     if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
         raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
-    pictures = [atom for atom in parts.atoms if isinstance(atom.content, Picture)]
-    for count in [*counts, *pictures]:
+    for count in [*counts, *(atom for atom, _ in parts.every(Picture))]:
         heads = [atom for atom in parts.atoms if atom.start == _after_light(parts, count)]
         for head in heads:
             if isinstance(head.content, Cond) and head.end == head.start + 1:
@@ -208,18 +187,15 @@ def _check_head(parts: Phrases, head: Atom, cond: Cond) -> None:
 
 def _is_subject(parts: Phrases, noun: str) -> bool:
     """Return whether the table is about a noun: its name, or ``death_date`` and ``death_id``."""
-    names = [name_words(name) for name in parts.words.scope.columns]
+    names = [name_words(name) for name in parts.scope.columns]
     is_dated = any(words[0] == noun and set(words[1:]) & _SUBJECTS for words in names if words)
-    return is_dated or noun in parts.words.scope.nouns
+    return is_dated or noun in parts.scope.nouns
 
 
 def _check_own_column(parts: Phrases, head: Atom, operand: Operand) -> None:
-    for atom in parts.atoms:
-        cond = atom.content
-        if not isinstance(cond, Cond) or cond.is_negative or cond.is_list:
-            continue
-        is_own = _columns(cond) == set(operand.names) and atom.start > head.start
-        if cond.is_bare and is_own:
+    for atom, cond in parts.every(Cond):
+        is_value = cond.is_bare and not cond.is_negative and not cond.is_list
+        if is_value and _columns(cond) == set(operand.names) and atom.start > head.start:
             raise UnfitError((cond.phrase,), f"It is one `{operand.names[0]}`.")
 
 
@@ -231,27 +207,19 @@ def _check_keys(reading: Summary, parts: Phrases) -> None:
     for key in reading.keys:
         profile = parts.words.profile(key.column)
         is_whole = not key.unit and not key.part
-        is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
+        is_unique = is_whole and profile.distinct >= parts.scope.rows > 1
         is_counted = any(measure.function in _OF_SEVERAL for measure in reading.measures)
         is_single = is_unique and reading.where is None and len(reading.source.tables) == 1
         if is_single and is_counted:
             raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
         is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
-        if is_pinned and (reading.names_winner or _is_time(parts, key)):
+        if is_pinned and (reading.names_winner or key.column in parts.scope.time_columns):
             raise UnfitError((key.column,), f"A condition leaves one `{key.column}`.")
         is_ratio = profile.kind == "number" and profile.distinct > _MOST_GROUPS
         if is_whole and is_ratio and all(m.function in ("sum", "mean") for m in reading.measures):
             raise UnfitError((key.column,), f"Say “divided by {key.column}”, or name the groups.")
-        if is_whole and any(_is_of(measure, key.column) for measure in reading.measures):
+        if is_whole and any(columns_of(m.of) == (key.column,) for m in reading.measures):
             raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
-
-
-def _is_time(parts: Phrases, key: GroupKey) -> bool:
-    return key.column in parts.words.scope.time_columns
-
-
-def _is_of(measure: Measure, name: str) -> bool:
-    return measure.of is not None and columns_of(measure.of) == (name,)
 
 
 def _is_pinned(part: Condition, key: GroupKey) -> bool:
@@ -269,12 +237,8 @@ def _is_pinned(part: Condition, key: GroupKey) -> bool:
 
 def _check_measures(reading: Summary, parts: Phrases) -> None:
     """Refuse numbers computed from identifiers, unless these are named exactly."""
-    named = {
-        name
-        for atom in parts.atoms
-        if isinstance(atom.content, Operand) and atom.content.distance < 2
-        for name in atom.content.names
-    }
+    operands = [operand for _, operand in parts.every(Operand) if operand.distance < 2]
+    named = {name for operand in operands for name in operand.names}
     for measure in reading.measures:
         if measure.of is None or measure.function in _NO_NUMBER_OF_IDS:
             continue
@@ -287,12 +251,9 @@ def _check_time_asked(reading: Summary, parts: Phrases) -> None:
     """Refuse a single value where a time is asked for: ``in which month was ... lowest``."""
     if reading.keys:
         return
-    for atom in parts.atoms:
-        if not isinstance(atom.content, Mark) or atom.content.kind not in ("which", "when"):
-            continue
-        after = [other for other in parts.atoms if other.start == atom.end]
-        is_unit = any(isinstance(o.content, Noun) and o.content.kind == "unit" for o in after)
-        if atom.content.kind == "when" or is_unit:
+    units = {atom.start for atom, noun in parts.every(Noun) if noun.kind == "unit"}
+    for atom, mark in parts.every(Mark):
+        if mark.kind == "when" or (mark.kind == "which" and atom.end in units):
             raise UnfitError((parts.phrase(atom),), "Name the column of times that is asked for.")
 
 
@@ -303,21 +264,13 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
     if not reading.keys:
         _check_deeds(parts)
     is_bare = reading.where is None and not reading.keys
-    values = [
-        parts.phrase(atom)
-        for atom in parts.atoms
-        if isinstance(atom.content, Look) and atom.content.view == "values"
-    ]
+    values = [parts.phrase(atom) for atom, look in parts.every(Look) if look.view == "values"]
     if values and not reading.keys:
         raise UnfitError(values, "Name the column whose values are counted.")
-    nouns = [
-        (atom, atom.content.word)
-        for atom in parts.atoms
-        if isinstance(atom.content, Noun)
-        and (atom.content.kind == "person" or (atom.content.kind == "thing" and is_bare))
-    ]
-    unknown = [word for _, word in nouns if not names_rows(parts, word)]
-    if _PERSONAL & {word for name in parts.words.scope.columns for word in name_words(name)}:
+    kinds = ("person", "thing") if is_bare else ("person",)
+    nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
+    unknown = [word for word in nouns if not names_rows(parts, word)]
+    if _PERSONAL & {word for name in parts.scope.columns for word in name_words(name)}:
         unknown = []
     if unknown:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
@@ -325,7 +278,7 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
 
 def _check_deeds(parts: Phrases) -> None:
     """Refuse the number of rows where a deed may be counted by another column or table."""
-    words, scope = parts.words, parts.words.scope
+    words, scope = parts.words, parts.scope
     deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
     amounts = [name for name in scope.columns if {"quantity", "qty", "units"} & {name.casefold()}]
     if deeds and (scope.other_nouns - scope.nouns or amounts):
@@ -334,7 +287,7 @@ def _check_deeds(parts: Phrases) -> None:
 
 def names_rows(parts: Phrases, word: str) -> bool:
     """Return whether a noun is in the name of the table or of one of its columns."""
-    scope, noun = parts.words.scope, singular(word)
+    scope, noun = parts.scope, singular(word)
     known = scope.nouns | scope.side_nouns
     return noun in known or any(noun in name_words(name) for name in scope.columns)
 
@@ -352,15 +305,11 @@ def _check_shown(reading: Rows | TableView, parts: Phrases) -> None:
     if words.lower(0) in _DOUBTS and words.lower(1) not in ("there", "you"):
         raise UnfitError((words.text,), "It is a question of yes or no.")
     flags = [name for name in reading.columns if words.scope.flag_value(name) is not None]
-    asks = any(
-        isinstance(atom.content, Mark) and atom.content.kind in ("which", "who")
-        for atom in parts.atoms
-    )
+    asks = any(mark.kind in ("which", "who") for _, mark in parts.every(Mark))
     if flags and len(flags) == len(reading.columns) and not asks:
         raise UnfitError(flags, "Say whether these rows are meant.")
-    for atom in parts.atoms:
-        operand = atom.content
-        if not isinstance(operand, Operand) or operand.distance < 2 or len(operand.names) != 1:
+    for _, operand in parts.every(Operand):
+        if operand.distance < 2 or len(operand.names) != 1:
             continue
         name, word = operand.names[0], operand.phrase.casefold().split()[-1]
         is_shown = name in reading.columns and singular(word) != word

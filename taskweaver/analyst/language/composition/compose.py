@@ -35,25 +35,20 @@ from taskweaver.analyst.language.phrases.atoms import (
     Pick,
 )
 from taskweaver.analyst.language.words.names import singular
+from taskweaver.analyst.readings.condition import Arithmetic, Column, Condition, Missing, Not
 from taskweaver.analyst.readings.reading import (
-    Arithmetic,
-    Column,
-    Condition,
     GroupKey,
     Measure,
-    Missing,
-    Not,
     Rank,
     Reading,
     Rows,
     Summary,
-    TableSource,
     TableView,
     Understood,
 )
 
 
-def compose(words: Words, atoms: Sequence[Atom], source: TableSource) -> Understood:
+def compose(words: Words, atoms: Sequence[Atom]) -> Understood:
     """Return the reading that phrases make.
 
     Raises:
@@ -65,13 +60,13 @@ def compose(words: Words, atoms: Sequence[Atom], source: TableSource) -> Underst
     skipped = check_unused(parts)
     drop_links(parts)
     reading = (
-        pictured(parts, source)
-        or looked(parts, source)
-        or stepped(parts, source)
-        or ranked(parts, source)
-        or sorted_groups(parts, source)
-        or _summary(parts, source)
-        or _rows(parts, source)
+        pictured(parts)
+        or looked(parts)
+        or stepped(parts)
+        or ranked(parts)
+        or sorted_groups(parts)
+        or _summary(parts)
+        or _rows(parts)
     )
     if reading is None:
         raise UnfitError([parts.phrase(atom) for atom in parts.left])
@@ -89,30 +84,33 @@ def _refuse(parts: Phrases) -> None:
         raise UnfitError(("files",))
 
 
-def _summary(parts: Phrases, source: TableSource) -> Reading | None:
+def _summary(parts: Phrases) -> Reading | None:
     """Return measures of all rows or of groups."""
     if parts.has(AggregateStep) or parts.has(Pick):
         return None
     dimension = parts.take(Dimension)
     if dimension is not None:
-        return _of_dimension(parts, dimension, source)
+        return _of_dimension(parts, dimension)
     if not parts.has(Fn):
-        return _product(parts, source)
+        return _product(parts)
     mode = parts.take(Fn, lambda fn: fn.function == "mode")
     if mode is not None:
-        return _mode(parts, mode, source)
+        return _mode(parts, mode)
     conds = parts.conditions()
     where = parts.condition(conds)
     keys = parts.keys()
     _group_of_each(parts)
-    found = measures(parts) if not _counts_rows(parts) else _row_count(parts)
+    if _counts_rows(parts):
+        parts.take(Fn)
+        found: tuple[Measure, ...] = (Measure("count"),)
+    else:
+        found = measures(parts)
     where = _without_missing(where, conds, found)
     if parts.mark("combined") is None:
         keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
-    over = parts.mark("over")
-    if over is not None:
+    if parts.mark("over") is not None:
         raise UnfitError(("over time",), "Say the period: “per year”, “per month”.")
-    return Summary(source, found, keys, where)
+    return Summary(parts.source, found, keys, where)
 
 
 def _without_missing(
@@ -129,7 +127,7 @@ def _without_missing(
     return conjunction(*kept)
 
 
-def _product(parts: Phrases, source: TableSource) -> Reading | None:
+def _product(parts: Phrases) -> Reading | None:
     """Return the total of a product per group: ``revenue (quantity times price) per year``."""
     products = [
         (atom, operand)
@@ -137,16 +135,16 @@ def _product(parts: Phrases, source: TableSource) -> Reading | None:
         if isinstance(operand.options[0], Arithmetic) and operand.options[0].operator == "*"
     ]
     if not products and parts.has(Keys):
-        return _of_choice(parts, source) or _counted_groups(parts, source)
+        return _of_choice(parts) or _counted_groups(parts)
     if len(products) != 1 or not parts.has(Keys):
         return None
     parts.use(products[0][0])
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     value = parts.column_of(products[0][1])
-    return Summary(source, (Measure("sum", value),), parts.keys(), where)
+    return Summary(parts.source, (Measure("sum", value),), parts.keys(), where)
 
 
-def _counted_groups(parts: Phrases, source: TableSource) -> Reading | None:
+def _counted_groups(parts: Phrases) -> Reading | None:
     """Return the number of rows of groups: ``flights per day``."""
     has_rows = parts.has(Noun, lambda noun: noun.kind in ("row", "file", "thing", "person"))
     entities = [atom for atom, operand in parts.all(Operand) if _names_each_row(parts, operand)]
@@ -155,8 +153,8 @@ def _counted_groups(parts: Phrases, source: TableSource) -> Reading | None:
         return None
     for atom in entities:
         parts.use(atom)
-    where = parts.condition(parts.conditions())
-    return Summary(source, (Measure("count"),), parts.keys(), where)
+    where = parts.where()
+    return Summary(parts.source, (Measure("count"),), parts.keys(), where)
 
 
 def _names_each_row(parts: Phrases, operand: Operand) -> bool:
@@ -165,10 +163,10 @@ def _names_each_row(parts: Phrases, operand: Operand) -> bool:
     if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
         return False
     profile = parts.words.profile(operand.names[0])
-    return profile.kind == "text" and profile.distinct == parts.words.scope.rows
+    return profile.kind == "text" and profile.distinct == parts.scope.rows
 
 
-def _of_choice(parts: Phrases, source: TableSource) -> Reading | None:
+def _of_choice(parts: Phrases) -> Reading | None:
     """Ask for the function of ``sales by region``, or use the one that was chosen."""
     numbers = [
         (atom, operand)
@@ -180,12 +178,12 @@ def _of_choice(parts: Phrases, source: TableSource) -> Reading | None:
     parts.use(numbers[0][0])
     value = parts.column_of(numbers[0][1])
     phrase = numbers[0][1].phrase
-    choice = parts.words.scope.choices.get(f"of {phrase}".casefold())
+    choice = parts.scope.choices.get(f"of {phrase}".casefold())
     if choice not in ("total", "mean"):
         raise UnclearError(f"of {phrase}", ("total", "mean"))
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     measure = Measure("sum" if choice == "total" else "mean", value)
-    return Summary(source, (measure,), parts.keys(), where)
+    return Summary(parts.source, (measure,), parts.keys(), where)
 
 
 def _group_of_each(parts: Phrases) -> None:
@@ -195,27 +193,21 @@ def _group_of_each(parts: Phrases) -> None:
 
 def _counts_rows(parts: Phrases) -> bool:
     """Return whether ``how many`` goes with a noun for rows."""
-    fns = [(atom, fn) for atom, fn in parts.all(Fn)]
-    if len(fns) != 1 or fns[0][1].function not in ("count", "nunique"):
+    fns = parts.all(Fn)
+    if len(fns) != 1 or fns[0][1].function != "count":
         return False
     after = [
-        atom for atom in parts.left
+        atom.content
+        for atom in parts.left
         if atom.start >= fns[0][0].end and isinstance(atom.content, Noun | Operand)
-    ]  # fmt: skip
-    if after and isinstance(after[0].content, Noun) and fns[0][1].function == "count":
-        return True
-    return not after and fns[0][1].function == "count"
+    ]
+    return not after or isinstance(after[0], Noun)
 
 
-def _row_count(parts: Phrases) -> tuple[Measure, ...]:
-    parts.take(Fn)
-    return (Measure("count"),)
-
-
-def _mode(parts: Phrases, fn: Fn, source: TableSource) -> Reading:
+def _mode(parts: Phrases, fn: Fn) -> Reading:
     """Return the commonest or rarest value of a column."""
     parts.mark("which", "who")
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     keys = parts.keys()
     operand = parts.take(Operand)
     if operand is None:
@@ -227,14 +219,13 @@ def _mode(parts: Phrases, fn: Fn, source: TableSource) -> Reading:
     if keys:
         if fn.is_least:
             raise UnfitError(("least common",))
-        return Summary(source, (Measure("mode", value),), keys, where)
+        return Summary(parts.source, (Measure("mode", value),), keys, where)
+    keys = (GroupKey(value.name),)
     rank = Rank(fn.is_least, 1)
-    return Summary(
-        source, (Measure("count"),), (GroupKey(value.name),), where, None, rank, names_winner=True
-    )
+    return Summary(parts.source, (Measure("count"),), keys, where, rank=rank, names_winner=True)
 
 
-def _of_dimension(parts: Phrases, dimension: Dimension, source: TableSource) -> Reading:
+def _of_dimension(parts: Phrases, dimension: Dimension) -> Reading:
     """Return the reading of ``how heavy is a Gentoo penguin on average``."""
     if dimension.is_comparative:
         raise UnfitError((parts.words.text.split()[0],), "Name the two sets of rows to compare.")
@@ -257,11 +248,11 @@ def _of_dimension(parts: Phrases, dimension: Dimension, source: TableSource) -> 
                 (options[0].name,), f"Say mean, maximum or median of {options[0].name}."
             )
         else:
-            return Rows(source, (options[0].name,), where)
-    return Summary(source, (Measure(fn.function, value, quantile=fn.quantile),), keys, where)
+            return Rows(parts.source, (options[0].name,), where)
+    return Summary(parts.source, (Measure(fn.function, value, quantile=fn.quantile),), keys, where)
 
 
-def _rows(parts: Phrases, source: TableSource) -> Reading | None:
+def _rows(parts: Phrases) -> Reading | None:
     """Return values or rows that satisfy a condition: ``population of India in 2007``."""
     if parts.has(AggregateStep) or parts.has(Pick) or parts.has(Fn):
         return None
@@ -271,7 +262,7 @@ def _rows(parts: Phrases, source: TableSource) -> Reading | None:
     names = []
     computed = parts.take(Operand, lambda operand: operand.is_arithmetic)
     if computed is not None:
-        return _computed(parts, computed, conds, source)
+        return _computed(parts, computed, conds)
     for operand in parts.take_all(Operand):
         value = parts.column_of(operand)
         if not isinstance(value, Column):
@@ -282,25 +273,23 @@ def _rows(parts: Phrases, source: TableSource) -> Reading | None:
     if is_which and any(cond.is_negative for cond in conds):
         raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
     if len(names) == 1 and _repeats(parts, names[0]):
-        return TableView(source, "values", (names[0],), where)
+        return TableView(parts.source, "values", (names[0],), where)
     is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")
     if not names and not is_shown:
         raise UnfitError(
             [cond.phrase for cond in conds], "Say which value of these rows is asked for."
         )
-    return Rows(source, tuple(dict.fromkeys(names)), where)
+    return Rows(parts.source, tuple(dict.fromkeys(names)), where)
 
 
 def _repeats(parts: Phrases, name: str) -> bool:
     profile = parts.words.profile(name)
-    return profile.kind == "text" and profile.distinct < parts.words.scope.rows
+    return profile.kind == "text" and profile.distinct < parts.scope.rows
 
 
-def _computed(
-    parts: Phrases, operand: Operand, conds: Sequence[Cond], source: TableSource
-) -> Reading:
+def _computed(parts: Phrases, operand: Operand, conds: Sequence[Cond]) -> Reading:
     """Return arithmetic of the columns of a single row."""
     where = parts.condition(conds)
     if not is_one_row(parts, where):
         raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
-    return Summary(source, (Measure("mean", parts.column_of(operand)),), (), where)
+    return Summary(parts.source, (Measure("mean", parts.column_of(operand)),), (), where)

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 
 from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond
-from taskweaver.analyst.language.lookup.measures import Operand, columns_of
+from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Pick
 from taskweaver.analyst.language.words.names import is_amount, name_words, singular
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
     Condition,
     During,
     Expression,
-    Function,
-    GroupKey,
-    Measure,
     OneOf,
     Or,
+    columns_of,
 )
+from taskweaver.analyst.readings.reading import Function, GroupKey, Measure
 
 NUMERIC = ("number", "integer")
 _ORDERED = (*NUMERIC, "time")
 _ANSWERS = frozenset(("yes", "no", "y", "n", "true", "false", "ja", "nein", "oui", "non"))
+_LABELS = frozenset(("id", "key", "code", "number", "no", "nr"))
 _ANY: tuple[str, ...] = ()
 _KINDS: dict[Function, tuple[str, ...]] = {
     "count": _ANY, "nunique": _ANY, "mode": _ANY, "missing": _ANY, "min": _ORDERED,
@@ -46,15 +46,13 @@ def measures(parts: Phrases) -> tuple[Measure, ...]:
     """
     found: list[Measure] = []
     for functions, operands in _grouped(parts):
-        if operands:
-            _check_pairs(functions, operands)
-            pairs = [(fn, operand) for fn in functions for operand in operands]
-            if any(fn.function == "correlation" for fn in functions):
-                found.append(_correlation(parts, operands))
-                continue
-            found += [_measure(parts, fn, operand) for fn, operand in pairs]
-        else:
+        _check_pairs(functions, operands)
+        if not operands:
             found += [_without_operand(fn) for fn in functions]
+        elif any(fn.function == "correlation" for fn in functions):
+            found.append(_correlation(parts, operands))
+        else:
+            found += [_measure(parts, fn, operand) for fn in functions for operand in operands]
     return tuple(dict.fromkeys(found))
 
 
@@ -145,7 +143,7 @@ def _without_repeats(
 def _all_numbers(parts: Phrases) -> list[Operand]:
     return [
         Operand((Column(name),), name)
-        for name in parts.words.scope.columns
+        for name in parts.scope.columns
         if parts.words.is_numeric(name) and name not in parts.mentioned
     ]
 
@@ -205,25 +203,21 @@ def counted(parts: Phrases, operand: Operand) -> Measure:
     if not isinstance(value, Column):
         raise UnfitError((operand.phrase,))
     profile = parts.words.profile(value.name)
-    is_flag = parts.words.scope.flag_value(value.name) is not None
+    is_flag = parts.scope.flag_value(value.name) is not None
     is_answer = _ANSWERS & {value.casefold() for value in profile.values or ()}
     last = operand.phrase.casefold().split()[-1]
     if is_flag or is_answer or (profile.kind == "time" and operand.distance):
         raise UnfitError((operand.phrase,))
     if last.endswith("ed") and profile.kind == "text":
         raise UnfitError((operand.phrase,), f"Say how many different `{value.name}`.")
-    if profile.kind in NUMERIC and not _is_id(value.name):
-        if value.name in parts.words.scope.year_columns and operand.distance < 2:
+    if profile.kind in NUMERIC and not _LABELS & set(name_words(value.name)):
+        if value.name in parts.scope.year_columns and operand.distance < 2:
             return Measure("nunique", value)
         if profile.kind == "integer" and singular(last) != last and is_amount(value.name):
             parts.notes.append(f"`{value.name}` holds numbers: I added them up.")
             return Measure("sum", value)
         raise UnfitError((operand.phrase,), f"`{value.name}` holds numbers; say total or distinct.")
     return Measure("nunique", value)
-
-
-def _is_id(name: str) -> bool:
-    return bool({"id", "key", "code", "number", "no", "nr"} & set(name_words(name)))
 
 
 def _without_operand(fn: Fn) -> Measure:
@@ -276,7 +270,7 @@ def is_single(parts: Phrases, key: str, where: Condition | None) -> bool:
 
 def is_unique(parts: Phrases, name: str) -> bool:
     """Return whether a column has another value in each row, so that counts mean nothing."""
-    return parts.words.profile(name).distinct >= parts.words.scope.rows > 1
+    return parts.words.profile(name).distinct >= parts.scope.rows > 1
 
 
 def is_one_row(parts: Phrases, where: Condition | None) -> bool:
@@ -286,7 +280,7 @@ def is_one_row(parts: Phrases, where: Condition | None) -> bool:
 
 def _expected_rows(parts: Phrases, where: Condition | None) -> float:
     """Return the number of rows under a condition, if its columns are independent."""
-    scope = parts.words.scope
+    scope = parts.scope
     rows = float(scope.rows)
     for part in conjuncts(where):
         if isinstance(part, Comparison) and part.operator == "==" and isinstance(part.left, Column):

@@ -33,19 +33,13 @@ def _is_harmless(parts: Phrases, atom: Atom) -> bool:
         return False
     if words.senses(at) or words.columns(at) or words.values(at):
         return False
-    if not token.text.islower():
-        return _is_described(parts, atom)
-    return _is_label(parts, atom) or _is_described(parts, atom)
+    return _is_described(parts, atom) or (token.text.islower() and _is_label(parts, atom))
 
 
 def _is_described(parts: Phrases, atom: Atom) -> bool:
     """Return whether a word describes the value or column in parentheses after it."""
     words, opening = parts.words, atom.end
-    unused = [
-        other.start
-        for other in parts.atoms
-        if isinstance(other.content, Mark) and other.content.kind == "unused"
-    ]
+    unused = [other.start for other, mark in parts.every(Mark) if mark.kind == "unused"]
     while opening in unused and opening < atom.end + _MOST_DESCRIBING:
         opening += 1
     if words.lower(opening) != "(":

@@ -9,28 +9,25 @@ from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Fn, Keys, Look, Mark, Noun, Picture
+from taskweaver.analyst.readings.condition import Column, Condition, Missing
 from taskweaver.analyst.readings.reading import (
     Chart,
-    Column,
-    Condition,
     GroupKey,
     Measure,
-    Missing,
     Rank,
     Reading,
     Rows,
     Summary,
-    TableSource,
     TableView,
 )
 
 
-def looked(parts: Phrases, source: TableSource) -> Reading | None:
+def looked(parts: Phrases) -> Reading | None:
     """Return the reading of a request to look at a table; None if it is none."""
     looks = [look.view for _, look in parts.all(Look)]
     is_computed = parts.has(Fn, lambda fn: fn.function not in ("count", "nunique"))
     if "missing" in looks and not parts.has(Picture):
-        return _missing(parts, source)
+        return _missing(parts)
     counts_values = parts.has(Fn, lambda fn: fn.function == "count") and "values" in looks
     if not looks or is_computed or parts.has(Picture) or counts_values:
         return None
@@ -39,26 +36,24 @@ def looked(parts: Phrases, source: TableSource) -> Reading | None:
     if parts.has(Fn):
         raise UnfitError(("count",))
     parts.mark("which", "percolumn", "when")
-    where = parts.condition(parts.conditions())
-    return _view(look, _names(parts), where, source)
+    where = parts.where()
+    return _view(parts, look, _names(parts), where)
 
 
-def _view(
-    look: Look, names: tuple[str, ...], where: Condition | None, source: TableSource
-) -> Reading:
+def _view(parts: Phrases, look: Look, names: tuple[str, ...], where: Condition | None) -> Reading:
     view = look.view
     if view == "head" or view == "tail":
         rank = Rank(count=look.count or 5)
-        return Rows(source, names, where, rank=rank, from_end=view == "tail")
+        return Rows(parts.source, names, where, rank=rank, from_end=view == "tail")
     if view == "ncolumns":
-        return TableView(source, "shape", names, where)
+        return TableView(parts.source, "shape", names, where)
     if view == "values" and not names:
         raise UnfitError(("values",), "Name the column whose values are listed.")
     if view == "columns" and names:
         raise UnfitError(("columns",))
     if view == "correlations" and len(names) == 1:
         raise UnfitError(("correlations",), "Name two columns, or none.")
-    return TableView(source, view, names, where, look.count or 5)
+    return TableView(parts.source, view, names, where, look.count or 5)
 
 
 def _names(parts: Phrases) -> tuple[str, ...]:
@@ -71,42 +66,42 @@ def _names(parts: Phrases) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _missing(parts: Phrases, source: TableSource) -> Reading:
+def _missing(parts: Phrases) -> Reading:
     """Return the number of missing values: of a column, of each, or of all."""
     parts.take_all(Look, lambda look: look.view in ("missing", "values", "columns"))
     if parts.has(Look):
         raise UnfitError(("missing",))
     counts = parts.take_all(Fn, lambda fn: fn.function in ("count", "sum"))
     if counts and parts.has(Noun, lambda noun: noun.kind != "unit"):
-        return _incomplete(parts, source)
+        return _incomplete(parts)
     per_column = parts.mark("percolumn", "everything") is not None
     is_which = parts.mark("which") is not None
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     names = _names(parts)
     if counts and len(names) > 1:
         raise UnfitError(names, "Name one column.")
     if len(names) == 1 and not per_column:
-        return Summary(source, (Measure("missing", Column(names[0])),), (), where)
+        return Summary(parts.source, (Measure("missing", Column(names[0])),), (), where)
     if counts and not per_column and not names and not is_which:
-        return Summary(source, (Measure("missing"),), (), where)
-    return TableView(source, "missing", names, where)
+        return Summary(parts.source, (Measure("missing"),), (), where)
+    return TableView(parts.source, "missing", names, where)
 
 
-def _incomplete(parts: Phrases, source: TableSource) -> Reading:
+def _incomplete(parts: Phrases) -> Reading:
     """Return the number of rows with missing values: of one column, or of any."""
     parts.take_all(Noun, lambda noun: noun.kind != "unit")
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     names = _names(parts)
     if len(names) > 1 or parts.mark("percolumn", "everything") is not None:
         raise UnfitError(("missing",), "Name one column.")
     is_missing = Missing(names[0] if names else "")
-    return Summary(source, (Measure("count"),), (), conjunction(where, is_missing))
+    return Summary(parts.source, (Measure("count"),), (), conjunction(where, is_missing))
 
 
 # -- pictures -------------------------------------------------------------------------------------
 
 
-def pictured(parts: Phrases, source: TableSource) -> Reading | None:
+def pictured(parts: Phrases) -> Reading | None:
     """Return the reading of a request for a picture; None if it asks for none."""
     pictures = [picture.chart for picture in parts.take_all(Picture)]
     if not pictures:
@@ -123,12 +118,12 @@ def pictured(parts: Phrases, source: TableSource) -> Reading | None:
     if chart == "histogram" and _counts_texts(parts):
         chart = "bar"
     if parts.has(Fn):
-        return _of_groups(parts, chart, where, source, is_over=over)
+        return _of_groups(parts, chart, where, is_over=over)
     if chart is None:
         chart = _guess(parts, conds, is_over=over, is_against=against)
     if chart in ("bar", "pie"):
-        return _of_groups(parts, chart, where, source, is_over=over)
-    return _of_rows(parts, chart, where, source, is_against=against)
+        return _of_groups(parts, chart, where, is_over=over)
+    return _of_rows(parts, chart, where, is_against=against)
 
 
 def _counts_texts(parts: Phrases) -> bool:
@@ -139,20 +134,16 @@ def _counts_texts(parts: Phrases) -> bool:
 
 
 def _guess(parts: Phrases, times: Sequence[Cond], *, is_over: bool, is_against: bool) -> Chart:
-    numbers = [
-        operand
-        for _, operand in parts.all(Operand)
-        if operand.is_arithmetic or any(parts.kind(name) in NUMERIC for name in operand.names)
-    ]
+    numbers = [operand for _, operand in parts.all(Operand) if parts.may_be_numbers(operand)]
     is_span = any(cond.is_time for cond in times)
-    has_time = len(parts.words.scope.time_columns) == 1
+    has_time = len(parts.scope.time_columns) == 1
     if is_over or (is_span and has_time and len(numbers) == 1):
         return "line"
     if is_against and len(numbers) == 2:
         return "scatter"
     if parts.has(Keys) or not numbers:
         return "bar"
-    if len(numbers) == 1 and not parts.words.scope.time_columns:
+    if len(numbers) == 1 and not parts.scope.time_columns:
         return "histogram"
     raise UnfitError(("plot",), "Name the kind of picture: bar, line, scatter, histogram or box.")
 
@@ -161,7 +152,6 @@ def _of_groups(
     parts: Phrases,
     chart: Chart | None,
     where: Condition | None,
-    source: TableSource,
     *,
     is_over: bool,
 ) -> Reading:
@@ -179,8 +169,9 @@ def _of_groups(
         value = parts.column_of(texts)
         keys = (GroupKey(value.name),) if isinstance(value, Column) else ()
     is_time = any(key.unit or parts.kind(key.column) == "time" or key.column in
-                  parts.words.scope.year_columns for key in keys)  # fmt: skip
-    return Summary(source, tuple(found), keys, where, chart=chart or ("line" if is_time else "bar"))
+                  parts.scope.year_columns for key in keys)  # fmt: skip
+    chart = chart or ("line" if is_time else "bar")
+    return Summary(parts.source, tuple(found), keys, where, chart=chart)
 
 
 def _counted(parts: Phrases) -> Measure:
@@ -195,7 +186,7 @@ def _counted(parts: Phrases) -> Measure:
 
 
 def _time_key(parts: Phrases) -> tuple[GroupKey, ...]:
-    times = parts.words.scope.time_columns
+    times = parts.scope.time_columns
     if len(times) != 1:
         raise UnfitError(("over time",), "There is not one column of times.")
     parts.mentioned.add(times[0])
@@ -206,14 +197,12 @@ def _of_rows(
     parts: Phrases,
     chart: Chart,
     where: Condition | None,
-    source: TableSource,
     *,
     is_against: bool,
 ) -> Reading:
     keys = parts.keys()
     parts.take_all(Noun, lambda noun: noun.kind != "unit")
-    texts = parts.take_all(Operand, lambda operand: not operand.is_arithmetic and not any(
-        parts.kind(name) in NUMERIC for name in operand.names))  # fmt: skip
+    texts = parts.take_all(Operand, lambda operand: not parts.may_be_numbers(operand))
     splits = [key.column for key in keys] + [name for operand in texts for name in operand.names]
     splits = list(dict.fromkeys(splits))
     names = []
@@ -225,7 +214,7 @@ def _of_rows(
     if chart == "line" and units:
         raise UnfitError(units, "Say mean, total or median of each period.")
     if chart == "line":
-        return _line(parts, names, splits, where, source)
+        return _line(parts, names, splits, where)
     wanted = 2 if chart == "scatter" else 1
     has_time = any(key.unit or key.part for key in keys)
     if splits and (chart != "box" or has_time):
@@ -235,14 +224,12 @@ def _of_rows(
         raise UnfitError((chart,), f"A {chart} is drawn from {count} of numbers.")
     if chart == "scatter" and is_against and _is_explicit(parts):
         names.reverse()
-    return Rows(source, tuple(names), where, chart=chart, split=splits[0] if splits else "")
+    return Rows(parts.source, tuple(names), where, chart=chart, split=splits[0] if splits else "")
 
 
 def _is_explicit(parts: Phrases) -> bool:
     """Return whether the second column is the horizontal one: ``a against b``."""
-    words = {
-        parts.phrase(atom).casefold() for atom in parts.atoms if isinstance(atom.content, Mark)
-    }
+    words = {parts.phrase(atom).casefold() for atom, _ in parts.every(Mark)}
     return bool(words & {"against", "versus", "vs", "as a function of"})
 
 
@@ -251,9 +238,8 @@ def _line(
     names: list[str],
     splits: list[str],
     where: Condition | None,
-    source: TableSource,
 ) -> Reading:
-    times = [name for name in splits if name in parts.words.scope.time_columns]
+    times = [name for name in splits if name in parts.scope.time_columns]
     splits = [name for name in splits if name not in times]
     if not times:
         times = [key.column for key in _time_key(parts)]
@@ -261,5 +247,5 @@ def _line(
     if len(names) != 1 or len(splits) > 1 or len(times) != 1:
         raise UnfitError(("line",), "A line is drawn from one column of numbers over time.")
     columns = (times[0], names[0])
-    return Rows(source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
+    return Rows(parts.source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
                 split=splits[0] if splits else "")  # fmt: skip

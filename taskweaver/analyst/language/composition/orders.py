@@ -7,19 +7,11 @@ from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.composition.ranks import by_operand, can_group
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import AggregateStep, Fn, Mark, Noun, Pick
-from taskweaver.analyst.readings.reading import (
-    Column,
-    GroupKey,
-    Measure,
-    Rank,
-    Reading,
-    Rows,
-    Summary,
-    TableSource,
-)
+from taskweaver.analyst.readings.condition import Column
+from taskweaver.analyst.readings.reading import GroupKey, Measure, Rank, Reading, Rows, Summary
 
 
-def sorted_groups(parts: Phrases, source: TableSource) -> Reading | None:
+def sorted_groups(parts: Phrases) -> Reading | None:
     """Return the reading of ``sort the sources by total net_generation``; None if none sorts."""
     if not parts.has(Mark, lambda mark: mark.kind in ("sort", "asc", "desc")):
         return None
@@ -29,7 +21,7 @@ def sorted_groups(parts: Phrases, source: TableSource) -> Reading | None:
     order = parts.mark("sort")
     is_ranking = order is not None and order.detail == "rank"
     ascending = direction.kind == "asc" if direction else not is_ranking
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     by = by_operand(parts)
     keys = parts.keys()
     if parts.has(Fn):
@@ -45,7 +37,7 @@ def sorted_groups(parts: Phrases, source: TableSource) -> Reading | None:
         found = _sorted_measures(parts, by)
         if not keys:
             raise UnfitError(("sort",), "Name the groups to sort.")
-        return Summary(source, found, keys, where, rank=Rank(ascending))
+        return Summary(parts.source, found, keys, where, rank=Rank(ascending))
     chosen = by or parts.take(Operand)
     if chosen is None or keys:
         raise UnfitError(("sort",), "Name the column to sort by.")
@@ -53,7 +45,7 @@ def sorted_groups(parts: Phrases, source: TableSource) -> Reading | None:
     for atom in rows:
         parts.use(atom)
     value = parts.column_of(chosen)
-    return Rows(source, (), where, value, Rank(ascending))
+    return Rows(parts.source, (), where, value, Rank(ascending))
 
 
 def _sorted_measures(parts: Phrases, by: Operand | None) -> tuple[Measure, ...]:

@@ -6,27 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from taskweaver.analyst.language.conditions.options import Cond, Option, conjunction
-from taskweaver.analyst.language.lookup.measures import Operand, columns_of
+from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import Atom, Content, Keys, Mark, Noun
 from taskweaver.analyst.language.words.names import name_words, singular
-from taskweaver.analyst.readings.reading import (
-    And,
+from taskweaver.analyst.readings.condition import (
     Column,
     Comparison,
     Condition,
-    Contains,
     During,
     Expression,
-    GroupKey,
-    Latest,
-    Missing,
-    Not,
-    OnCalendar,
     OneOf,
-    Or,
-    Unclear,
+    columns_in,
+    columns_of,
 )
+from taskweaver.analyst.readings.reading import GroupKey, Unclear
 
 T = TypeVar("T", bound=Content)
 
@@ -47,11 +41,7 @@ class UnfitError(Exception):
 
 
 class UnclearError(Exception):
-    """Phrases that make several readings.
-
-    Attributes:
-        unclear: The question.
-    """
+    """Phrases that make several readings."""
 
     def __init__(self, phrase: str, options: Sequence[str]) -> None:
         """Word the question."""
@@ -65,7 +55,8 @@ class Phrases:
     """Phrases that a reading has not used yet, and its notes.
 
     Attributes:
-        words: The request.
+        scope: Columns and values of the request.
+        source: Tables of its reading.
         atoms: All phrases.
         left: Phrases that are not used yet, without filler.
         notes: Decisions worth a line.
@@ -76,6 +67,8 @@ class Phrases:
     def __init__(self, words: Words, atoms: Sequence[Atom]) -> None:
         """Begin with all phrases."""
         self.words = words
+        self.scope = words.scope
+        self.source = words.scope.source
         self.atoms = tuple(atoms)
         self.left = [
             atom
@@ -87,6 +80,10 @@ class Phrases:
         self.mentioned: set[str] = set()
 
     # -- taking phrases ---------------------------------------------------------------------------
+
+    def every(self, kind: type[T]) -> list[tuple[Atom, T]]:
+        """Return all phrases of a kind, those used before too, in order."""
+        return [(atom, atom.content) for atom in self.atoms if isinstance(atom.content, kind)]
 
     def all(self, kind: type[T]) -> list[tuple[Atom, T]]:
         """Return the phrases of a kind that are left, in order."""
@@ -141,7 +138,7 @@ class Phrases:
         if not options:
             name, kind = operand.names[0], "times" if kinds == ("time",) else "numbers"
             raise UnfitError((operand.phrase,), f"The column `{name}` does not hold {kind}.")
-        chosen = self.words.scope.choices.get(operand.phrase.casefold())
+        chosen = self.scope.choices.get(operand.phrase.casefold())
         options = [option for option in options if option == Column(chosen or "")] or options
         if len(options) > 1:
             others = {
@@ -169,6 +166,16 @@ class Phrases:
         """Return the kind of a column."""
         return self.words.profile(name).kind
 
+    def may_be_numbers(self, operand: Operand) -> bool:
+        """Return whether an operand is arithmetic, or may mean a column of numbers."""
+        return operand.is_arithmetic or any(map(self.words.is_numeric, operand.names))
+
+    @property
+    def is_daily(self) -> bool:
+        """Whether each row is a day, so that days are a noun for the rows."""
+        times = self.scope.time_columns
+        return len(times) == 1 and self.words.profile(times[0]).distinct == self.scope.rows
+
     def condition(self, conds: Sequence[Cond]) -> Condition | None:
         """Return the conjunction of conditions; their columns are resolved.
 
@@ -191,7 +198,7 @@ class Phrases:
     def _option(self, cond: Cond, named: set[str]) -> Option:
         options = cond.options
         if len(options) > 1:
-            chosen = self.words.scope.choices.get(cond.phrase.casefold())
+            chosen = self.scope.choices.get(cond.phrase.casefold())
             options = tuple(option for option in options if option.column == chosen) or options
         if len(options) > 1:
             options = tuple(option for option in options if option.column in named) or options
@@ -203,14 +210,18 @@ class Phrases:
         """Use all conditions."""
         return self.take_all(Cond)
 
-    def keys(self) -> tuple[GroupKey, ...]:
-        """Use all group keys.
+    def where(self) -> Condition | None:
+        """Use all conditions; return their conjunction, as `condition` does."""
+        return self.condition(self.conditions())
+
+    def keys(self, test: Callable[[Keys], bool] = lambda _: True) -> tuple[GroupKey, ...]:
+        """Use all group keys, or those of a kind.
 
         Raises:
             UnclearError: If the column of a key is not clear.
         """
         found: list[GroupKey] = []
-        for keys in self.take_all(Keys):
+        for keys in self.take_all(Keys, test):
             for options in keys.keys:
                 if len(options) > 1:
                     raise UnclearError(keys.phrase, [key.column for key in options])
@@ -222,18 +233,12 @@ class Phrases:
         after = next((other for other in self.atoms if other.start == atom.end), None)
         return after is not None and isinstance(after.content, Cond)
 
-    def _is_noun(self, atom: Atom, operand: Operand) -> bool:
-        """Return whether an operand is only the noun of a phrase that is used."""
-        return self._is_restricted_noun(atom, operand) or self._is_side_noun(operand)
-
     def _is_restricted_noun(self, atom: Atom, operand: Operand) -> bool:
         """Return whether a column of texts is the noun of a condition: ``African countries``."""
         is_text = all(self.kind(name) == "text" for name in operand.names)
-        is_flag = any(self.words.scope.flag_value(name) is not None for name in operand.names)
+        is_flag = any(self.scope.flag_value(name) is not None for name in operand.names)
         last = operand.phrase.casefold().split()[-1]
         if not is_text or is_flag or operand.distance > 2 or singular(last) == last:
-            return False
-        if any(self.words.scope.flag_value(name) is not None for name in operand.names):
             return False
         conds = [other for other in self.atoms if isinstance(other.content, Cond)]
         after = self.words.skip(atom.end, "in", "from", "with", "that", "where", "on")
@@ -243,16 +248,16 @@ class Phrases:
         """Return whether an operand is only a noun: of a joined table, or the rows' own."""
         for name in operand.names:
             profile = self.words.profile(name)
-            is_id = name_words(name)[-1:] == ("id",) and profile.distinct == self.words.scope.rows
+            is_id = name_words(name)[-1:] == ("id",) and profile.distinct == self.scope.rows
             if operand.distance == 2 and is_id:
                 return True
-        return singular(operand.phrase.casefold()) in self.words.scope.side_nouns
+        return singular(operand.phrase.casefold()) in self.scope.side_nouns
 
     # -- the end ----------------------------------------------------------------------------------
 
     def _is_mentioned(self, operand: Operand) -> bool:
         """Return whether a column is named a second time: ``smokers`` is a condition instead."""
-        is_flag = all(self.words.scope.flag_value(name) is not None for name in operand.names)
+        is_flag = all(self.scope.flag_value(name) is not None for name in operand.names)
         is_inexact = operand.distance > 0 and operand.phrase.casefold() not in operand.names
         return bool(set(operand.names) & self.mentioned) and not (is_flag and is_inexact)
 
@@ -265,47 +270,23 @@ class Phrases:
         for atom in list(self.left):
             content = atom.content
             if isinstance(content, Operand) and (
-                self._is_mentioned(content) or self._is_noun(atom, content)
+                self._is_mentioned(content)
+                or self._is_restricted_noun(atom, content)
+                or self._is_side_noun(content)
             ):
                 self.left.remove(atom)
             elif isinstance(content, Noun):
                 self.left.remove(atom)
                 if content.kind in ("person", "thing"):
                     self.unused.append(content.word)
-                if content.kind == "unit" and not _names_rows(content, self.words):
+                if content.kind == "unit" and not (content.unit == "day" and self.is_daily):
                     raise UnfitError((content.word,))
             elif (
                 isinstance(content, Mark) and content.kind == "by" and self._before_condition(atom)
             ) or (isinstance(content, Mark) and content.kind in ("which", "show")):
                 self.left.remove(atom)
         if self.left:
-            raise UnfitError([self.phrase(atom) for atom in self.left if not _is_minor(atom)])
-
-
-def _is_minor(atom: Atom) -> bool:
-    return False if not isinstance(atom.content, Mark) else atom.content.kind == "filler"
-
-
-def _names_rows(noun: Noun, words: Words) -> bool:
-    """Return whether a unit of time (days) is a noun for the rows."""
-    times = [words.profile(name) for name in words.scope.time_columns]
-    is_daily = len(times) == 1 and times[0].distinct == words.scope.rows
-    return noun.unit == "day" and is_daily
-
-
-def columns_in(condition: Condition) -> set[str]:
-    """Return the columns of a condition."""
-    match condition:
-        case And() | Or():
-            return {name for part in condition.parts for name in columns_in(part)}
-        case Not():
-            return columns_in(condition.part)
-        case Comparison():
-            right = condition.right
-            others = () if isinstance(right, str | int | float | bool) else columns_of(right)
-            return {*columns_of(condition.left), *others}
-        case OneOf() | Contains() | Missing() | During() | OnCalendar() | Latest():
-            return {condition.column}
+            raise UnfitError([self.phrase(atom) for atom in self.left])
 
 
 def _check_contradiction(parts: Sequence[Condition], phrases: Sequence[str]) -> None:

@@ -15,21 +15,11 @@ from taskweaver.analyst.language.composition.groups import (
 )
 from taskweaver.analyst.language.composition.parts import Phrases, UnclearError, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond
-from taskweaver.analyst.language.lookup.measures import Operand, columns_of
+from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
 from taskweaver.analyst.language.words.names import name_words, singular
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Condition,
-    Expression,
-    GroupKey,
-    Measure,
-    Rank,
-    Reading,
-    Rows,
-    Summary,
-    TableSource,
-)
+from taskweaver.analyst.readings.condition import Column, Condition, Expression, columns_of
+from taskweaver.analyst.readings.reading import GroupKey, Measure, Reading, Rows, Summary
 
 _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
@@ -38,7 +28,7 @@ _COUNTED = ("most", "least", "fewest", "of")
 """Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
 
 
-def ranked(parts: Phrases, source: TableSource) -> Reading | None:
+def ranked(parts: Phrases) -> Reading | None:
     """Return the reading of a request with a superlative or a rank; None if it has none."""
     picks = parts.all(Pick)
     modes = [fn for _, fn in parts.all(Fn) if fn.function == "mode"]
@@ -51,15 +41,15 @@ def ranked(parts: Phrases, source: TableSource) -> Reading | None:
     pick = picks[0][1]
     parts.use(picks[0][0])
     pick = _with_count(parts, pick)
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     of_rows = _ranks_rows(parts, picks[0][0])
     is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
     parts.mark("which", "who")
     key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
-        return _without_group(parts, pick, where, source, is_of_value=is_of_value)
-    return _of_groups(parts, pick, key, where, source)
+        return _without_group(parts, pick, where, is_of_value=is_of_value)
+    return _of_groups(parts, pick, key, where)
 
 
 def _ranks_rows(parts: Phrases, pick: Atom) -> bool:
@@ -98,7 +88,7 @@ def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
     """Use the phrase that names the groups a rank is of; None if rows or values are ranked."""
     key = _named_unit(parts) or _named_column(parts)
     if key is None and asks_when:
-        times = parts.words.scope.time_columns
+        times = parts.scope.time_columns
         if len(times) != 1:
             raise UnfitError(("when",), "There is not one column of times.")
         return GroupKey(times[0])
@@ -107,7 +97,7 @@ def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
 
 def _named_unit(parts: Phrases) -> GroupKey | None:
     for atom, noun in parts.all(Noun):
-        if noun.kind == "unit" and not (noun.unit == "day" and _is_daily(parts)):
+        if noun.kind == "unit" and not (noun.unit == "day" and parts.is_daily):
             key = _unit_keys(parts, noun)
             if key is not None:
                 parts.use(atom)
@@ -117,14 +107,14 @@ def _named_unit(parts: Phrases) -> GroupKey | None:
 
 def _named_column(parts: Phrases) -> GroupKey | None:
     """Use a column of texts; a noun of a joined table stands for the column of its names."""
-    label = parts.words.scope.label
+    label = parts.scope.label
     for atom, operand in parts.all(Operand):
-        if label and singular(operand.phrase.casefold()) in parts.words.scope.side_nouns:
+        if label and singular(operand.phrase.casefold()) in parts.scope.side_nouns:
             parts.use(atom)
             return GroupKey(label)
     for atom, operand in parts.all(Operand):
         names = tuple(Column(name) for name in operand.names if can_group(parts, name))
-        if singular(operand.phrase.casefold()) in parts.words.scope.other_nouns:
+        if singular(operand.phrase.casefold()) in parts.scope.other_nouns:
             raise UnfitError((operand.phrase,))
         if names:
             parts.use(atom)
@@ -137,36 +127,27 @@ def can_group(parts: Phrases, name: str) -> bool:
     """Return whether a column can name groups: one of texts, flags, identifiers or years."""
     kind = parts.kind(name)
     is_id = name_words(name)[-1:] == ("id",) and (
-        parts.words.profile(name).distinct < parts.words.scope.rows
+        parts.words.profile(name).distinct < parts.scope.rows
     )
-    is_year = name in parts.words.scope.year_columns or _is_unit(name)
+    is_year = name in parts.scope.year_columns or _is_unit(name)
     return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
 
 
-def _is_daily(parts: Phrases) -> bool:
-    times = [parts.words.profile(name) for name in parts.words.scope.time_columns]
-    return len(times) == 1 and times[0].distinct == parts.words.scope.rows
-
-
 def _unit_keys(parts: Phrases, noun: Noun) -> GroupKey | None:
-    is_calendar = "calendar" in noun.word or _has_calendar(parts)
+    is_calendar = "calendar" in noun.word or any(
+        parts.words.lower(place) == "calendar"
+        for atom, other in parts.all(Noun)
+        for place in range(atom.start - 1, atom.end)
+        if other.kind == "unit"
+    )
     is_calendar = is_calendar or f"{noun.unit} of the year" in parts.words.text.casefold()
-    for name in parts.words.scope.time_columns:
+    for name in parts.scope.time_columns:
         if parts.kind(name) != "time":
             return GroupKey(name) if noun.unit == "year" else None
         if noun.unit == "weekday" or is_calendar:
             return GroupKey(name, part=noun.unit)  # type: ignore[arg-type]
         return GroupKey(name, unit=noun.unit)  # type: ignore[arg-type]
     return None
-
-
-def _has_calendar(parts: Phrases) -> bool:
-    return any(
-        parts.words.lower(place) == "calendar"
-        for atom, noun in [*parts.all(Noun)]
-        for place in range(atom.start - 1, atom.end)
-        if noun.kind == "unit"
-    )
 
 
 def _can_rank(parts: Phrases, name: str) -> bool:
@@ -234,19 +215,15 @@ def by_operand(parts: Phrases) -> Operand | None:
     return None
 
 
-def _of_groups(
-    parts: Phrases, pick: Pick, key: GroupKey, where: Condition | None, source: TableSource
-) -> Reading:
+def _of_groups(parts: Phrases, pick: Pick, key: GroupKey, where: Condition | None) -> Reading:
     fn, value = _ordering(parts, pick)
     measure = _group_measure(parts, pick, fn, value, key, where)
-    count = pick.count if pick.count else 1
-    rank = Rank(pick.ascending, None if pick.nth else count, pick.nth)
     extra = parts.keys()
     if extra:
         raise UnfitError([key.column for key in extra], "A rank within groups is not understood.")
     parts.mentioned.add(key.column)
-    is_one = count == 1 or bool(pick.nth)
-    return Summary(source, (measure,), (key,), where, rank=rank, names_winner=is_one)
+    is_one = pick.rank.count in {1, None}
+    return Summary(parts.source, (measure,), (key,), where, rank=pick.rank, names_winner=is_one)
 
 
 def _group_measure(
@@ -271,7 +248,7 @@ def _group_measure(
     if not is_one_each:
         name = columns_of(value)[0]
         phrase = f"{pick.word} {name}"
-        choice = parts.words.scope.choices.get(phrase.casefold())
+        choice = parts.scope.choices.get(phrase.casefold())
         if choice in ("total", "mean", "single value"):
             functions = {"total": "sum", "mean": "mean"}
             return Measure(functions.get(choice, "min" if pick.ascending else "max"), value)  # type: ignore[arg-type]
@@ -292,7 +269,7 @@ def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
     if not rows and others and pick.word in _COUNTED:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
-    if not rows and parts.words.scope.source.tables:
+    if not rows:
         raise UnfitError((pick.word or "most",), "Name the column to rank by.")
     return Measure("count")
 
@@ -300,22 +277,17 @@ def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
 def _counts_values(parts: Phrases, pick: Pick) -> bool:
     """Return whether values follow a superlative: ``most droids`` counts rows of droids."""
     ends = {atom.end for atom in parts.atoms if atom.content == pick}
-    return pick.word in ("most", "fewest", "least") and any(
-        isinstance(atom.content, Cond) and atom.start in ends and atom.content.is_bare
-        for atom in parts.atoms
-    )
+    follows = any(cond.is_bare and atom.start in ends for atom, cond in parts.every(Cond))
+    return pick.word in ("most", "fewest", "least") and follows
 
 
 def _without_group(
-    parts: Phrases, pick: Pick, where: Condition | None, source: TableSource, *, is_of_value: bool
+    parts: Phrases, pick: Pick, where: Condition | None, *, is_of_value: bool
 ) -> Reading:
     is_value = is_of_value and not pick.count
     rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
-    is_who = any(
-        mark.content.detail == "who" for mark in parts.atoms if isinstance(mark.content, Mark)
-    )
     if rows and keys:
         raise UnfitError((pick.word,), "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
@@ -324,41 +296,29 @@ def _without_group(
     is_other = bool(pick.columns) and not {
         name for _, operand in parts.all(Operand) for name in operand.names
     } <= set(columns_of(value))
-    of_rows = bool(rows or units or is_who) and fn is None and not is_value
+    of_rows = bool(rows or units or _asks_who(parts)) and fn is None and not is_value
     of_rows = of_rows or (is_other and parts.has(Operand))
-    if units and not _names_days(parts, units):
+    are_rows = all(unit.unit == "day" for unit in units) and (
+        parts.is_daily or not parts.scope.time_columns
+    )
+    if units and not are_rows:
         raise UnfitError([unit.word for unit in units], "Name the column of times.")
     if of_rows and not keys:
-        return _rows(parts, pick, value, where, source)
+        return _rows(parts, pick, value, where)
     if pick.count and pick.count > 1 and fn is None and not keys:
-        return _rows(parts, pick, value, where, source)
+        return _rows(parts, pick, value, where)
     if fn is not None:
         raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
-    return Summary(source, (as_measure(pick, value),), keys, where)
-
-
-def _names_days(parts: Phrases, units: Sequence[Noun]) -> bool:
-    """Return whether units of time are days, and each row may be one."""
-    return all(unit.unit == "day" for unit in units) and (
-        _is_daily(parts) or not parts.words.scope.time_columns
-    )
+    return Summary(parts.source, (as_measure(pick, value),), keys, where)
 
 
 def _keys_beside(parts: Phrases) -> tuple[GroupKey, ...]:
-    found = [
-        (atom, keys)
-        for atom, keys in parts.all(Keys)
-        if not (keys.is_by and all(parts.kind(key.column) in NUMERIC for key in keys.keys[0]))
-    ]
-    result: list[GroupKey] = []
-    for atom, keys in found:
-        parts.use(atom)
-        for options in keys.keys:
-            if len(options) > 1:
-                raise UnclearError(keys.phrase, [key.column for key in options])
-            result.append(options[0])
-            parts.mentioned.add(options[0].column)
-    return tuple(result)
+    """Use the group keys but numbers that follow ``by``: those are what a rank is by."""
+    return parts.keys(
+        lambda keys: (
+            not (keys.is_by and all(parts.kind(key.column) in NUMERIC for key in keys.keys[0]))
+        )
+    )
 
 
 def _is_named(parts: Phrases, value: Expression) -> bool:
@@ -366,28 +326,24 @@ def _is_named(parts: Phrases, value: Expression) -> bool:
 
     Columns of arithmetic are no rows: a rank by it shows the rows whole.
     """
-    return isinstance(value, Column) and any(
-        isinstance(atom.content, Operand) and value in atom.content.options for atom in parts.atoms
-    )
+    operands = [operand for _, operand in parts.every(Operand)]
+    return isinstance(value, Column) and any(value in operand.options for operand in operands)
 
 
-def _rows(
-    parts: Phrases, pick: Pick, value: Expression, where: Condition | None, source: TableSource
-) -> Reading:
+def _asks_who(parts: Phrases) -> bool:
+    return any(mark.detail == "who" for _, mark in parts.every(Mark))
+
+
+def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None) -> Reading:
     """Return the rows that come first by a value, with the column that names them."""
     names = list(columns_of(value))
     shown = [
         parts.column_of(operand) for operand in parts.take_all(Operand) if not operand.is_arithmetic
     ]
     columns = [column.name for column in shown if isinstance(column, Column)]
-    label = parts.words.scope.label
-    times = [name for name in parts.words.scope.time_columns if parts.kind(name) == "time"]
-    lead = [label] if label else times if _is_daily(parts) else []
+    label = parts.scope.label
+    times = [name for name in parts.scope.time_columns if parts.kind(name) == "time"]
+    lead = [label] if label else times if parts.is_daily else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    asks_who = any(
-        isinstance(atom.content, Mark) and atom.content.detail == "who" for atom in parts.atoms
-    )
-    is_known = bool(lead or columns or (_is_named(parts, value) and not asks_who))
-    rank = Rank(pick.ascending, None if pick.nth else pick.count or 1, pick.nth)
-    chosen = tuple(first) if is_known else ()
-    return Rows(source, chosen, where, value, rank)
+    is_known = bool(lead or columns or (_is_named(parts, value) and not _asks_who(parts)))
+    return Rows(parts.source, tuple(first) if is_known else (), where, value, pick.rank)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taskweaver.analyst.language.composition.groups import NUMERIC, is_one_row, measures
-from taskweaver.analyst.language.composition.parts import Phrases, UnfitError, columns_in
+from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import (
@@ -18,61 +19,59 @@ from taskweaver.analyst.language.phrases.atoms import (
     Noun,
     Pick,
 )
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
     Condition,
-    Contrast,
-    Cumulative,
     During,
-    GroupKey,
-    Measure,
     OneOf,
     Or,
+    columns_in,
+)
+from taskweaver.analyst.readings.reading import (
+    Contrast,
+    Cumulative,
+    GroupKey,
+    Measure,
     PeriodChange,
     Rank,
     Reading,
     Share,
     Summary,
-    TableSource,
 )
 
 
-def stepped(parts: Phrases, source: TableSource) -> Reading | None:
+def stepped(parts: Phrases) -> Reading | None:
     """Return the reading of a request with a step after the aggregation; None if it has none."""
     steps = [step for _, step in parts.all(AggregateStep)]
     if not steps:
         dimension = [d for _, d in parts.all(Dimension) if d.is_comparative]
-        return _contrast(parts, source) if dimension and _sides(parts) else None
+        return _contrast(parts) if dimension and _sides(parts) else None
     kinds = {step.kind for step in steps}
     details = {step.detail for step in steps}
     if kinds == {"share"}:
-        return _share(parts, source)
+        return _share(parts)
     if kinds == {"cumulative"}:
-        return _cumulative(parts, source)
+        return _cumulative(parts)
     if "diff" in kinds and kinds <= {"diff", "change", "share"}:
-        return _contrast(parts, source, is_relative="share" in kinds or "rel" in details)
+        return _contrast(parts, is_relative="share" in kinds or "rel" in details)
     if kinds <= {"change", "share"}:
         is_relative = "share" in kinds or any(detail.startswith("rel") for detail in details)
         if (
             _sides(parts)
             and not parts.has(AggregateStep, lambda step: bool(step.unit))
-            and not _has_keys(parts)
+            and not parts.has(Keys)
         ):
-            return _contrast(parts, source, is_relative=is_relative)
-        return _change(parts, source, is_relative=is_relative)
+            return _contrast(parts, is_relative=is_relative)
+        return _change(parts, is_relative=is_relative)
     raise UnfitError([step.kind for step in steps])
-
-
-def _has_keys(parts: Phrases) -> bool:
-    return parts.has(Keys)
 
 
 # -- shares ---------------------------------------------------------------------------------------
 
 
-def _share(parts: Phrases, source: TableSource) -> Reading:
+def _share(parts: Phrases) -> Reading:
     step = next(atom for atom, _ in parts.all(AggregateStep))
     parts.take_all(AggregateStep)
     conds = [(atom, cond) for atom, cond in parts.all(Cond)]
@@ -89,18 +88,18 @@ def _share(parts: Phrases, source: TableSource) -> Reading:
         if len(inner) > 1:
             raise UnfitError([cond.phrase for cond in inner], "Say which rows are the whole.")
         where = parts.condition(times)
-        return Summary(source, (measure,), keys, where, Share(parts.condition(inner)))
+        return Summary(parts.source, (measure,), keys, where, Share(parts.condition(inner)))
     texts = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
         if not conds
         and len(operand.names) == 1
-        and parts.words.scope.flag_value(operand.names[0]) is None
+        and parts.scope.flag_value(operand.names[0]) is None
         and parts.kind(operand.names[0]) in ("text", "flag")
     ]
     if texts and not conds:
         parts.use(texts[0][0])
-        return Summary(source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
+        return Summary(parts.source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
     if not conds:
         raise UnfitError(("share",), "Say of which rows the share is.")
     rated = _rated(conds, step)
@@ -110,7 +109,7 @@ def _share(parts: Phrases, source: TableSource) -> Reading:
         parts.use(atom)
     where = parts.condition(outside)
     part = parts.condition(inside)
-    return Summary(source, (measure,), (), where, Share(part))
+    return Summary(parts.source, (measure,), (), where, Share(part))
 
 
 def _rated(conds: Sequence[tuple[Atom, Cond]], step: Atom) -> list[Cond]:
@@ -126,16 +125,16 @@ def _total(parts: Phrases) -> Measure:
     numeric = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
-        if operand.is_arithmetic or any(_adds_up(parts, name) for name in operand.names)
+        if operand.is_arithmetic
+        or any(
+            parts.kind(name) in NUMERIC and parts.scope.flag_value(name) is None
+            for name in operand.names
+        )
     ]
     if numeric and not any(fn.function == "count" for fn in fns):
         parts.use(numeric[0][0])
         return Measure("sum", parts.column_of(numeric[0][1], kinds=NUMERIC))
     return Measure("count")
-
-
-def _adds_up(parts: Phrases, name: str) -> bool:
-    return parts.kind(name) in NUMERIC and parts.words.scope.flag_value(name) is None
 
 
 def _split(
@@ -151,14 +150,9 @@ def _split(
             phrases = [cond.phrase for _, cond in conds]
             raise UnfitError(phrases, "Say which rows are the whole: “of … are …”.")
         return inside, outside
-    verbs = [
-        atom.start
-        for atom in parts.atoms
-        if isinstance(atom.content, Mark)
-        and atom.content.kind == "verb"
-        and atom.start > step.start
-    ]
-    verb = next((at for at in verbs if any(atom.start > at for atom, _ in conds)), None)
+    verbs = [atom.start for atom, mark in parts.every(Mark) if mark.kind == "verb"]
+    last = max(atom.start for atom, _ in conds)
+    verb = next((at for at in verbs if step.start < at < last), None)
     if verb is None and conds[-1][1].is_flag:
         return [conds[-1][1]], [cond for _, cond in conds[:-1]]
     if verb is None:
@@ -239,7 +233,7 @@ def _years(parts: Phrases) -> tuple[Condition, Condition] | None:
     return None
 
 
-def _contrast(parts: Phrases, source: TableSource, *, is_relative: bool = False) -> Reading:
+def _contrast(parts: Phrases, *, is_relative: bool = False) -> Reading:
     sides = _sides(parts)
     if sides is None:
         raise UnfitError(("difference",), "Name the two sets of rows to compare.")
@@ -251,12 +245,12 @@ def _contrast(parts: Phrases, source: TableSource, *, is_relative: bool = False)
     dimension = parts.take(Dimension)
     is_less = any(step.detail == "less" for step in steps) or (dimension and dimension.ascending)
     keys = parts.keys()
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     fn = _contrast_measure(parts, dimension, conjunction(where, first))
     parts.mark("which", "each", "over", "between", "than")
     if is_less:
         first, second = second, first
-    return Summary(source, (fn,), keys, where, Contrast(first, second, is_relative))
+    return Summary(parts.source, (fn,), keys, where, Contrast(first, second, is_relative))
 
 
 def _contrast_measure(
@@ -304,11 +298,11 @@ def _is_later(left: Condition, right: Condition) -> bool:
 # -- changes and running totals -------------------------------------------------------------------
 
 
-def _change(parts: Phrases, source: TableSource, *, is_relative: bool) -> Reading:
+def _change(parts: Phrases, *, is_relative: bool) -> Reading:
     steps = parts.take_all(AggregateStep)
     units = [step.unit for step in steps if step.unit]
     keys = list(parts.keys())
-    times = list(parts.words.scope.time_columns)
+    times = list(parts.scope.time_columns)
     if not keys and units and len(times) == 1:
         is_time = parts.kind(times[0]) == "time"
         if not is_time and units[0] != "year":
@@ -318,11 +312,11 @@ def _change(parts: Phrases, source: TableSource, *, is_relative: bool) -> Readin
         raise UnfitError(("change",), "Say between which times: “per year”, “from 2004 to 2005”.")
     parts.mark("over")
     pick = parts.take(Pick)
-    where = parts.condition(parts.conditions())
+    where = parts.where()
     found = _changed(parts, keys[0])
     rank = _extreme(pick, steps)
     parts.mentioned.update(key.column for key in keys)
-    return Summary(source, (found,), tuple(keys), where, PeriodChange(is_relative), rank,
+    return Summary(parts.source, (found,), tuple(keys), where, PeriodChange(is_relative), rank,
                    names_winner=rank is not None)  # fmt: skip
 
 
@@ -330,8 +324,7 @@ def _changed(parts: Phrases, key: GroupKey) -> Measure:
     """Return the measure that changes; a value of which there is one per period needs no name."""
     if parts.has(Fn):
         return measures(parts)[0]
-    operand = parts.take(Operand, lambda operand: operand.is_arithmetic or any(
-        parts.kind(name) in NUMERIC for name in operand.names))  # fmt: skip
+    operand = parts.take(Operand, parts.may_be_numbers)
     if operand is None:
         if parts.has(Noun, lambda noun: noun.kind != "unit"):
             return Measure("count")
@@ -351,30 +344,28 @@ def _has_one_per_period(parts: Phrases, key: GroupKey) -> bool:
         return profile.distinct == months
     if key.unit == "year" and low[0].isdigit() and high[0].isdigit():
         return profile.distinct == int(high[0]) - int(low[0]) + 1
-    return key.unit is None and profile.distinct == parts.words.scope.rows
+    return key.unit is None and profile.distinct == parts.scope.rows
 
 
 def _extreme(pick: Pick | None, steps: Sequence[AggregateStep]) -> Rank | None:
     if pick is None:
         return None
     is_down = any("down" in step.detail for step in steps)
-    ascending = is_down != pick.ascending
-    return Rank(ascending, None if pick.nth else pick.count or 1, pick.nth)
+    return replace(pick.rank, ascending=is_down != pick.ascending)
 
 
-def _cumulative(parts: Phrases, source: TableSource) -> Reading:
+def _cumulative(parts: Phrases) -> Reading:
     parts.take_all(AggregateStep)
     keys = parts.keys()
     parts.take_all(Fn, lambda fn: fn.function == "sum")
     is_over = parts.mark("over") is not None
-    times = parts.words.scope.time_columns
-    where = parts.condition(parts.conditions())
+    times = parts.scope.time_columns
+    where = parts.where()
     if parts.has(Fn, lambda fn: fn.function == "count"):
         parts.take(Fn)
         measure = Measure("count")
     else:
-        operand = parts.take(Operand, lambda operand: operand.is_arithmetic or any(
-            parts.kind(name) in NUMERIC for name in operand.names))  # fmt: skip
+        operand = parts.take(Operand, parts.may_be_numbers)
         if operand is None:
             raise UnfitError(("cumulative",), "Name the column to add up.")
         measure = Measure("sum", parts.column_of(operand, kinds=NUMERIC))
@@ -382,4 +373,4 @@ def _cumulative(parts: Phrases, source: TableSource) -> Reading:
         if len(times) != 1 and not is_over:
             raise UnfitError(("cumulative",), "Say over which time.")
         keys = (GroupKey(times[0]),)
-    return Summary(source, (measure,), keys, where, Cumulative())
+    return Summary(parts.source, (measure,), keys, where, Cumulative())

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from taskweaver.analyst.language.conditions.options import Cond, Option, conjunction
+from taskweaver.analyst.language.conditions.options import Cond, Found, Option, conjunction, one_of
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.times import Period, Recurring, points, times
 from taskweaver.analyst.language.words.lexicon import MONTHS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.readings.reading import Column, Comparison, Condition, OneOf
+from taskweaver.analyst.readings.condition import Column, Comparison, Condition
 
-Found = tuple[int, Cond, float]
 _LAST = {"quarter": 4, "month": 12, "day": 31, "hour": 24}
 _HALVES = {
     ("am",): 0, ("in", "the", "morning"): 0, ("pm",): 12, ("in", "the", "afternoon"): 12,
@@ -68,17 +67,11 @@ def _is_within(scope: DataScope, name: str, unit: str) -> bool:
 def _recurring(scope: DataScope, when: Recurring) -> Condition | None:
     name = _column(scope, when.part) if when.part in ("month", "quarter") else None
     if name is not None:
-        return _one_of(name, when.values)
-    month = _column(scope, "month")
-    if when.part != "quarter" or month is None:
+        return one_of(name, when.values)
+    month = _column(scope, "month") if when.part == "quarter" else None
+    if month is None:
         return None
-    return _one_of(month, tuple(m for q in when.values for m in range(q * 3 - 2, q * 3 + 1)))
-
-
-def _one_of(name: str, values: tuple[int, ...]) -> Condition:
-    if len(values) == 1:
-        return Comparison(Column(name), "==", values[0])
-    return OneOf(name, values)
+    return one_of(month, tuple(m for q in when.values for m in range(q * 3 - 2, q * 3 + 1)))
 
 
 def _period(scope: DataScope, when: Period) -> Condition | None:
@@ -89,18 +82,18 @@ def _period(scope: DataScope, when: Period) -> Condition | None:
     year = Comparison(Column(scope.year_columns[0]), "==", first.year)
     month, day, quarter = (_column(scope, unit) for unit in ("month", "day", "quarter"))
     if first == last:
-        parts = (month and _one_of(month, (first.month,)), day and _one_of(day, (first.day,)))
+        parts = (month and one_of(month, (first.month,)), day and one_of(day, (first.day,)))
         return conjunction(year, *(part for part in parts if part)) if all(parts) else None
     is_whole = first.day == 1 and (last + timedelta(days=1)).day == 1
     if not is_whole or first.year != last.year:
         return None
     if month is not None:
-        return conjunction(year, _one_of(month, tuple(range(first.month, last.month + 1))))
+        return conjunction(year, one_of(month, tuple(range(first.month, last.month + 1))))
     is_quarter = first.month % 3 == 1 and last.month % 3 == 0
     if quarter is None or not is_quarter:
         return None
     return conjunction(
-        year, _one_of(quarter, tuple(range(first.month // 3 + 1, last.month // 3 + 1)))
+        year, one_of(quarter, tuple(range(first.month // 3 + 1, last.month // 3 + 1)))
     )
 
 
@@ -118,7 +111,7 @@ def _days(words: Words, at: int) -> Iterator[tuple[int, Condition]]:
         return
     number = MONTHS.get(words.lower(month))
     if number is not None and int(match[1]) and words.tokens[month].text[0].isupper():
-        both = conjunction(_one_of(month_column, (number,)), _one_of(day_column, (int(match[1]),)))
+        both = conjunction(one_of(month_column, (number,)), one_of(day_column, (int(match[1]),)))
         if both is not None:
             yield end, both
 
@@ -135,4 +128,4 @@ def _hours(words: Words, at: int) -> Iterator[tuple[int, Condition]]:
         if tuple(words.lower(at + 1 + to) for to in range(len(half))) == half
     ]  # fmt: skip
     for end, offset in halves:
-        yield end, _one_of(column, (int(match[1]) % 12 + offset,))
+        yield end, one_of(column, (int(match[1]) % 12 + offset,))

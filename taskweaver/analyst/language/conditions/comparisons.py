@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from taskweaver.analyst.language.conditions.options import Cond, Option
+from taskweaver.analyst.language.conditions.options import Cond, Found, Option
 from taskweaver.analyst.language.lookup.measures import dimension_columns
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import ColumnRef
 from taskweaver.analyst.language.words.lexicon import DIMENSION_WORDS, MONTHS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.readings.reading import And, Column, Comparator, Comparison, Condition
+from taskweaver.analyst.readings.condition import And, Column, Comparator, Comparison, Condition
 
-Found = tuple[int, Cond, float]
 _BE = (
     "is are was were be of has had have value values a the ist est that by which being lies lie "
     "equal".split()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from taskweaver.analyst.language.conditions.options import Cond, Option
+from taskweaver.analyst.language.conditions.options import Cond, Found, Option
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.meanings import means_flag
-from taskweaver.analyst.readings.reading import Column, Comparison, Scalar
-
-Found = tuple[int, Cond, float]
+from taskweaver.analyst.readings.condition import Column, Comparison, Scalar
 
 
 def flags(words: Words, at: int) -> Iterator[Found]:
@@ -21,12 +19,9 @@ def flags(words: Words, at: int) -> Iterator[Found]:
     if at >= words.size or words.tokens[at].kind != "word" or words.lower(at) in LEXICON:
         return
     named = [name for name in words.scope.columns if means_flag(words.lower(at), name)]
-    if len(named) == 1 and not words.values(at) and not _is_column(words, at):
+    is_column = any(column.end == at + 1 for column in words.columns(at))
+    if len(named) == 1 and not words.values(at) and not is_column:
         yield from _flag(words, at, at + 1, named[0], 0.6)
-
-
-def _is_column(words: Words, at: int) -> bool:
-    return any(column.end == at + 1 for column in words.columns(at))
 
 
 def _flag(words: Words, at: int, end: int, name: str, cost: float) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taskweaver.analyst.readings.reading import And, Condition
+from taskweaver.analyst.readings.condition import And, Column, Comparison, Condition, OneOf, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,6 @@ class Option:
 
     Attributes:
         column: The column it is about; empty if it is about several.
-        condition: The condition.
     """
 
     column: str
@@ -26,7 +25,6 @@ class Cond:
 
     Attributes:
         options: Its meanings; more than one if its column is not clear.
-        phrase: The words.
         is_time: Whether it restricts the time.
         is_list: Whether it lists values with ``and``.
         is_span: Whether it lists parts of the calendar.
@@ -47,6 +45,10 @@ class Cond:
     unused: tuple[str, ...] = ()
 
 
+Found = tuple[int, Cond, float]
+"""Condition of some tokens, with the place after them and its cost."""
+
+
 def conjunction(*conditions: Condition | None) -> Condition | None:
     """Return the conjunction of some conditions; None if there are none."""
     parts: list[Condition] = []
@@ -59,6 +61,11 @@ def conjunction(*conditions: Condition | None) -> Condition | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return And(tuple(parts))
+
+
+def one_of(name: str, values: tuple[Scalar, ...]) -> Condition:
+    """Return the condition that a column has one of some values."""
+    return Comparison(Column(name), "==", values[0]) if len(values) == 1 else OneOf(name, values)
 
 
 def both(left: Condition, right: Condition) -> Condition:

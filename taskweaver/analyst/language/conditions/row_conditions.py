@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from taskweaver.analyst.language.conditions.asides import explained
 from taskweaver.analyst.language.conditions.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.conditions.comparisons import comparisons
 from taskweaver.analyst.language.conditions.flags import flags
-from taskweaver.analyst.language.conditions.options import Cond, Option, both, shares_column
+from taskweaver.analyst.language.conditions.options import Cond, Found, Option, both, shares_column
 from taskweaver.analyst.language.conditions.time_conditions import as_condition
-from taskweaver.analyst.language.conditions.values import value_conditions
+from taskweaver.analyst.language.conditions.values import explained, value_conditions
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.times import Recurring, times
 from taskweaver.analyst.language.words.names import singular
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
@@ -28,7 +27,6 @@ from taskweaver.analyst.readings.reading import (
     Or,
 )
 
-Found = tuple[int, Cond, float]
 _AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
 _LACKING = tuple("without no with having ohne sans sin lacking".split())
 _LEADING = tuple("the in on at from with are is where that had who have".split())
@@ -36,11 +34,7 @@ _OR = ("or", "oder", "ou", "o", "или", "eller")
 
 
 class Conditions:
-    """Conditions at the places of a request.
-
-    Attributes:
-        words: The request.
-    """
+    """Conditions at the places of a request."""
 
     def __init__(self, words: Words) -> None:
         """Look nothing up yet."""
@@ -163,7 +157,7 @@ class Conditions:
                 place, cost = place + 1, cost + 0.02
             elif place < words.size and not unused and _is_unknown(words, place):
                 unused, place, cost = (words.tokens[place].text,), place + 1, cost + 1.0
-            elif words.lower(place) in words.scope.nouns or _is_noun(words, place):
+            elif {words.lower(place), singular(words.lower(place))} & words.scope.nouns:
                 place, cost = place + 1, cost + 0.02
             else:
                 return
@@ -182,8 +176,6 @@ class Conditions:
 
     def _none_of(self, at: int, stop: int) -> Iterator[Found]:
         """Yield ``without any precipitation``: zero in a numeric column, missing in others."""
-        from taskweaver.analyst.readings.reading import Column, Comparison
-
         words = self.words
         if words.lower(at) not in _LACKING:
             return
@@ -241,7 +233,7 @@ class Conditions:
         before = at - 1
         while self.words.lower(before) in ("a", "the", "in", "from", "have"):
             before -= 1
-        is_and = self.words.lower(middle) in _AND and not shares_column(first, second)
+        is_and = self.words.lower(middle) in _AND
         if is_and and self.words.lower(before) in ("(", "both"):
             return And
         return None if is_and and is_plain else Or
@@ -272,19 +264,11 @@ class Conditions:
             phrase = (
                 left.phrase + words.text[words.tokens[middle].start - 1 : words.tokens[end - 1].end]
             )
-            if is_or:
-                joined = _join(left, right, phrase, Or)
-            elif _are_periods(left, right):
-                joined = _join(left, right, phrase, Or)
-                joined = replace(joined, is_list=True) if joined else None
-            else:
-                joined = None
+            is_list = not is_or and _are_periods(left, right)
+            joined = _join(left, right, phrase, Or) if is_or or is_list else None
             if joined is not None:
-                yield (
-                    end,
-                    replace(joined, is_time=left.is_time and right.is_time),
-                    cost + more - 0.3,
-                )
+                is_time = left.is_time and right.is_time
+                yield end, replace(joined, is_list=is_list, is_time=is_time), cost + more - 0.3
 
 
 def _are_periods(left: Cond, right: Cond) -> bool:
@@ -369,10 +353,6 @@ def _is_unknown(words: Words, at: int) -> bool:
     is_word = token.kind == "word" and token.text.islower()
     is_said = words.senses(at) or words.columns(at) or words.values(at)
     return is_word and not is_said and next(flags(words, at), None) is None
-
-
-def _is_noun(words: Words, at: int) -> bool:
-    return bool(words.lower(at)) and singular(words.lower(at)) in words.scope.nouns
 
 
 def _distinct(found: list[Found]) -> list[Found]:

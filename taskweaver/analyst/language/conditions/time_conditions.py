@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskweaver.analyst.language.lookup.times import Period, Recent, Recurring, TimeBound, When
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
@@ -15,15 +15,9 @@ from taskweaver.analyst.readings.reading import (
 
 
 def as_condition(when: When, column: str, *, is_time: bool) -> Condition | None:
-    """Return a restriction of time as a condition on a column.
+    """Return a restriction of time as a condition on a column of times, or of years as integers.
 
-    Args:
-        when: The restriction.
-        column: A time column, or an integer column of years.
-        is_time: Whether it is a time column.
-
-    Returns:
-        The condition; None if years cannot express it.
+    None if years cannot express it.
     """
     if isinstance(when, Recent):
         return Latest(column, when.count, when.unit) if is_time or when.unit == "year" else None
@@ -53,8 +47,7 @@ def _in_years(when: Period | TimeBound, column: str) -> Condition | None:
     name = Column(column)
     if isinstance(when, TimeBound):
         if when.relation in ("since", "before"):
-            operator = ">=" if when.relation == "since" else "<"
-            return Comparison(name, ">=" if operator == ">=" else "<", period.first_year)
+            return Comparison(name, ">=" if when.relation == "since" else "<", period.first_year)
         return Comparison(name, ">" if when.relation == "after" else "<=", period.last_year)
     if period.first_year == period.last_year:
         return Comparison(name, "==", period.first_year)

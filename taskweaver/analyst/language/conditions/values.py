@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from taskweaver.analyst.files.profile import ValueMatch
-from taskweaver.analyst.language.conditions.options import Cond, Option
+from taskweaver.analyst.language.conditions.options import Cond, Found, Option, one_of
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.meanings import graded
 from taskweaver.analyst.language.words.names import singular
-from taskweaver.analyst.readings.reading import (
-    Column,
-    Comparison,
+from taskweaver.analyst.readings.condition import (
     Condition,
     Contains,
-    OneOf,
     Scalar,
 )
 
-Found = tuple[int, Cond, float]
 _MOST_GRADES = 4
-_BE = (
-    "is",
-    "are",
-    "was",
-    "were",
-    "=",
-    "==",
-    ":",
-    "equals",
-    "be",
-    "of",
-    "ist",
-    "est",
-    "es",
-    "in",
-    "either",
-)
+_BE = tuple("is are was were = == : equals be of ist est es in either".split())
+_CONTAIN = frozenset("contains containing contain includes including mentions".split())
 _AND = ("and", "&", "und", "et", "y", "и", "og")
 _OR = ("or", "oder", "ou", "o", "или", "eller")
 
@@ -95,9 +77,9 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
     """Yield the name of a column with values after it, as in ``species is Adelie``."""
     for column in words.columns(at):
         start = words.skip(column.end, *_BE)
-        is_group = words.lower(start - 1) in ("in", "of") and _is_plural(
-            words.lower(column.end - 1)
-        )
+        noun = words.lower(column.end - 1)
+        # "counties in Ohio" are groups: a county is not called Ohio.
+        is_group = words.lower(start - 1) in ("in", "of") and singular(noun) != noun
         if is_group or (start == column.end and words.is_kind(at, "time", "cmp")):
             continue
         for name in column.ref.names:
@@ -111,20 +93,8 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
                 yield from _containing(words, at, column.end, name, column.cost)
 
 
-def _is_plural(word: str) -> bool:
-    """Return whether a noun is a plural: ``counties in Ohio`` are not called Ohio."""
-    return singular(word) != word
-
-
 def _containing(words: Words, at: int, stop: int, name: str, cost: float) -> Iterator[Found]:
-    if words.lower(stop) in (
-        "contains",
-        "containing",
-        "contain",
-        "includes",
-        "including",
-        "mentions",
-    ):
+    if words.lower(stop) in _CONTAIN:
         start = words.skip(stop + 1, "the", "word", "text", "string")
         if start < words.size and words.tokens[start].kind in ("quoted", "word"):
             text = words.tokens[start].text
@@ -196,10 +166,7 @@ def _one_of(name: str, parts: Sequence[Part], words: Words) -> Condition:
     values: list[Scalar] = []
     for _, _, matches in parts:
         values += [_typed(match.value, words, name) for match in matches if match.column == name]
-    values = list(dict.fromkeys(values))
-    if len(values) == 1:
-        return Comparison(Column(name), "==", values[0])
-    return OneOf(name, tuple(values))
+    return one_of(name, tuple(dict.fromkeys(values)))
 
 
 def _typed(value: str, words: Words, name: str) -> Scalar:
@@ -210,3 +177,20 @@ def _typed(value: str, words: Words, name: str) -> Scalar:
         number = float(value)
         return int(number) if number.is_integer() else number
     return value
+
+
+def explained(words: Words, at: int, found: Sequence[Found]) -> Iterator[Found]:
+    """Yield values with their short form in brackets; the short form says which value it is."""
+    for middle, cond, _ in found:
+        if not cond.is_bare or words.lower(middle) != "(":
+            continue
+        for end, short, cost in value_conditions(words, middle + 1):
+            if words.lower(end) == ")" and short.is_bare and _is_short(short.phrase, cond.phrase):
+                yield end + 1, replace(short, phrase=words.raw(at, end + 1)), cost
+
+
+def _is_short(short: str, phrase: str) -> bool:
+    """Return whether letters are a short form of a phrase: ``OH`` of ``Ohio``."""
+    rest = iter(phrase.casefold())
+    is_inside = all(letter in rest for letter in short.casefold())
+    return len(short) < len(phrase) and short[:1].casefold() == phrase[:1].casefold() and is_inside

@@ -9,7 +9,13 @@ from typing import Literal
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import DIMENSION_COLUMNS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.readings.reading import Arithmetic, Column, Constant, Expression
+from taskweaver.analyst.readings.condition import (
+    Arithmetic,
+    Column,
+    Constant,
+    Expression,
+    columns_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +24,6 @@ class Operand:
 
     Attributes:
         options: Its meanings; more than one if the column is not clear.
-        phrase: The words.
         distance: Distance of the words from the name, as of `ColumnRef`.
     """
 
@@ -54,13 +59,6 @@ def operands(words: Words, at: int) -> Iterator[Found]:
         if isinstance(expression, Arithmetic) and columns_of(expression):
             yield end, Operand((expression,), words.raw(at, end)), cost - 0.2
     yield from _named_forms(words, at)
-
-
-def columns_of(expression: Expression) -> tuple[str, ...]:
-    """Return the columns of an expression."""
-    if isinstance(expression, Arithmetic):
-        return (*columns_of(expression.left), *columns_of(expression.right))
-    return (expression.name,) if isinstance(expression, Column) else ()
 
 
 Part = tuple[int, Expression, float]

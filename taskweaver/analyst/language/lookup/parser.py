@@ -54,8 +54,6 @@ class Words:
     """Tokens of a request with all their senses.
 
     Attributes:
-        text: The request.
-        tokens: Its tokens.
         scope: Columns and values it is read against.
         notes: Typing errors that were corrected in the tokens.
     """
@@ -104,15 +102,16 @@ class Words:
     def _find_senses(self, at: int) -> Iterator[SenseAt]:
         for end in range(min(at + LONGEST, self.size), at, -1):
             words = self._lower[at:end]
-            if None in words or any(map(self._is_name, self.tokens[max(at, 1) : end])):
+            # A column as written is no sense: "total Count" is not a number of rows.
+            is_name = any(
+                token.text in self.scope.columns and token.text != token.lower
+                for token in self.tokens[max(at, 1) : end]
+            )
+            if None in words or is_name:
                 continue
             joined = " ".join(word for word in words if word)
             for sense in LEXICON.get(joined, ()):
                 yield SenseAt(end, sense)
-
-    def _is_name(self, token: Token) -> bool:
-        """Return whether a word is a column as written: ``total Count`` is no number of rows."""
-        return token.text in self.scope.columns and token.text != token.lower
 
     def of_kind(self, at: int, *kinds: str) -> list[SenseAt]:
         """Return the senses of some kinds at a token."""
@@ -139,13 +138,9 @@ class Words:
             ref = self._named(at, end) or self._weakly_named(at, end)
             if ref is not None and end == at + 1:
                 ref = self._without_times(ref)
-            if ref is None:
-                continue
-            is_function = (
-                len(tokens) == 1 and ref.distance < 3 and is_function_word(tokens[0].lower)
-            )
-            cost = _COLUMN_COST[ref.distance] + (0.4 if is_function else 0.0)
-            yield ColumnAt(end, ref, cost)
+            if ref is not None:
+                is_word = end == at + 1 and ref.distance < 3 and is_function_word(tokens[0].lower)
+                yield ColumnAt(end, ref, _COLUMN_COST[ref.distance] + (0.4 if is_word else 0.0))
 
     def _named(self, at: int, end: int) -> ColumnRef | None:
         words = tuple(token.lower for token in self.tokens[at:end])
@@ -219,32 +214,24 @@ class Words:
     def is_value(self, at: int) -> bool:
         """Return whether a word, but for the commonest ones, is exactly a value."""
         low = self.lower(at)
-        return (
-            len(low) > 1
-            and low not in _COMMON
-            and any(found.end == at + 1 and found.matches[0].is_exact for found in self.values(at))
-        )
+        return len(low) > 1 and low not in _COMMON and self._is_exact(at)
 
     def is_name(self, at: int) -> bool:
         """Return whether a word inside a sentence is a value, written with a capital letter."""
         text = self.tokens[at].text
         is_inside = at > 0 and self.lower(at - 1) not in (".", "?", "!", ":")
         is_capital = text[:1].isupper() and not self.text.isupper()
-        return (
-            is_inside
-            and is_capital
-            and len(text) > 1
-            and any(
-                found.end == at + 1 and found.matches[0].value == text for found in self.values(at)
-            )
-        )
+        may_be = is_inside and is_capital and len(text) > 1
+        found = self.values(at) if may_be else []
+        return any(item.end == at + 1 and item.matches[0].value == text for item in found)
 
     def may_be_value(self, at: int) -> bool:
         """Return whether a common word after a preposition may be a value, as ``in it``."""
         is_after = self.lower(at - 1) in ("in", "of", "from", "for", "at", "by", "to", "is")
-        return is_after and any(
-            found.end == at + 1 and found.matches[0].is_exact for found in self.values(at)
-        )
+        return is_after and self._is_exact(at)
+
+    def _is_exact(self, at: int) -> bool:
+        return any(found.end == at + 1 and found.matches[0].is_exact for found in self.values(at))
 
     def is_plain_value(self, at: int, end: int) -> bool:
         """Return whether words can be a value without the name of its column before them."""

@@ -23,7 +23,7 @@ from taskweaver.analyst.language.words.tokens import is_unusual
 from taskweaver.analyst.readings.reading import TableSource
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
-_LABEL_WORDS = ("name", "title", "label", "full", "employee", "model", "product", "id")
+_LABEL_WORDS = ("name", "title", "label")
 _YES = ("yes", "true", "y", "1", "1.0", "ja", "oui", "sí", "si")
 _NO = ("no", "false", "n", "0", "0.0", "nein", "non", "nei", "nej")
 
@@ -35,7 +35,6 @@ class ColumnRef:
     Attributes:
         names: The columns, all equally near.
         distance: 0 for the exact name, 1 for its words, 2 for a part of it, 3 for a typing error.
-        phrase: The words.
     """
 
     names: tuple[str, ...]
@@ -49,7 +48,6 @@ class DataScope:
 
     Attributes:
         source: The tables as a part of the reading.
-        tables: Their profiles.
         nouns: Words, in the singular, that the file or table is named after.
         side_nouns: The same of the tables that are joined to the first.
         other_nouns: The same of tables that are not read.
@@ -163,12 +161,7 @@ class DataScope:
         return text.casefold() in self._first_words
 
     def column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
-        """Return the columns that words may mean; None for none.
-
-        Args:
-            words: The words in lower case.
-            phrase: The same as written.
-        """
+        """Return the columns that words (in lower case; as written) may mean; None for none."""
         if words not in self._refs:
             self._refs[words] = self._find_column(words, phrase)
         found = self._refs[words]
@@ -260,7 +253,7 @@ class DataScope:
     def label(self) -> str | None:
         """The text column that names the rows; None for none."""
         texts = [c for c in self.columns.values() if c.kind == "text" and c.distinct > 1]
-        for word in _LABEL_WORDS[:3]:
+        for word in _LABEL_WORDS:
             named = [c for c in texts if word in name_words(c.name)]
             exact = [c for c in named if len(name_words(c.name)) == 1]
             if len(exact or named) == 1:

@@ -9,10 +9,7 @@ from datetime import date, timedelta
 
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import MONTHS, SEASONS, WEEKDAYS
-from taskweaver.analyst.readings.reading import (
-    CalendarPart,
-    Unit,
-)
+from taskweaver.analyst.readings.condition import CalendarPart, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +124,8 @@ def _month(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
         yield from _day_before_month(words, at)
         return
     is_first = at == 0 or words.lower(at - 1) in (".", ":", "?")
-    is_named = words.is_kind(at - 1, "time", "between") or words.lower(at - 1) in (
-        "in",
-        "of",
-        "im",
-        "en",
-    )
+    before = words.lower(at - 1)
+    is_named = words.is_kind(at - 1, "time", "between") or before in ("in", "of", "im", "en")
     is_capital = not is_first and words.tokens[at].text[:1].isupper()
     if words.lower(at) in _NEEDS_CAPITAL and not is_named and not is_capital:
         return
@@ -283,14 +276,10 @@ def _ranges(words: Words, at: int) -> Iterator[tuple[int, When]]:
         (found.end, ("to", "until", "till", "through", "bis", "à", "au", "a", "hasta", "til",
                      "up", "-", "\N{EN DASH}", "по", "up to", "thru"))
         for found in words.of_kind(at, "time")
-        if found.sense.detail in ("from",)
+        if found.sense.detail == "from"
     ]  # fmt: skip
-    openings.append(
-        (
-            words.skip(at, "in", "the", "years"),
-            ("-", "\N{EN DASH}", "to", "through", "until", "bis"),
-        )
-    )
+    bare = words.skip(at, "in", "the", "years")
+    openings.append((bare, ("-", "\N{EN DASH}", "to", "through", "until", "bis")))
     for stop, joints in openings:
         start = words.skip(stop, "the", "year", "years")
         for middle, first in points(words, start):

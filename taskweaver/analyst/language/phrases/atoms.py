@@ -7,7 +7,7 @@ from typing import Literal
 
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand
-from taskweaver.analyst.readings.reading import Chart, Function, GroupKey, View
+from taskweaver.analyst.readings.reading import Chart, Function, GroupKey, Rank, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,6 @@ class Fn:
     """Aggregate function.
 
     Attributes:
-        function: The function.
         quantile: Of a percentile.
         is_least: Whether the rarest value is meant, of ``mode``.
         is_time: Whether it is of times alone: ``latest``.
@@ -62,6 +61,11 @@ class Pick:
     nth: int = 0
     columns: tuple[str, ...] = ()
     word: str = ""
+
+    @property
+    def rank(self) -> Rank:
+        """The entries it picks: one, if no number is stated."""
+        return Rank(self.ascending, None if self.nth else self.count or 1, self.nth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,6 @@ class Atom:
     Attributes:
         start: Number of its first token.
         end: Number after its last token.
-        content: The meaning.
-        cost: Its cost.
     """
 
     start: int

@@ -30,25 +30,10 @@ from taskweaver.analyst.language.words.names import singular
 _BEAM = 28
 _FILLER, _UNUSED = 0.05, 4.0
 _QUARTILES = {"firstquartile": 0.25, "thirdquartile": 0.75}
-_MARKS = {
-    "which",
-    "who",
-    "when",
-    "sort",
-    "dir",
-    "each",
-    "over",
-    "against",
-    "files",
-    "refused",
-    "everything",
-    "percolumn",
-    "shift",
-    "between",
-    "instead",
-    "combined",
-    "link",
-}
+_MARKS = frozenset(
+    "which who when sort dir each over against files refused everything percolumn shift between "
+    "instead combined link".split()
+)
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()
 )
@@ -213,7 +198,8 @@ def _dimension(words: Words, at: int) -> Iterator[Found]:
 
 def _steps(words: Words, at: int) -> Iterator[Found]:
     is_how_much = words.lower(at) == "how" and words.lower(at + 1) == "much"
-    if is_how_much and _is_comparative(words, at + 2):
+    after = words.lower(at + 2)
+    if is_how_much and after.endswith("er") and after in DIMENSION_WORDS:
         yield at + 2, AggregateStep("diff"), 1.0
     for end, sense in words.of_kind(at, "share", "diff", "cumulative"):
         yield end, AggregateStep(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
@@ -245,10 +231,6 @@ def _looks(words: Words, at: int) -> Iterator[Found]:
             yield end, Look("head", count), 0.9
 
 
-def _is_comparative(words: Words, at: int) -> bool:
-    return words.lower(at).endswith("er") and words.lower(at) in DIMENSION_WORDS
-
-
 def _direction(words: Words, at: int) -> str:
     low = words.lower(at)
     if low in ("drop", "drops", "decrease", "fall", "decline"):
@@ -260,16 +242,12 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
     low = words.lower(at)
     if not low:
         return
+    is_elsewhere = singular(low) in words.scope.other_nouns - words.scope.nouns
     for end, sense in words.of_kind(at, "row", "person", "thing"):
-        if sense.kind != "row" and any(found.end == end for found in words.columns(at)):
-            continue
-        if (
-            words.values(at)
-            or not _fits_file(words, sense.kind)
-            or singular(low) in words.scope.other_nouns - words.scope.nouns
-        ):
-            continue
-        yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
+        is_column = sense.kind != "row" and any(found.end == end for found in words.columns(at))
+        is_taken = is_column or is_elsewhere or words.values(at)
+        if not is_taken and _fits_file(words, sense.kind):
+            yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
     is_file = singular(low) in words.scope.nouns or low in words.scope.nouns
     if is_file and not _is_other(words, at):
         yield at + 1, Noun("file", low), 0.4

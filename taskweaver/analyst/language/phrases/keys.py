@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import Keys
+from taskweaver.analyst.readings.condition import CalendarPart
 from taskweaver.analyst.readings.reading import GroupKey
 
 Found = tuple[int, Keys, float]
@@ -87,7 +89,6 @@ def _key(words: Words, name: str, unit: str, *, is_part: bool) -> GroupKey | Non
     if words.profile(name).kind != "time":
         return GroupKey(name) if unit == "year" and not is_part else None
     if is_part:
-        part = {"weekday": "weekday", "day": "day", "month": "month", "quarter": "quarter",
-                "hour": "hour"}.get(unit)  # fmt: skip
-        return GroupKey(name, part=part) if part else None  # type: ignore[arg-type]
+        is_known = unit in get_args(CalendarPart)
+        return GroupKey(name, part=unit) if is_known else None  # type: ignore[arg-type]
     return GroupKey(name, unit=unit)  # type: ignore[arg-type]

@@ -54,12 +54,9 @@ def _is_on(column: ColumnProfile, scale: Mapping[str, int]) -> bool:
 
 
 def graded(word: str, noun: str, columns: Mapping[str, ColumnProfile]) -> list[ValueMatch]:
-    """Return the values of an ordinal in columns of grades: ``third``, ``class``: 3rd of `pclass`.
+    """Return the values of an ordinal in columns of grades: ``third class`` is the 3rd of `pclass`.
 
-    Args:
-        word: The ordinal in lower case.
-        noun: The noun after it in lower case.
-        columns: The columns.
+    Both words are in lower case.
     """
     place = _ORDINALS.get(word)
     if place is None or len(noun) < _SHORTEST:
@@ -83,11 +80,9 @@ def _places(column: ColumnProfile) -> dict[str, int]:
 
 
 def means_flag(word: str, name: str) -> bool:
-    """Return whether a word is a verb or a noun of a column of yes and no: ``survivors``.
+    """Return whether a word in lower case is a verb or a noun of a column of yes and no.
 
-    Args:
-        word: The word in lower case.
-        name: The name of the column, for example `survived` or `is_smoker`.
+    ``survivors`` is one of the column `survived`, ``smoker`` of `is_smoker`.
     """
     words = tuple(part for part in name_words(name) if part not in _PREFIXES)
     if len(words) != 1 or min(len(word), len(words[0])) < _SHORTEST:

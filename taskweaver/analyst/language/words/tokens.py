@@ -107,13 +107,9 @@ def tokenize(
     files: Iterable[tuple[int, int]] = (),
     words: Iterable[str] = (),
 ) -> list[Token]:
-    """Return the tokens of a text.
+    """Return the tokens of a text; those at the places of literals and files are whole names.
 
-    Args:
-        text: The request.
-        literals: Places of names that are tokens as a whole.
-        files: Places of file mentions.
-        words: Words of scripts without spaces, by which their runs are cut.
+    Runs of scripts without spaces are cut by the given words.
     """
     plain = _JOINED.sub(" ", text)
     files = tuple(files)

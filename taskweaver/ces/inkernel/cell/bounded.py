@@ -30,10 +30,7 @@ _LEAST_CHARS = 4
 def bounded_repr(value: Any, limit_chars: int, other: Callable[[Any], str] = repr) -> str:
     """Return the text of a value; of a large built-in one, its beginning and its length.
 
-    Args:
-        value: The value.
-        limit_chars: About how many characters of it are shown.
-        other: Returns the text of an object that is not of a built-in type.
+    `other` returns the text of an object that is not of a built-in type.
     """
     return shorten(_text(value, limit_chars, other), limit_chars)
 

@@ -40,11 +40,7 @@ class FilePublisher(ZMQDisplayPublisher):
 
 
 def bound_texts(shell: Any) -> None:
-    """Show the beginning of long texts and bytes, also of those in a container.
-
-    Args:
-        shell: The IPython shell.
-    """
+    """Show the beginning of long texts and bytes, also of those in a container."""
 
     def show(value: Any, printer: Any, _is_cycle: bool) -> None:  # noqa: FBT001 - IPython's
         printer.text(bounded_repr(value, MAX_VALUE_CHARS))

@@ -21,14 +21,7 @@ _RICH = {"image/png", "image/svg+xml", "text/html"}
 
 
 def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
-    """Describe the cell that just ran.
-
-    Args:
-        shell: The IPython shell.
-        value: Value of the cell's last expression, or None.
-        hidden: Names that are not the user's variables: plugins.
-        log: Plugin log lines of this cell.
-    """
+    """Describe the cell that just ran."""
     configure_libraries()
     _take_figures()
     variables: list[tuple[str, str]] = []

@@ -18,12 +18,7 @@ _HIDDEN = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "pd", "
 def visible_variables(
     namespace: Mapping[str, Any], hidden: frozenset[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and rendering of the user's variables, newest last.
-
-    Args:
-        namespace: The user's namespace.
-        hidden: Further names to leave out.
-    """
+    """Yield name and rendering of the user's variables, newest last."""
     shown = [
         (name, value)
         for name, value in list(namespace.items())

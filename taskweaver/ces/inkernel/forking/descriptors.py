@@ -82,9 +82,7 @@ class ThreadOwners:
     def owner(self, thread: NativeThread, mappings: Mappings) -> str | None:
         """Return the file that a thread belongs to; None when that is unknown.
 
-        Args:
-            thread: The thread. Its owner is remembered by its number and start time.
-            mappings: Mappings of this process, as new as the thread's code.
+        It is remembered by the thread's number and start time; `mappings` are as new as its code.
         """
         key = (thread.id, thread.start_time)
         if key not in self._known:

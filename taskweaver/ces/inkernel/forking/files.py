@@ -27,11 +27,7 @@ class OpenFiles:
     """Distinguishes the kernel's own files from those that the user's code opened."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the open files; call it before any code of the user ran.
-
-        Args:
-            namespace: The user's namespace, to name variables.
-        """
+        """Record the open files; call it before any code of the user ran."""
         self._namespace = namespace
         self._own = open_files()
         self._addresses = {

@@ -57,14 +57,6 @@ class _Verdicts:
     busy: dict[str, list[NativeThread]] = field(default_factory=lambda: defaultdict(list))
     pipes: set[str] = field(default_factory=set)
 
-    def refused_keys(self) -> set[tuple[int, int]]:
-        """Return number and start time of each refused thread."""
-        return set(self.python) | _keys(self.native.values())
-
-    def busy_keys(self) -> set[tuple[int, int]]:
-        """Return number and start time of each busy thread."""
-        return _keys(self.busy.values())
-
 
 class ForeignThreads:
     """Finder of the threads that a fork would break. An unknown thread always is a reason.
@@ -74,11 +66,7 @@ class ForeignThreads:
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the kernel's own threads; call it before any code of the user ran.
-
-        Args:
-            namespace: The user's namespace, to name variables.
-        """
+        """Record the kernel's own threads; call it before any code of the user ran."""
         self._namespace = namespace
         self._own = {one.native_id for one in threading.enumerate()}
         for id_ in thread_ids():
@@ -101,21 +89,15 @@ class ForeignThreads:
 
         A thread that ends right now is waited for up to 0.1 s, a busy pool of a library that
         forks for up to 1 s. Threads that were waited for in an earlier request are not again.
-
-        Args:
-            mappings: The mappings of this process.
         """
         # A calibration that failed is tried again, once per request.
         self._is_calibrated = self._owners.layout is not None
         pause, pause_s, began = threading.Event(), _FIRST_PAUSE_S, monotonic()
         while True:
             verdicts = self._look(mappings)
-            keys, busy, elapsed_s = (
-                verdicts.refused_keys(),
-                verdicts.busy_keys(),
-                monotonic() - began,
-            )
-            if not self._is_worth_waiting(keys, busy, elapsed_s):
+            keys = set(verdicts.python) | _keys(verdicts.native.values())
+            busy = _keys(verdicts.busy.values())
+            if not self._is_worth_waiting(keys, busy, monotonic() - began):
                 if keys:
                     verdicts.busy.clear()  # not waited for: whether they would rest is unknown
                 self._waited_for = keys or busy

@@ -14,10 +14,7 @@ def holders(
 ) -> Iterator[tuple[str, Any]]:
     """Yield name and value of the variables of a class.
 
-    Args:
-        namespace: The user's namespace; only its variables themselves are looked at.
-        module: Module of the class. It is not imported: without it no object of the class exists.
-        class_name: Name of the class there.
+    The module is not imported: without it no object of the class exists.
     """
     class_: Any = vars(sys.modules[module]).get(class_name) if module in sys.modules else None
     if not isinstance(class_, type):

@@ -125,10 +125,7 @@ REFUSED = (
 def forking(path: str, names: Iterable[str]) -> ForkingLibrary | None:
     """Return the fork-safe library that a file belongs to, or None.
 
-    Args:
-        path: The file that owns a thread. The same file elsewhere than in the loaded package is
-            unknown.
-        names: Names of all threads that it owns.
+    The same file elsewhere than in the loaded package is unknown.
     """
     library = _known(path)
     if library is None or _version(library.package) < library.since:

@@ -26,11 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def rest_native_pools(libraries: set[str]) -> None:
-    """Make OpenBLAS and OpenMP end their idle threads; they start them again when needed.
-
-    Args:
-        libraries: Paths of the loaded shared libraries.
-    """
+    """Make OpenBLAS and OpenMP end their idle threads; they start them again when needed."""
     for path in libraries:
         name = path.rpartition("/")[2]  # there are hundreds
         if name.startswith("lib") and "openblas" in name:
@@ -50,11 +46,7 @@ def _call(path: str, function: str, *arguments: int) -> None:
 
 
 def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
-    """End tqdm's monitor, the idle connections of SQLAlchemy's engines, and open log files.
-
-    Args:
-        namespace: The user's namespace, in which engines are looked for.
-    """
+    """End tqdm's monitor, the idle connections of SQLAlchemy's engines, and open log files."""
     for thread in threading.enumerate():
         if type(thread).__module__ == "tqdm._monitor":
             with _attempt("tqdm's monitor"):

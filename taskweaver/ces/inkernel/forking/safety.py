@@ -20,12 +20,7 @@ class ForkSafety:
     """Fork check that tells the kernel's own threads and files from those of the user's code."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the present threads and files; call it before any code of the user ran.
-
-        Args:
-            namespace: The user's namespace, in which the variables are found that keep a
-                connection or a pool open.
-        """
+        """Record the present threads and files; call it before any code of the user ran."""
         self._namespace = namespace
         self._threads = ForeignThreads(namespace)
         self._files = OpenFiles(namespace)

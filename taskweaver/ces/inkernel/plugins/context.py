@@ -37,12 +37,7 @@ class KernelPluginContext(PluginContext):
     """A plugin's access to the session whose kernel it runs in."""
 
     def __init__(self, session: PluginSession, origin: str) -> None:
-        """Create the context of one plugin.
-
-        Args:
-            session: The session.
-            origin: Name of the plugin in messages that refuse its artifacts.
-        """
+        """Create the context of the plugin `origin`, as refusals of its artifacts call it."""
         self._session = session
         self._origin = origin
 

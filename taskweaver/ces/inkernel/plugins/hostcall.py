@@ -19,11 +19,6 @@ _PIECE_BYTES = 1 << 16
 def call(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
     """Call a function and wait for its result.
 
-    Args:
-        path: Socket of the application.
-        name: The function.
-        arguments: Its arguments by name.
-
     Raises:
         HostCallFailed: If it cannot be called, or fails.
     """

@@ -16,12 +16,7 @@ OWN_VARIABLES = frozenset({"TASKWEAVER_KERNEL_ID"})
 
 @dataclass(slots=True)
 class ProcessBase:
-    """Environment and import path as they were before the first cell.
-
-    Attributes:
-        environment: Variables of the environment.
-        path: Folders that modules are imported from.
-    """
+    """Environment and import path as they were before the first cell."""
 
     environment: dict[str, str] = field(default_factory=dict)
     path: list[str] = field(default_factory=list)

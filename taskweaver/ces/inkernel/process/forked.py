@@ -44,10 +44,7 @@ class ForkRequest:
 def fork(request: ForkRequest, *, is_template: bool = False) -> tuple[int, socket.socket | None]:
     """Fork this process.
 
-    Args:
-        request: The child's identity, files and folder.
-        is_template: Whether the child becomes a template: its memory is closed to the code of its
-            session before any other process knows of it.
+    The memory of a template is closed to its session's code before another process knows of it.
 
     Returns:
         In the parent the child's process id, and None. In the child 0, and the connection to the
@@ -107,10 +104,6 @@ def _cut_loose(log: str, inherited: Mapping[int, str]) -> None:
     The numbers stay taken, because inherited objects may close them. A file that the at-fork
     handler of a library opened anew in this process is kept: it is this process's own, and has
     another link than the inherited file of its number.
-
-    Args:
-        log: File for the output.
-        inherited: Links of the files that were open before the fork, by number.
     """
     present = open_files()
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -67,9 +67,7 @@ def adopt_orphans() -> None:
 def enter(entry: Entry, anchor: int | None) -> socket.socket:
     """Enter a sandbox; call it in a process that was forked for it.
 
-    Args:
-        entry: The request.
-        anchor: Pidfd of the anchor; None where there are no namespaces to join.
+    `anchor` is its pidfd; None where there are no namespaces to join.
 
     Returns:
         In the process inside, the connection to its owner. Others end.

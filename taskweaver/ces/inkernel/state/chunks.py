@@ -16,15 +16,12 @@ class ChunkSink(Protocol):
 
     def missing(self, names: Sequence[str]) -> set[str]:
         """Return those of `names` that are not stored yet."""
-        ...
 
     def write(self, name: str, data: memoryview) -> None:
         """Store one chunk under its hash."""
-        ...
 
     def at(self, variable: str) -> None:
         """Note progress: the variable that is written now."""
-        ...
 
 
 class ChunkSource(Protocol):
@@ -37,11 +34,9 @@ class ChunkSource(Protocol):
             OSError: If the chunk cannot be read.
             ValueError: If there is no chunk of this name and size.
         """
-        ...
 
     def damaged(self, name: str) -> None:
         """Report a chunk that is not as it was stored, so that it is stored again."""
-        ...
 
 
 def chunk_name(data: memoryview) -> str:
@@ -52,9 +47,7 @@ def chunk_name(data: memoryview) -> str:
 def spans(length: int, offset: int = 0) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each chunk of a buffer.
 
-    Args:
-        length: Bytes of the buffer.
-        offset: Its address modulo the chunk size; cuts fall on multiples of the chunk size.
+    `offset` is its address modulo the chunk size: cuts fall on multiples of that.
     """
     begin = 0
     while begin < length:

@@ -21,9 +21,6 @@ def note_classes(namespace: Mapping[str, Any]) -> None:
     """Give the classes of a namespace ids that all forked children share.
 
     Call it in the kernel before the fork; classes found later get their ids from their addresses.
-
-    Args:
-        namespace: The kernel's namespace.
     """
     if not _origin:
         _origin.append(uuid.uuid4().hex)

@@ -20,12 +20,7 @@ __all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A difference between the stored and the restored state.
-
-    Attributes:
-        name: The variable; empty if all are concerned.
-        reason: The difference.
-    """
+    """A difference between the stored and the restored state; no name means all variables."""
 
     name: str
     reason: str
@@ -37,11 +32,6 @@ def load_state(
     """Put stored variables into a namespace, in their old order, and restore the process's state.
 
     Variables that are lost come back as placeholders.
-
-    Args:
-        manifest: Result of `save_state`.
-        namespace: The kernel's namespace.
-        source: Origin of the chunks.
 
     Returns:
         Everything that is not as it was when the state was stored, beyond the manifest's losses.
@@ -60,12 +50,7 @@ def load_state(
 
 
 def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
-    """Replace variables that changed after the stored state by placeholders.
-
-    Args:
-        namespace: The kernel's namespace.
-        names: Reason by name.
-    """
+    """Replace variables that changed after the stored state by placeholders."""
     for name, reason in names.items():
         kind = type_name(type(namespace[name])) if name in namespace else "the variable"
         namespace[name] = LostObject(kind, clip(reason))

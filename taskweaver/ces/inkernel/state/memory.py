@@ -10,12 +10,9 @@ from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 
 def allocate(places: Sequence[tuple[int, int]]) -> list[memoryview]:
-    """Return writable memory for each buffer.
+    """Return writable memory for each buffer: its length, and its address modulo 1 MiB.
 
     Large buffers get a mapping each, so that each can be freed alone; small ones share one.
-
-    Args:
-        places: Length and address modulo 1 MiB of each buffer.
     """
     small = [number for number, (length, _) in enumerate(places) if length < CHUNK_BYTES]
     views = dict(zip(small, _shared([places[number] for number in small]), strict=True))

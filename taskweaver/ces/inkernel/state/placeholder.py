@@ -20,10 +20,7 @@ class LostObject:
     def __init__(self, type_name: str, reason: str, cell: str = "") -> None:
         """Describe the lost object.
 
-        Args:
-            type_name: Its type, with module.
-            reason: Why it was not stored.
-            cell: Id of the cell that made it, if known.
+        The type is named with its module; `cell` is the id of the cell that made it, if known.
         """
         self._lost_type = type_name
         self._lost_reason = reason
@@ -60,23 +57,12 @@ class LostObject:
 
 
 class ClosedFile:
-    """Stand-in for a file object that was closed when the state was stored.
-
-    Attributes:
-        name: Path the file was opened with.
-        mode: Mode it was opened in.
-        closed: Always true.
-    """
+    """Stand-in for a file object that was closed when the state was stored."""
 
     closed = True
 
     def __init__(self, name: Any, mode: str) -> None:
-        """Keep the public facts of a closed file.
-
-        Args:
-            name: Path the file was opened with.
-            mode: Mode it was opened in.
-        """
+        """Keep the public facts of a closed file."""
         self.name = name
         self.mode = mode
 

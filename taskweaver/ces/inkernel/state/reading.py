@@ -37,11 +37,8 @@ def unpickle(
 ) -> dict[str, Any]:
     """Read variables from a stream.
 
-    Args:
-        stream: A pickle.
-        buffers: Its out-of-band buffers.
-        namespace: Globals of functions that cells defined.
-        problems: Receives remarks about parts that could not be read.
+    `namespace` becomes the globals of functions that cells defined; `problems` receives remarks
+    about parts that could not be read.
 
     Raises:
         Exception: Whatever the objects raise.
@@ -60,12 +57,6 @@ def read_entry(
     problems: list[str],
 ) -> dict[str, Any]:
     """Read the variables of an entry of a manifest.
-
-    Args:
-        entry: Stream and buffers.
-        source: Origin of the chunks.
-        namespace: Globals of functions that cells defined.
-        problems: Receives remarks about parts that could not be read.
 
     Raises:
         DamagedChunk: If a chunk is not as it was stored.

@@ -71,10 +71,6 @@ def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
 
     Call it in a forked child that ends without clean-up: stored objects are read back to prove
     that they can be, which may reset attributes of classes and leaves copies behind.
-
-    Args:
-        subject: The namespace.
-        sink: Destination of the chunks.
     """
     parts = process_state()
     with warnings.catch_warnings(), no_collection():

@@ -113,10 +113,7 @@ def _write(connection: socket.socket, subject: Subject) -> None:
 def restore(path: str, namespace: dict[str, Any], missing: Mapping[str, str]) -> list[Problem]:
     """Put the variables of a stored state into the namespace.
 
-    Args:
-        path: Socket at which the host serves the state.
-        namespace: The user's namespace.
-        missing: Variables that get a placeholder instead, each with the reason.
+    Each of `missing` gets a placeholder with its reason instead.
 
     Returns:
         Variables that could not be restored.

@@ -172,9 +172,12 @@ class ErasedFiles:
                 self.untouched[str(path)] = "it is protected against writing, and holds the text"
                 return
             self.changed.add(str(path))
+            is_alone = path.stat().st_nlink == 1
+            if not is_alone:
+                self.untouched[str(path)] = "its other names (hard links) still hold the text"
             if not self._is_dry:
                 draft.chmod(stat.S_IMODE(path.stat().st_mode))
-                _replace(path, draft)
+                _replace(path, draft, is_overwritten=is_alone)
         finally:
             draft.unlink(missing_ok=True)
 
@@ -259,10 +262,12 @@ def _clean_table(copy: sqlite3.Connection, table: str, needles: Needles) -> int:
     return len(changed)
 
 
-def _replace(path: Path, draft: Path) -> None:
-    """Put a file in the place of another, and overwrite that one's bytes."""
+def _replace(path: Path, draft: Path, *, is_overwritten: bool) -> None:
+    """Put a file in the place of another, and overwrite the bytes of that one if asked to."""
     with path.open("r+b") as former:
         draft.replace(path)
+        if not is_overwritten:
+            return
         length = former.seek(0, os.SEEK_END)
         former.seek(0)
         while length > 0:

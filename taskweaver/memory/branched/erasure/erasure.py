@@ -94,6 +94,7 @@ class Erasures:
             problem = self._compact()
             if problem:
                 files.untouched[str(self._database.path)] = problem
+            self._tiers.log.flush()  # so that no later line is taken for one that waited
             files.erase(needles)
         untouched = tuple(Untouched(*pair) for pair in sorted(files.untouched.items()))
         return Erasure(rows, tuple(sorted(files.changed)), untouched, is_dry)

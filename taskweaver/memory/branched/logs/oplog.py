@@ -2,8 +2,10 @@
 
 `memory_calls.jsonl` has all of them; each layer has a file of its own beside it. A line has
 ``ts, op, layer, memory_type, branch_id, node_id, phase, run_id`` and, where there is more to say,
-``details``. Texts in it are masked and cut. The rows themselves are in `memory_primitive.jsonl`,
-see `row_log`. A log that cannot be written never fails an operation, see `log_files`.
+``details``. Texts in it are masked and cut; a line that waits while a text is erased, by this
+process or another one, is written without them. The rows themselves are in
+`memory_primitive.jsonl`, see `row_log`. A log that cannot be written never fails an operation, see
+`log_files`.
 """
 
 from __future__ import annotations
@@ -121,6 +123,9 @@ class OperationLog:
             return
         if self._rows is not None:
             self._rows.flush()
+            if self._rows.has_lost_rows():
+                for _, line in waiting:
+                    line.pop("details", None)
         texts: dict[str, list[str]] = {}
         for layer, line in waiting:
             try:

@@ -82,6 +82,7 @@ class RowLog:
         self._is_closed = False
         with database.snapshot() as connection:
             newest = connection.execute("SELECT coalesce(max(id), 0) FROM branches").fetchone()
+            self._schema = _schema(connection)
         self._branch = int(newest[0])
         database.on_commit = self._committed
 
@@ -124,6 +125,18 @@ class RowLog:
                 newer, self._ranges = self._ranges, []
                 for first, last in (*left, *newer):
                     self._wait(first, last)
+
+    def has_lost_rows(self) -> bool:
+        """Return whether rows may have been erased since the last call, by any process."""
+        with self._flushing:
+            if self._is_closed:
+                return False
+            try:
+                former, self._schema = self._schema, _schema(self._reader())
+            except sqlite3.Error as error:
+                self._files.lose(ROWS_FILE, 0, error)
+                return True
+            return former != self._schema
 
     def close(self) -> None:
         """Write the waiting lines and the end of this process's lines; never raises."""
@@ -238,6 +251,11 @@ class RowLog:
         name = self._database.path.name
         line = head(op, "primitive", memory_type, ts=ts, branch_id=branch, run_id=self._run_id)
         return {**line, "file": name}
+
+
+def _schema(connection: sqlite3.Connection) -> int:
+    """Return the number of the schema, which an erasure changes when it removes free pages."""
+    return int(connection.execute("PRAGMA schema_version").fetchone()[0])
 
 
 def parts(whole: Range, size: int) -> Iterator[Range]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from taskweaver.memory.branched.erasure.needles import ERASED
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable, translated
 from taskweaver.memory.branched.logs.row_log import LOGGED, Range, gaps
 from taskweaver.memory.branched.repair.damaged_rows import TableRows
@@ -156,7 +157,7 @@ def _missing_branches(lines: LoggedLines) -> tuple[Range, ...]:
 
 
 def _apply(lines: LoggedLines) -> None:
-    """Apply the changes, in their order."""
+    """Apply the changes, in their order, and name branches of which the name was erased."""
     for seq, change in sorted(lines.changes.items()):
         for number in change["branches"]:
             branch = lines.branches.get(number)
@@ -169,6 +170,13 @@ def _apply(lines: LoggedLines) -> None:
             for gone in rows.keys() & set(change["rows"]):
                 del rows[gone]
         lines.skipped += [(gone, gone) for gone in change["rows"]]
+    taken: set[str] = set()
+    for number, branch in sorted(lines.branches.items()):
+        for column in ("name", "node_uid"):
+            name = branch[column] or ""
+            if name in taken and ERASED in name:  # as an erasure names it
+                branch[column] = f"{name[:180]}-{number}"
+        taken.add(branch["name"])
 
 
 def _collect(lines: LoggedLines, seq: int, number: int, end: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.branched.erasure.needles import is_mark
+from taskweaver.memory.branched.erasure.needles import ERASED, is_mark
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.logs.row_log import (
     BRANCH_COLUMNS,
@@ -26,6 +27,7 @@ from taskweaver.utils.redact import MASK
 
 Row = dict[str, Any]
 _MARK = MASK.encode()
+_PADDED = re.compile(re.escape(ERASED) + r"(?: +$| +(?= ))")
 _HIGHEST = 1 << 53
 _SET = {"state", "node_uid"}
 """Columns of a branch that a change sets."""
@@ -116,6 +118,7 @@ def _take(lines: LoggedLines, line: dict[str, Any]) -> bool:
         lines.rows[table][seq] = row
     elif "branch" in line:
         branch = {name: _plain(line["branch"][name]) for name in BRANCH_COLUMNS}
+        branch |= {name: _unpadded(branch[name]) for name in ("name", "node_uid")}
         known = lines.branches.setdefault(_number(branch["id"]), branch)
         lines.clashes += _is_other(known, branch)
     elif "change" in line:
@@ -164,7 +167,7 @@ def _row(table: str, seq: int, given: Mapping[str, Any], columns: Sequence[str])
 
 def _change(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a change, of which each part has its form."""
-    change: dict[str, Any] = {name: _plain(given[name]) for name in _SET & given.keys()}
+    change: dict[str, Any] = {name: _unpadded(_plain(given[name])) for name in _SET & given.keys()}
     change["branches"] = [_number(number) for number in given.get("branches", ())]
     change["kept"] = [(_number(number), int(end)) for number, end in given.get("kept", ())]
     change["rows"] = [_number(seq) for seq in given.get("rows", ())]
@@ -177,6 +180,11 @@ def _plain(value: Any) -> Any:
     elif value is not None and not isinstance(value, int | float):
         raise TypeError("is no value of a column")
     return value
+
+
+def _unpadded(name: Any) -> Any:
+    """Return a name without the spaces that bring a mark in a log to the length of its text."""
+    return _PADDED.sub(ERASED, name) if isinstance(name, str) else name
 
 
 def _number(value: Any) -> int:

@@ -13,6 +13,8 @@ from taskweaver.utils.sqlite_files import harden
 
 _BUSY_TIMEOUT_S = 30.0
 _FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _AGED_S = 0.002, 0.0005, 0.01
+_PAGES_TO_CHECKPOINT = 400
+"""A log that is written over from its start takes half the time to sync of one that grows."""
 _A_LONG_WRITE_S, _LONGEST_PAUSE_S = 0.25, 0.002
 """Beyond the first, another process writes something large, and no turn is missed."""
 
@@ -25,6 +27,28 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         harden(connection)
         connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_to_write(path: Path, synchronous: str) -> sqlite3.Connection:
+    """Open a connection for `transaction`, which waits for other processes instead of SQLite.
+
+    Without a write-ahead log a commit waits for readers too, and SQLite itself waits.
+
+    Args:
+        path: The file.
+        synchronous: SQLite's setting for how far a commit waits for the disk.
+    """
+    connection = connect(path)
+    try:
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal":
+            connection.execute("PRAGMA busy_timeout = 0")
     except BaseException:
         connection.close()
         raise

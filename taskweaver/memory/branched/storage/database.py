@@ -27,7 +27,12 @@ from taskweaver.memory.branched.errors import (
     translated,
 )
 from taskweaver.memory.branched.storage.changes import CommitListener
-from taskweaver.memory.branched.storage.connections import connect, finish, transaction
+from taskweaver.memory.branched.storage.connections import (
+    connect,
+    connect_to_write,
+    finish,
+    transaction,
+)
 from taskweaver.memory.branched.storage.preparation import prepare
 from taskweaver.memory.branched.storage.readers import Readers
 from taskweaver.memory.branched.storage.soundness import UNEXPECTED, problems
@@ -69,6 +74,13 @@ class _Command(Generic[R]):
         connection.execute("RELEASE command")
 
 
+def _unmade(path: Path, error: OSError) -> str:
+    """Return why a file cannot be made, and the remedy."""
+    above = next((folder for folder in path.parents if folder.exists()), path.parent)
+    why = error.strerror if above.is_dir() else f"{above} is a file and no folder"
+    return f"{path} cannot be made: {why}. Choose a file in a folder that may be written."
+
+
 class Database:
     """The file of a memory. Close it when done.
 
@@ -77,6 +89,7 @@ class Database:
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
         on_commit: Receives the additions of each commit; None for nothing.
+        on_undone: Called when a write was undone; None for nothing.
     """
 
     def __init__(
@@ -98,10 +111,12 @@ class Database:
         self.path = path = path.absolute()  # the process may change its folder
         self.clock = clock
         self.on_commit: CommitListener | None = None
+        self.on_undone: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers = Readers(path)
+        self._synchronous = synchronous
+        self._writes: sqlite3.Connection | None = None
         self._is_closed = False
         self._process = os.getpid()
         with self.guarded():
@@ -114,15 +129,16 @@ class Database:
             except UnsafeFile as error:
                 raise StoreCorrupt(f"{error}: it is not opened.") from error
             except OSError as error:
-                raise StoreUnwritable(f"{path} cannot be made: {error}") from error
-            self._writing = connect(self.path)
+                raise StoreUnwritable(_unmade(path, error)) from error
+            opened = connect(self.path)
             try:
                 self.has_search = prepare(
-                    self._writing, path, synchronous=synchronous, use_fts=use_fts, now=clock()
+                    opened, path, synchronous=synchronous, use_fts=use_fts, now=clock()
                 )
             except BaseException:
-                self._writing.close()
+                opened.close()
                 raise
+        self._readers = Readers(path, opened)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -150,6 +166,13 @@ class Database:
         with translated(self.path), closing(connect(self.path)) as connection:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
+
+    @property
+    def _writing(self) -> sqlite3.Connection:
+        """The connection for writing, for the holder of the lock."""
+        if self._writes is None:
+            self._writes = connect_to_write(self.path, self._synchronous)
+        return self._writes
 
     @property
     def is_inherited(self) -> bool:
@@ -211,19 +234,25 @@ class Database:
             if self.on_commit is not None and writer.last >= writer.first > 0:
                 self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
-            self._known.forget()
             for command in commands:
                 command.error = command.error or error
         except BaseException:
-            self._known.forget()
             for command in commands:
                 command.error = command.error or StoreUnwritable(
                     "The write was interrupted, and nothing of it was kept."
                 )
             raise
         finally:
-            for command in commands:
-                command.is_done = True
+            self._settle(commands)
+
+    def _settle(self, commands: list[_Command[Any]]) -> None:
+        """End the commands, and forget what those found that were undone."""
+        if any(command.error is not None for command in commands):
+            self._known.forget()
+            if self.on_undone is not None:
+                self.on_undone()
+        for command in commands:
+            command.is_done = True
 
     def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
         """Run an action on the connection for writing, with no transaction and no writer beside it.
@@ -318,4 +347,5 @@ class Database:
                 return
             self._is_closed = True
             self._readers.close()
-            self._writing.close()
+            if self._writes is not None:
+                self._writes.close()

@@ -12,17 +12,14 @@ from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched.storage.connections import connect, transaction
 from taskweaver.memory.branched.storage.schema_check import require_own_schema
 
-_PAGES_TO_CHECKPOINT = 400
-"""A log that is written over from its start takes half the time to sync of one that grows."""
-
 
 def prepare(
     connection: sqlite3.Connection, path: Path, *, synchronous: str, use_fts: str, now: float
 ) -> bool:
-    """Bring a file to today's tables, and its connection to the settings for writing.
+    """Bring a file to today's tables.
 
     Args:
-        connection: The writing connection.
+        connection: Open on the file.
         path: The file.
         synchronous: SQLite's setting for how far a commit waits for the disk.
         use_fts: ``auto``, ``on`` or ``off``.
@@ -39,16 +36,13 @@ def prepare(
     """
     require_own_schema(connection, path)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
     is_current = schema.is_current(connection, path)
     _use_log(connection)
     if not is_current:
         with transaction(connection):
             _migrate(connection, path, now)
         require_own_schema(connection, path)
-    has_search = _prepare_search(connection, use_fts)
-    _wait_itself(connection)
-    return has_search
+    return _prepare_search(connection, use_fts)
 
 
 def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
@@ -77,16 +71,6 @@ def _migrate(connection: sqlite3.Connection, path: Path, now: float) -> None:
     report = schema.migrate(connection, path, now=now)
     if report is not None and kept is not None:
         report.save(kept)
-
-
-def _wait_itself(connection: sqlite3.Connection) -> None:
-    """Have `connections` wait for other processes, not SQLite.
-
-    Beside a write-ahead log nothing else on the writing connection waits.
-    """
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if mode == "wal":
-        connection.execute("PRAGMA busy_timeout = 0")
 
 
 def _use_log(connection: sqlite3.Connection) -> None:

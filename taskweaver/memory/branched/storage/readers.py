@@ -17,8 +17,10 @@ _CACHE_KIB = 8000
 class Readers:
     """The connections for reading of a file. Close it when done."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, first: sqlite3.Connection) -> None:
+        """Begin with a connection, which is the first thread's that reads."""
         self._path = path
+        self._first: sqlite3.Connection | None = first
         self._lock = threading.Lock()
         self._open: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
         self._local = threading.local()
@@ -44,10 +46,7 @@ class Readers:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = connect(self._path)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        return connection
+        return _set_to_read(connect(self._path))
 
     def _add(self) -> sqlite3.Connection:
         with self._lock:
@@ -57,7 +56,8 @@ class Readers:
                 if thread() is None:
                     connection.close()
             self._open = [pair for pair in self._open if pair[0]() is not None]
-            connection = self.connect()
+            first, self._first = self._first, None
+            connection = self.connect() if first is None else _set_to_read(first)
             self._open.append((ref(threading.current_thread()), connection))
         self._local.connection = connection
         return connection
@@ -69,3 +69,11 @@ class Readers:
             for _, connection in self._open:
                 connection.close()
             self._open.clear()
+            if self._first is not None:
+                self._first.close()
+
+
+def _set_to_read(connection: sqlite3.Connection) -> sqlite3.Connection:
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection

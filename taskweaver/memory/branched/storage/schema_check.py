@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import StoreCorrupt
@@ -18,6 +18,8 @@ from taskweaver.memory.branched.storage import schema
 
 _Key = tuple[str, str]
 """Kind and name of an object."""
+_Object = tuple[str, str, str | None]
+"""Kind, name and SQL of an object."""
 _INTERNAL = {
     "sqlite_sequence": "CREATE TABLE sqlite_sequence(name,seq)",
     "sqlite_stat1": "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
@@ -37,7 +39,7 @@ def schema_problems(connection: sqlite3.Connection) -> list[str]:
     Raises:
         sqlite3.DatabaseError: If the schema cannot be read.
     """
-    found = _explicit(connection)
+    found = _explicit(_objects(connection))
     missing = [f"the {kind} {name} is missing" for kind, name in _required(connection, found)]
     return [*missing, *foreign_objects(connection)]
 
@@ -58,16 +60,22 @@ def foreign_objects(connection: sqlite3.Connection) -> list[str]:
     version = schema.version_of(connection)
     if version is None or not 1 <= version <= schema.VERSION:
         return [f"the format {version} is unknown"]
+    return list(_foreign(version, _objects(connection)))
+
+
+@lru_cache(maxsize=8)
+def _foreign(version: int, objects: tuple[_Object, ...]) -> tuple[str, ...]:
+    """Compare a schema with that of its version, which takes longer than to read it."""
     allowed = {**_expected(version), **schema.search_index(version)}
     if version < _WITHOUT_TRIGGERS:
         allowed |= schema.former_triggers()
-    return [
+    return tuple(
         f"the {kind} {name} was changed"
         if (kind, name) in allowed or _INDEX_PART.fullmatch(name)
         else f"the {kind} {name[:80]!r} is not one of this program"
-        for (kind, name), sql in _explicit(connection).items()
+        for (kind, name), sql in _explicit(objects).items()
         if allowed.get((kind, name)) != sql and not _is_index_part(kind, name, sql)
-    ]
+    )
 
 
 def _is_index_part(kind: str, name: str, sql: str) -> bool:
@@ -79,14 +87,17 @@ def _is_index_part(kind: str, name: str, sql: str) -> bool:
 def _expected(version: int) -> dict[_Key, str]:
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.build(connection, version)
-        return _explicit(connection)
+        return _explicit(_objects(connection))
 
 
-def _explicit(connection: sqlite3.Connection) -> dict[_Key, str]:
+def _objects(connection: sqlite3.Connection) -> tuple[_Object, ...]:
+    return tuple(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+
+
+def _explicit(objects: tuple[_Object, ...]) -> dict[_Key, str]:
     """Return the objects of a schema, without those that SQLite itself makes."""
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
     return {
-        (kind, name): sql or "" for kind, name, sql in rows if not _is_of_sqlite(kind, name, sql)
+        (kind, name): sql or "" for kind, name, sql in objects if not _is_of_sqlite(kind, name, sql)
     }
 
 

@@ -279,7 +279,7 @@ class Branches:
         self, connection: sqlite3.Connection, branch: Branch, tier: Tier
     ) -> dict[Tier, Path]:
         """Derive a path from that of a near ancestor; if none is kept, find those of all tiers."""
-        line = connection.execute(_NEAR, (branch.number,)).fetchall()
+        line = list(connection.execute(_NEAR, (branch.number,))) if self._paths else []
         with self._lock:
             kept = [self._paths.get((number, tier)) for number, _ in line]
         place = next((place for place, path in enumerate(kept) if path is not None), None)
@@ -295,7 +295,8 @@ class Branches:
     ) -> Path:
         """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
         own, *rest = above
-        if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
+        latest = next((end for _, end in rest if end != FOREVER), 0)  # of the nearest, see `_LINE`
+        if fork < latest:  # forked from the past
             cut = [Segment(n, end if end == FOREVER else min(end, fork)) for n, end in rest]
             rest = [
                 segment

@@ -2,8 +2,8 @@
 
 A branch with c events in view needs no count before threshold + 1 - c more. A fork has the view
 of its parent, so it goes on from the parent's number. A number that is too small costs one count
-more than needed; another process's appends, or a failed transaction, make one too large, and a
-consolidation late by as many events.
+more than needed; another process's appends make one too large, and a consolidation late by as many
+events.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ class Countdown:
             self._left[branch.number] = left
 
     def forget(self) -> None:
-        """Forget every number, after rows were removed: a digest may be among them."""
+        """Forget every number, after rows were removed or undone: a digest may be among them.
+
+        An undone branch leaves its number to another one.
+        """
         with self._lock:
             self._left.clear()

@@ -123,8 +123,9 @@ def grouped(
 def event(row: Row, count: int = 1) -> Event:
     """Return a row of `COLUMNS` as an event that happened a number of times."""
     seq, _, branch, kind, text, tags, data, created = row
-    found = tuple(json.loads(tags)), dict(json.loads(data))
-    return Event(seq, branch, kind, text, *found, count, created)
+    marks = () if tags == "[]" else tuple(json.loads(tags))
+    fields = {} if data == "{}" else dict(json.loads(data))
+    return Event(seq, branch, kind, text, marks, fields, count, created)
 
 
 def _events(

@@ -30,7 +30,9 @@ class Tiers:
         self.config = config
         self.log = log
         self.compressor = compressor
-        self.branches = Branches(database, Countdown(config.consolidation_threshold))
+        countdown = Countdown(config.consolidation_threshold)
+        database.on_undone = countdown.forget
+        self.branches = Branches(database, countdown)
         self.digests = Digests(self.branches)
         self.archival = Archival(database, self.branches, config, compressor)
         self.core = Core(database, self.branches, self.archival, config)

@@ -13,11 +13,7 @@ _DATABASE_FILES = frozenset({".db", ".db3", ".sqlite", ".sqlite3", ".sq3", ".duc
 class Statement:
     """One statement and its limits.
 
-    Attributes:
-        query: The SQL, in the dialect of the engine.
-        max_rows: Rows wanted at most.
-        timeout_s: Longest time in seconds.
-        read_only: Whether whatever does more than read is refused.
+    If `read_only`, whatever does more than read is refused.
     """
 
     query: str

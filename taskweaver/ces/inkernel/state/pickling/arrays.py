@@ -19,9 +19,6 @@ def plan_views(values: Iterable[Any]) -> dict[int, Any]:
     Only arrays count that variables, lists, tuples and dicts hold directly: inside pandas a kept
     view would escape the tracking of copy-on-write.
 
-    Args:
-        values: Values of the variables.
-
     Returns:
         By id of a view, the array that owns its memory.
     """
@@ -103,13 +100,7 @@ def restore_view(
 ) -> Any:
     """Return an array that shares the memory of another.
 
-    Args:
-        owner: The array that owns the memory.
-        begin: Bytes from its first element to the view's.
-        shape: Shape of the view.
-        strides: Strides of the view.
-        dtype: Type of its elements.
-        is_writeable: Whether it may be written.
+    `begin` counts the bytes from the owner's first element to the view's.
     """
     numpy = sys.modules["numpy"]
     flat = owner.ravel(order="K")

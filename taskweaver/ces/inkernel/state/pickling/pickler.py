@@ -53,10 +53,7 @@ class StatePickler(cloudpickle.Pickler):
     def __init__(self, file: io.BytesIO, notes: Notes, *, is_recording: bool) -> None:
         """Prepare one pickling.
 
-        Args:
-            file: Receives the stream.
-            notes: Receives losses and identities.
-            is_recording: Keep which library object holds which objects directly.
+        `is_recording` keeps which library object holds which objects directly.
         """
         self.buffers: list[memoryview] = []
         self.holders: list[tuple[Any, set[int]]] = []
@@ -137,11 +134,7 @@ def pickle_variables(
     A library's object that directly holds a placeholder is replaced as a whole: half of a thread
     pool is none.
 
-    Args:
-        scope: The save it belongs to.
-        variables: Values by name.
-        cell: Id of the cell that made them.
-        needs_memo: Return the objects in the stream; a million of them take a second.
+    With `needs_memo` the objects in the stream come too; a million of them take a second.
 
     Raises:
         Exception: Whatever pickling raises beyond the reducers.

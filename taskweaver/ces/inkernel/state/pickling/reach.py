@@ -12,11 +12,7 @@ _MAX_STEPS = 20
 def path_to(name: str, value: Any, target: Any, among: Mapping[int, Any]) -> str:
     """Return an expression that leads from a variable to an object, as far as it is known.
 
-    Args:
-        name: Name of the variable.
-        value: Its value.
-        target: The object searched.
-        among: Objects to pass through, by id.
+    It passes through the objects of `among`, which are by id.
     """
     parents: dict[int, tuple[Any, Any]] = {id(value): (None, value)}
     level = [value]

@@ -34,12 +34,7 @@ _target = _Target()
 
 @contextmanager
 def reading_into(namespace: dict[str, Any], problems: list[str]) -> Iterator[None]:
-    """Make a namespace the globals of functions that are read meanwhile.
-
-    Args:
-        namespace: The kernel's namespace.
-        problems: Receives remarks about parts that could not be read.
-    """
+    """Make a namespace the globals of functions that are read meanwhile."""
     before = _target.namespace, _target.problems
     _target.namespace, _target.problems = namespace, problems
     try:
@@ -153,15 +148,7 @@ def weak_mapping(kind: type, items: list[tuple[Any, Any]]) -> Any:
 def reopened(
     path: str, options: Mapping[str, Any], position: int, type_name: str, cell: str
 ) -> Any:
-    """Open a file for reading again, at the place where it was read.
-
-    Args:
-        path: Path of the file.
-        options: Arguments of `open`.
-        position: Offset in the file.
-        type_name: Type of the file object.
-        cell: Id of the cell that opened it.
-    """
+    """Open a file for reading again, at the place where it was read."""
     try:
         file = Path(path).open(**options)  # noqa: SIM115 - the variable's owner closes it
         file.seek(position)

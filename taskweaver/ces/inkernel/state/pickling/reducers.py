@@ -167,9 +167,6 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
 def find_owners(values: Iterable[Any]) -> dict[int, Any]:
     """Find variables that may be the globals of functions.
 
-    Args:
-        values: Values of the variables.
-
     Returns:
         Dicts, and modules that code made, by id of the dict or of the module's globals.
     """

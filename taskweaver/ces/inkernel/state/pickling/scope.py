@@ -26,9 +26,7 @@ class GlobalsToken:
     def __init__(self, module: str | types.ModuleType = "") -> None:
         """Name the globals.
 
-        Args:
-            module: Name of the module, or a module that code made; empty for the kernel's
-                namespace.
+        `module` is its name, or a module that code made; empty for the kernel's namespace.
         """
         self._module = module
 
@@ -98,10 +96,7 @@ class Notes:
 class Loss:
     """An object that is replaced by a placeholder.
 
-    Attributes:
-        type: Its type, with module.
-        reason: Why it is not stored.
-        cell: Id of the cell that made it.
+    `type` includes the module; `cell` is the id of the cell that made it.
     """
 
     type: str

@@ -1,0 +1,62 @@
+"""Tables that are values of cells, kept until the program that asked for them takes them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+
+TABLE_CHARS = 4 << 20
+"""Longest table, as text; longer ones lose rows at their end."""
+_MOST_TABLES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CellTable:
+    """A table that a kernel reported; code can forge it, as everything that its kernel sends.
+
+    Attributes:
+        exec_id: Id of the cell whose value it is.
+        text: The table as JSON; see `inkernel.cell.frames`.
+    """
+
+    exec_id: str
+    text: str
+
+
+class CellTables:
+    """The newest tables of an application's cells; thread-safe.
+
+    Attributes:
+        is_kept: Whether kernels report tables. Off by default: nothing is encoded then.
+    """
+
+    def __init__(self) -> None:
+        self.is_kept = False
+        self._lock = threading.Lock()
+        self._tables: deque[CellTable] = deque(maxlen=_MOST_TABLES)
+
+    @property
+    def limit_chars(self) -> int:
+        """Longest text of a table that a kernel reports; 0 for none."""
+        return TABLE_CHARS if self.is_kept else 0
+
+    def add(self, exec_id: str, text: object) -> None:
+        """Keep the table that a kernel reports for a cell; the oldest goes if there are too many.
+
+        Args:
+            exec_id: Id of the cell.
+            text: What the kernel reports; anything but a text of a bearable length is left out.
+        """
+        if self.is_kept and isinstance(text, str) and 0 < len(text) <= TABLE_CHARS:
+            with self._lock:
+                self._tables.append(CellTable(exec_id, text))
+
+    def take(self, exec_ids: Collection[str]) -> list[CellTable]:
+        """Return the tables of some cells, in the order they came, and keep them no longer."""
+        with self._lock:
+            found = [table for table in self._tables if table.exec_id in exec_ids]
+            rest = [table for table in self._tables if table.exec_id not in exec_ids]
+            self._tables = deque(rest, _MOST_TABLES)
+        return found

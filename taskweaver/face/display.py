@@ -1,0 +1,133 @@
+"""An answer in a notebook, as HTML and as Markdown.
+
+Everything in it is data of a model or of a file: the text is written again from an allow-list
+before it is rendered, tables and code are escaped, pictures are embedded and nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.face.figures import AnswerFigure
+from taskweaver.utils.markup.characters import without_steering
+from taskweaver.utils.markup.inert_markdown import inert_line, inert_markdown
+from taskweaver.utils.redact import redact_known, redact_secrets
+
+MOST_ROWS, MOST_COLUMNS = 20, 20
+_NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
+"""Classes of elements in which notebooks set no formulas."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table beside the text that the model saw of it.
+
+    Attributes:
+        frame: The data frame.
+        result: Its text in the report of the cell; a block of the answer with this text is shown
+            as the table.
+    """
+
+    frame: Any
+    result: str
+
+
+def answer_html(
+    text: str,
+    tables: Sequence[ShownTable],
+    figures: Sequence[AnswerFigure],
+    *,
+    code: str = "",
+    cost: str = "",
+) -> str:
+    """Return an answer as HTML that runs and loads nothing.
+
+    A table or a figure that the text holds is shown there; the other figures and, if the text
+    holds no table, the last one follow.
+
+    Args:
+        text: The answer in words.
+        tables: The values of its cells that are tables.
+        figures: Its pictures.
+        code: Its code, folded away.
+        cost: Its cost.
+    """
+    page = _Page(tables, figures)
+    parts = [page.render(text), *page.rest()]
+    if code:
+        shown = html.escape(redact_secrets(without_steering(code)))
+        parts.append(f"<details><summary>code</summary><pre>{shown}</pre></details>")
+    if cost:
+        parts.append(f'<p style="opacity:0.6"><small>{html.escape(cost)}</small></p>')
+    return f'<div class="taskweaver {_NO_FORMULAS}">\n' + "\n".join(parts) + "\n</div>"
+
+
+def answer_markdown(text: str, figures: Sequence[Path]) -> str:
+    """Return an answer as Markdown that no renderer makes script or a request of.
+
+    Args:
+        text: The answer in words.
+        figures: Paths of its pictures, which are named.
+    """
+    named = [f"Figure: {inert_line(str(path))}" for path in figures]
+    return "\n\n".join([inert_markdown(redact_secrets(text)), *named])
+
+
+class _Page:
+    """Rendering of one answer, which records the tables and figures that the text holds."""
+
+    def __init__(self, tables: Sequence[ShownTable], figures: Sequence[AnswerFigure]) -> None:
+        self._tables = tables
+        self._by_result = {_words(table.result): table for table in tables if table.result}
+        self._figures: Mapping[str, AnswerFigure] = {item.path.name: item for item in figures}
+        self._has_table = False
+        self._shown: set[str] = set()
+
+    def render(self, text: str) -> str:
+        """Return the text as HTML."""
+        from markdown_it import MarkdownIt
+
+        parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        renderer: Any = parser.renderer
+        renderer.rules |= {"fence": self._fence, "image": self._image}
+        return str(parser.render(inert_markdown(redact_secrets(text))))
+
+    def rest(self) -> list[str]:
+        """Return the HTML of everything that the text does not hold."""
+        is_missing = bool(self._tables) and not self._has_table
+        tables = [_table(self._tables[-1].frame)] if is_missing else []
+        figures = [item for name, item in self._figures.items() if name not in self._shown]
+        return tables + [f"<p>{item._repr_html_()}</p>" for item in figures]
+
+    def _fence(self, tokens: Sequence[Any], at: int, *_: Any) -> str:
+        content = str(tokens[at].content)
+        table = self._by_result.get(_words(content))
+        if table is None:
+            return f"<pre>{html.escape(content)}</pre>\n"
+        self._has_table = True
+        return _table(table.frame)
+
+    def _image(self, tokens: Sequence[Any], at: int, *_: Any) -> str:
+        name = str(tokens[at].attrs.get("src", "")).rpartition("/")[2]
+        if name in self._figures:
+            self._shown.add(name)
+            return self._figures[name]._repr_html_()
+        return html.escape(str(tokens[at].content))
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(frame: Any) -> str:
+    """Return a data frame as HTML, the middle of a long one left out."""
+    is_cut = len(frame) > MOST_ROWS or frame.shape[1] > MOST_COLUMNS
+    limits = {"max_rows": MOST_ROWS, "max_cols": MOST_COLUMNS}
+    text = frame.to_html(
+        **limits, border=0, escape=True, render_links=False, show_dimensions=is_cut
+    )
+    return f'<div class="{_NO_FORMULAS}">{redact_known(without_steering(text))}</div>\n'

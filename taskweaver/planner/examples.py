@@ -1,0 +1,63 @@
+"""Example conversations, as a Planner that writes cells itself would have held them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.post import Post
+
+_KEPT = (AttachmentType.thought, AttachmentType.plan)
+
+
+def led_examples(examples: Sequence[Conversation], leader: str, runner: str) -> list[Conversation]:
+    """Return examples in which the leader's orders to a runner of cells carry the cells.
+
+    An order whose cell is not recorded stays one in words.
+
+    Args:
+        examples: Examples.
+        leader: Alias of the Planner.
+        runner: Alias of the role that runs its cells; empty returns the examples as they are.
+    """
+    if not runner:
+        return list(examples)
+    return [
+        replace(
+            example,
+            rounds=[
+                replace(round_, post_list=list(_led(round_.post_list, leader, runner)))
+                for round_ in example.rounds
+            ],
+        )
+        for example in examples
+    ]
+
+
+def has_order_in_words(examples: Sequence[Conversation], leader: str, runner: str) -> bool:
+    """Return whether the leader gives the runner an order without a cell in an example."""
+    posts = (post for example in examples for round_ in example.rounds for post in round_.post_list)
+    return any(_is_order(post, leader, runner) and not _code(post) for post in posts)
+
+
+def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
+    for number, post in enumerate(posts):
+        following = posts[number + 1 :]
+        if not _is_order(post, leader, runner):
+            yield post
+            continue
+        cell = next((item for item in following if item.send_from == runner), None)
+        code = _code(cell) if cell is not None else []
+        kept = [item for item in post.attachment_list if item.type in _KEPT]
+        kinds = [Attachment.create(AttachmentType.reply_type, "python")] if code else []
+        yield replace(post, attachment_list=[*kept, *kinds, *code])
+
+
+def _is_order(post: Post, leader: str, runner: str) -> bool:
+    return post.send_from == leader and post.send_to == runner
+
+
+def _code(post: Post) -> list[Attachment]:
+    return post.get_attachment(AttachmentType.reply_content)

@@ -1,0 +1,157 @@
+"""The prompts of a Planner that acts by calls, JSON or fences, in the form in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.compaction import CompactedMessage
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.role.forms.history import History
+from taskweaver.role.forms.offer import ActionOffer
+from taskweaver.role.prompt import (
+    ComposedRounds,
+    example_messages,
+    load_prompt,
+    with_head,
+    with_start,
+)
+from taskweaver.utils.markup.quoting import quoted
+from taskweaver.utils.text import fill
+
+PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
+_TEXTS = (
+    "instruction", "cells", "workers", "role", "reply_tools", "reply_json", "reply_fences",
+    "json_code", "fences_code", "fences_ask", "incoming", "shared_plan",
+    "revise_tools", "revise_json", "revise_fences", "revise_answer",
+)  # fmt: skip
+
+
+class LeaderPrompt:
+    """Composes prompts of version 2.
+
+    Attributes:
+        offer: The actions that replies may hold.
+        schema: JSON schema of replies in JSON.
+    """
+
+    def __init__(
+        self,
+        alias: str,
+        workers: Mapping[str, Callable[[], str]],
+        offer: ActionOffer,
+        path: Path | None,
+    ) -> None:
+        """Read the texts.
+
+        Args:
+            alias: Alias of the Planner.
+            workers: Functions that return the description of each role, by alias.
+            offer: The actions that replies may hold.
+            path: The prompt file; None takes the packaged one.
+
+        Raises:
+            ConfigError: If the file cannot be read or lacks a text.
+        """
+        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS)
+        self._alias = alias
+        self._workers = workers
+        self.offer = offer
+        self.schema = offer.schema()
+        self._past: dict[Form, ComposedRounds] = {}
+
+    def form(self, form: Form) -> Form:
+        """Return the form of replies where a model's form is `form`."""
+        return form
+
+    def compose(
+        self,
+        form: Form,
+        rounds: Sequence[Round],
+        compaction: CompactedMessage | None,
+        examples: Sequence[Conversation],
+        guide: str,
+        situation: str,
+    ) -> list[ChatMessage]:
+        """Return the whole prompt: instructions, examples, rounds, and the situation.
+
+        Args:
+            form: The form of replies.
+            rounds: The rounds that it shows in full.
+            compaction: Summary of the rounds before them.
+            examples: Example conversations.
+            guide: What the author of cells has to know; empty where it writes none.
+            situation: Sections of the situation before the newest request.
+        """
+
+        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            history = History(self._alias, form, self._texts["incoming"], self._language)
+            return history.messages(round_.post_list)
+
+        is_first = len(rounds) == 1
+
+        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            messages = past(round_, previous)
+            return messages if is_first else with_head(messages, situation)
+
+        live = self._past.setdefault(form, ComposedRounds(past)).messages(rounds, newest)
+        return [
+            format_chat_message("system", self._instructions(form, guide)),
+            *example_messages(examples, past),
+            *with_start(live, compaction=compaction, files=situation if is_first else ""),
+        ]
+
+    def shared_plan(self, post: Post) -> str:
+        """Return the plan as the other roles see it; empty for none."""
+        plans = post.get_attachment(AttachmentType.plan)
+        return fill(self._texts["shared_plan"], PLAN=str(plans[-1].content)) if plans else ""
+
+    def revise(self, form: Form, problem: str) -> str:
+        """Return the request to correct an unusable reply."""
+        return fill(self._texts[f"revise_{form}"], PROBLEM=problem)
+
+    def revise_answer(self, numbers: str) -> str:
+        """Return the request to correct numbers of an answer that stand in no outcome."""
+        return fill(self._texts["revise_answer"], NUMBERS=numbers)
+
+    @property
+    def _language(self) -> str:
+        return self.offer.language or "python"
+
+    def _instructions(self, form: Form, guide: str) -> str:
+        asked = {name: intro for name, intro in self._workers.items() if name in self.offer.roles}
+        roles = [
+            fill(self._texts["role"], ALIAS=alias, INTRO=quoted(intro()))
+            for alias, intro in asked.items()
+        ]
+        text = fill(
+            self._texts["instruction"],
+            WORKERS=fill(self._texts["workers"], ROLES="\n".join(roles)) if roles else "",
+            CELLS=fill(self._texts["cells"], GUIDE=guide) if guide else "",
+            REPLY=self._reply_rules(form),
+            DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
+        )
+        return "\n".join(_without_gaps(text.splitlines()))
+
+    def _reply_rules(self, form: Form) -> str:
+        rules = self._texts[f"reply_{form}"]
+        if form == "tools":
+            return rules
+        code = ""
+        if self.offer.language:
+            text = self._texts[f"{form}_code"]
+            code = fill(text, LANGUAGE=self.offer.language, RUNNER=self.offer.runner)
+        ask = self._texts["fences_ask"] if form == "fences" and self.offer.roles else ""
+        fields = ", ".join(f'"{name}": "..."' for name in self.offer.fields)
+        acting = "\n".join(filter(None, [code, ask]))
+        return fill(rules, ACTING=acting, FIELDS=fields).replace("\n\n", "\n")
+
+
+def _without_gaps(lines: Sequence[str]) -> list[str]:
+    """Return lines without the empty ones after an empty one: places may be empty."""
+    return [line for before, line in zip(["x", *lines], lines, strict=False) if before or line]

@@ -1,0 +1,162 @@
+"""From the posts a role wrote and received to the messages of its model, in the form in force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import carried_code
+from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, RUN_TOOLS, USER
+from taskweaver.utils.markup.quoting import quoted
+from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
+
+_PLAN_SHOWN = "The user sees the plan. Go on."
+_NOT_RUN = "Interrupted: it was not carried out."
+_NO_TEXT = "(no text)"
+
+
+@dataclass(slots=True)
+class History:
+    """Writer of past posts as messages.
+
+    Attributes:
+        alias: The role whose model reads them.
+        form: The form of its replies.
+        incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
+        language: Language of the cells in the role's own orders.
+    """
+
+    alias: str
+    form: Form
+    incoming: str
+    language: str = "python"
+    _open: list[tuple[str, str]] = field(default_factory=list)
+
+    def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
+        """Return the messages of a round."""
+        self._open = []
+        found: list[ChatMessage] = []
+        for post in posts:
+            found += self._own(post) if post.send_from == self.alias else self._received(post)
+        return [*found, *self._unanswered()]
+
+    def _own(self, post: Post) -> Iterator[ChatMessage]:
+        if post.get_attachment(AttachmentType.revise_message):
+            yield from self._correction(post)
+        elif self.form == "tools":
+            yield from self._unanswered()
+            yield from self._calls(post)
+        else:
+            text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
+            yield format_chat_message("assistant", text)
+            if post.send_to == self.alias:
+                yield format_chat_message("user", _PLAN_SHOWN)
+
+    def _correction(self, post: Post) -> Iterator[ChatMessage]:
+        """Yield an unusable reply as text, and the request to correct it."""
+        yield from self._unanswered()
+        yield format_chat_message(
+            "assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT
+        )
+        yield format_chat_message("user", _text(post, AttachmentType.revise_message))
+
+    def _calls(self, post: Post) -> Iterator[ChatMessage]:
+        """Yield a reply as it was made: words, with calls beside them."""
+        plan = _text(post, AttachmentType.plan)
+        calls = [_call(post, PLAN_TOOL, {"steps": plan.splitlines()})] if plan else []
+        code = carried_code(post)
+        if code:
+            arguments = {"intent": post.message, "code": code}
+            calls.append(_call(post, RUN_TOOLS[self.language], arguments))
+        elif post.send_to not in (USER, self.alias):
+            arguments = {"role": post.send_to, "order": post.message}
+            calls.append(_call(post, ASK_TOOL, arguments))
+        is_answer = post.send_to == USER
+        text = post.message if is_answer else _text(post, AttachmentType.thought)
+        message = format_chat_message("assistant", text)
+        if calls:
+            message["tool_calls"] = calls
+        yield message
+        if plan:
+            yield _result(calls[0]["id"], _PLAN_SHOWN)
+        if code or post.send_to not in (USER, self.alias):
+            self._open.append((post.send_to, calls[-1]["id"]))
+
+    def _received(self, post: Post) -> Iterator[ChatMessage]:
+        text = remove_temporal_delimiters(post.message)
+        answered = next((one for one in self._open if one[0] == post.send_from), None)
+        if answered is not None:
+            self._open.remove(answered)
+            yield _result(answered[1], text or _NO_TEXT)
+            yield from _pictures(post, f"Pictures of {post.send_from}:")
+            return
+        yield from self._unanswered()
+        shown = text
+        if self.form != "tools" or post.send_from != USER:
+            shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
+        yield format_chat_message("user", shown, _images(post))
+
+    def _unanswered(self) -> Iterator[ChatMessage]:
+        """Yield a result for each call without one: endpoints refuse a history that lacks it."""
+        for _, id_ in self._open:
+            yield _result(id_, _NOT_RUN)
+        self._open = []
+
+
+def _call(post: Post, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+    """Return a call with an id that every endpoint takes, the same in each prompt."""
+    id_ = blake2b(f"{post.id}{name}".encode(), digest_size=5).hexdigest()[:9]
+    text = json.dumps(arguments, ensure_ascii=False)
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def _result(id_: object, text: str) -> ChatMessage:
+    return {"role": "tool", "content": text, "tool_call_id": str(id_)}
+
+
+def _pictures(post: Post, words: str) -> Iterator[ChatMessage]:
+    images = _images(post)
+    if images:
+        yield format_chat_message("user", words, images)
+
+
+def _images(post: Post) -> list[str]:
+    return [
+        str((item.extra or {}).get("image_url", item.content))
+        for item in post.get_attachment(AttachmentType.image_url)
+    ]
+
+
+def _as_json(post: Post) -> str:
+    fields = {
+        "thought": _text(post, AttachmentType.thought),
+        "plan": _text(post, AttachmentType.plan),
+        "send_to": post.send_to,
+        "message": post.message,
+        "code": carried_code(post),
+    }
+    kept = {name: text for name, text in fields.items() if text}
+    return json.dumps({"response": kept}, ensure_ascii=False)
+
+
+def _as_fences(post: Post, language: str) -> str:
+    code, plan = carried_code(post), _text(post, AttachmentType.plan)
+    parts = [_text(post, AttachmentType.thought)]
+    parts += [fenced(plan, "plan")] if plan else []
+    if code:
+        parts.append(fenced(code, language))
+    elif post.send_to == USER:
+        parts.append(post.message)
+    else:
+        parts.append(fenced(post.message, f"ask {post.send_to}"))
+    return "\n\n".join(filter(None, parts))
+
+
+def _text(post: Post, kind: AttachmentType) -> str:
+    return "\n".join(str(item.content) for item in post.get_attachment(kind))

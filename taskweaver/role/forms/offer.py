@@ -1,0 +1,96 @@
+"""The actions a prompt offers to a model, as tools and as a JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from taskweaver.llm.types import ModelTool
+
+_TEXT = {"type": "string"}
+RUN_TOOLS = {"python": "run_python", "bash": "run_shell"}
+"""Name of the tool that runs a cell, by the language of the cells."""
+
+PLAN_TOOL, ASK_TOOL = "set_plan", "ask"
+USER = "User"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOffer:
+    """The actions a model may choose from, besides an answer in words.
+
+    Attributes:
+        language: Language of the cells it may write; empty for none.
+        runner: Alias of the role that runs them.
+        roles: Aliases of the roles that take orders in words.
+        has_plan: Whether it may write a plan.
+    """
+
+    language: str = ""
+    runner: str = ""
+    roles: tuple[str, ...] = ()
+    has_plan: bool = False
+
+    @property
+    def run_tool(self) -> str:
+        """Name of the tool that runs a cell; empty for none."""
+        return RUN_TOOLS.get(self.language, "")
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """Aliases a reply may be for, the user last."""
+        return tuple(dict.fromkeys([*filter(None, [self.runner]), *self.roles, USER]))
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the fields of a JSON reply, in their order."""
+        plan, code = ["plan"] * self.has_plan, ["code"] * bool(self.language)
+        return ["thought", *plan, "send_to", "message", *code]
+
+    def with_role(self, alias: str) -> ActionOffer:
+        """Return the offer with a further role that takes orders in words."""
+        return replace(self, roles=tuple(dict.fromkeys([*self.roles, alias])))
+
+    def tools(self) -> list[ModelTool]:
+        """Return the actions as tools."""
+        found = []
+        if self.run_tool:
+            is_python = self.language == "python"
+            subject = "a Python cell in the live kernel" if is_python else "a shell script"
+            found.append(
+                _tool(
+                    self.run_tool,
+                    f"Run {subject}; its outcome comes back.",
+                    intent={**_TEXT, "description": "Purpose of the cell, in a few words."},
+                    code=_TEXT,
+                )
+            )
+        if self.has_plan:
+            steps = {"type": "array", "items": _TEXT}
+            found.append(
+                _tool(PLAN_TOOL, "Show the user a plan of three steps or more.", steps=steps)
+            )
+        if self.roles:
+            role = {**_TEXT, "enum": list(self.roles)}
+            order = {**_TEXT, "description": "The whole order, with exact names."}
+            found.append(_tool(ASK_TOOL, "Give another role an order.", role=role, order=order))
+        return found
+
+    def schema(self) -> dict[str, object]:
+        """Return the JSON schema of a reply; every field is a text, empty where it is not used."""
+        fields: dict[str, object] = dict.fromkeys(self.fields, _TEXT)
+        fields["send_to"] = {**_TEXT, "enum": list(self.recipients)}
+        return _object({"response": _object(fields)})
+
+
+def _tool(name: str, description: str, **properties: Mapping[str, object]) -> ModelTool:
+    return ModelTool(name, description, _object(properties))
+
+
+def _object(properties: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

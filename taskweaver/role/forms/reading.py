@@ -1,0 +1,320 @@
+"""From a model's reply, in whichever form it came, to the actions in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import dedent
+from typing import Any
+
+from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.types import ToolCall
+from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
+
+MOST_CALLS = 8
+"""Most cells and orders of one reply that are carried out."""
+
+_FENCE = re.compile(
+    r"^(?P<mark>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^(?P=mark)[ \t]*$|\Z)", re.M | re.S
+)
+_CODE_INFOS = {
+    "python": {"python", "py", "python3", "ipython", "tool_code"},
+    "bash": {"bash", "sh", "shell", "console"},
+}
+_RUN_NAMES = {"python", "execute", "execute_code", "code", "code_interpreter", "run", "run_code"}
+_ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
+_FIELDS = {"send_to", "message", "code", "reply_content", "plan", "answer"}
+_REPLY_TYPES = {"text"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A whole reply of a model.
+
+    Attributes:
+        text: Its text, without reasoning.
+        calls: Its native tool calls.
+        is_cut: Whether it ended at the length limit.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    is_cut: bool = False
+
+    @property
+    def raw(self) -> str:
+        """The reply as text; calls are written out, so that a broken one never is a call again."""
+        calls = [f"{call.name}({call.arguments})" for call in self.calls]
+        return "\n".join(filter(None, [self.text, *calls]))
+
+
+@dataclass(frozen=True, slots=True)
+class RunCell:
+    """Run a cell."""
+
+    code: str
+    intent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Give a role an order in words."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Answer the user."""
+
+    text: str
+
+
+Action = RunCell | Order | Say
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReading:
+    """The content of a reply.
+
+    Attributes:
+        actions: Its actions, in order; none if it only has a plan, or a problem.
+        thought: Words beside the actions.
+        plan: The plan; empty for none.
+        problem: Reason why it cannot be used, in a sentence to the model; empty for none.
+        left_out: Number of actions beyond `MOST_CALLS`.
+    """
+
+    actions: tuple[Action, ...] = ()
+    thought: str = ""
+    plan: str = ""
+    problem: str = ""
+    left_out: int = 0
+
+
+def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
+    """Return the content of a reply; never raises.
+
+    Args:
+        reply: The reply.
+        offer: The actions that were offered.
+        fences_run: Whether a fence of code in the text is a cell, or part of an answer.
+    """
+    found = _read(reply, offer, fences_run=fences_run)
+    if reply.is_cut and not found.problem and not _is_answer(found):
+        return ReplyReading(
+            problem="The reply ended at the length limit, in the middle of an action."
+        )
+    kept = found.actions[:MOST_CALLS]
+    return replace(found, actions=kept, left_out=len(found.actions) - len(kept))
+
+
+def _is_answer(found: ReplyReading) -> bool:
+    return all(isinstance(action, Say) for action in found.actions) and bool(found.actions)
+
+
+def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
+    text = reply.text.strip()
+    if reply.calls:
+        return _of_calls(reply.calls, text, offer)
+    if not text:
+        return ReplyReading(problem="The reply was empty.")
+    parsed = parse_reply(text)
+    if parsed.problem is None and _FIELDS & parsed.fields.keys():
+        return _of_fields(parsed.fields, offer)
+    if parsed.problem is not None and text.startswith("{") and _names_field(text):
+        return ReplyReading(problem=parsed.problem)
+    return _of_fences(text, offer, fences_run=fences_run)
+
+
+def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> ReplyReading:
+    actions: list[Action] = []
+    plan, problems = "", []
+    for call in calls:
+        try:
+            action = _of_call(call, offer)
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            if isinstance(action, str):
+                plan = action
+            else:
+                actions.append(action)
+    if problems:
+        return ReplyReading(problem=" ".join(problems))
+    says = [action for action in actions if isinstance(action, Say)]
+    others = [action for action in actions if not isinstance(action, Say)]
+    if not others and plan and text and not says:
+        says = [Say(text)]
+    if others or not says:
+        return ReplyReading(tuple(others), text, plan)
+    return ReplyReading((says[-1],), "" if says[-1].text == text else text, plan)
+
+
+def _of_call(call: ToolCall, offer: ActionOffer) -> Action | str:
+    """Return the action of a call, or the text of a plan.
+
+    Raises:
+        ValueError: If it cannot be read, or no such tool is offered.
+    """
+    name = call.name.rpartition(".")[2].strip().lower()
+    arguments = _arguments(call)
+    if name == PLAN_TOOL and offer.has_plan:
+        return plan_text(arguments.get("steps", arguments.get("plan", "")))
+    if name == ASK_TOOL and offer.roles:
+        return Order(receiver(str(arguments.get("role", "")), offer), _text(arguments, "order"))
+    if name in _ANSWER_NAMES:
+        return Say(_only_text(arguments))
+    if offer.run_tool and (name == offer.run_tool or name in _RUN_NAMES):
+        code = arguments.get("code")
+        code = code if isinstance(code, str) else _only_text(arguments)
+        return RunCell(_cell(code), str(arguments.get("intent", "")).strip())
+    names = ", ".join(tool.name for tool in offer.tools())
+    raise ValueError(f"There is no tool {call.name!r}; there are: {names}.")
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    try:
+        value = json.loads(call.arguments, strict=False)
+    except ValueError:
+        parsed = parse_reply(call.arguments)
+        if parsed.problem is not None or not parsed.fields:
+            problem = f"The arguments of {call.name} are no JSON object: {call.arguments[:120]}"
+            raise ValueError(problem) from None
+        value = parsed.fields
+    return value if isinstance(value, dict) else {"code": str(value)}
+
+
+def _text(arguments: Mapping[str, Any], name: str) -> str:
+    text = str(arguments.get(name) or "").strip()
+    if not text:
+        raise ValueError(f"{name} is missing or empty.")
+    return text
+
+
+def _only_text(arguments: Mapping[str, Any]) -> str:
+    """Return the one text of a call whose argument has another name."""
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    if len(texts) != 1:
+        raise ValueError("code is missing or empty.")
+    return texts[0]
+
+
+def plan_text(steps: object) -> str:
+    """Return a plan as numbered lines, one a step."""
+    if not isinstance(steps, list):
+        return str(steps).strip()
+    lines = [str(step).strip() for step in steps]
+    return "\n".join(
+        line if re.match(r"\d+[.)]", line) else f"{number}. {line}"
+        for number, line in enumerate(lines, start=1)
+    )
+
+
+def receiver(name: str, offer: ActionOffer) -> str:
+    """Return the alias that a model means by a name, whatever its case, blanks and underscores.
+
+    Raises:
+        ValueError: If it means none.
+    """
+    known = {_folded(alias): alias for alias in offer.recipients}
+    found = known.get(_folded(name))
+    if found is None:
+        raise ValueError(f"send_to is {name!r}, and must be one of {', '.join(offer.recipients)}.")
+    return found
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+def _names_field(text: str) -> bool:
+    """Return whether a text that is no JSON object was meant to be a reply in that form."""
+    return any(f'"{name}"' in text for name in (*_FIELDS, "response", "thought", "plan_reasoning"))
+
+
+def _of_fields(fields: Mapping[str, str], offer: ActionOffer) -> ReplyReading:
+    thought = fields.get("thought", "").strip()
+    plan = plan_text(fields.get("plan", "")) if offer.has_plan else ""
+    try:
+        return ReplyReading((_of_object(fields, offer),), thought, plan)
+    except ValueError as error:
+        return ReplyReading(problem=str(error))
+
+
+def _of_object(fields: Mapping[str, str], offer: ActionOffer) -> Action:
+    message = (fields.get("message") or fields.get("answer") or "").strip()
+    code = fields.get("code") or fields.get("reply_content") or ""
+    is_words = fields.get("reply_type", "").strip().lower() in _REPLY_TYPES
+    if code.strip() and offer.language and not is_words:
+        return RunCell(_cell(code), message)
+    message = message or code.strip()
+    if not message:
+        raise ValueError("message is empty.")
+    workers = [name for name in offer.recipients if name != USER]
+    name = fields.get("send_to", "").strip()
+    if not name:
+        is_open = fields.get("stop", "").strip() == "InProcess" and len(workers) == 1
+        name = workers[0] if is_open else USER
+    to = receiver(name, offer)
+    return Say(message) if to == USER else Order(to, message)
+
+
+def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
+    """Read text with fences: those of code are one cell, one of a plan or an order is that."""
+    words, code, plan, orders = [], [], "", []
+    end = 0
+    for match in _FENCE.finditer(text):
+        info, body = match["info"].strip(), match["body"]
+        kind, _, rest = info.partition(" ")
+        if kind.lower() in _CODE_INFOS.get(offer.language, ()) and fences_run:
+            code.append(body)
+        elif kind.lower() == "plan" and offer.has_plan:
+            plan = body.strip()
+        elif kind.lower() == "ask" and offer.roles:
+            orders.append((rest, body.strip()))
+        else:
+            continue
+        if not (code or orders) or len(code) + len(orders) == 1:
+            words.append(text[end : match.start()])
+        end = match.end()
+    if code:
+        return ReplyReading((RunCell(_cell("\n".join(code))),), _joined(words), plan)
+    if orders:
+        try:
+            asked = tuple(Order(receiver(name, offer), order) for name, order in orders)
+        except ValueError as error:
+            return ReplyReading(problem=str(error))
+        return ReplyReading(asked, _joined(words), plan)
+    answer = _joined([*words, text[end:]])
+    return ReplyReading((Say(answer),) if answer else (), "", plan)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(filter(None, (part.strip() for part in parts)))
+
+
+def _cell(code: str) -> str:
+    """Return the code of a cell without a fence and a uniform indent.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    match = re.match(r"\A\s*(`{3,})[\w+-]*\n(.*?)\n?\1\s*\Z", code, re.DOTALL)
+    code = dedent(match[2] if match else code).strip("\n")
+    if not code.strip():
+        raise ValueError("code is missing or empty.")
+    if "\n" not in code and "\\n" in code and _is_broken(code):
+        code = code.replace("\\n", "\n").replace("\\t", "\t")
+    return code
+
+
+def _is_broken(code: str) -> bool:
+    try:
+        compile(code, "cell", "exec")
+    except (SyntaxError, ValueError):
+        return True
+    return False

@@ -1,0 +1,151 @@
+"""A streamed reply, written into posts while it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
+from taskweaver.llm.types import CallDelta, Chunk, ToolCall
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.role.forms.offer import USER, ActionOffer
+from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
+from taskweaver.role.translator import FieldWriter
+
+_NOT_WORDS = tuple("{[<`")
+_FIELDS = {"code": "reply_content", "intent": "message", "order": "message", "role": "send_to"}
+_SHOWN = {
+    "thought", "plan", "plan_reasoning", "current_plan_step", "stop", "reply_content", "message",
+}  # fmt: skip
+
+
+class ReplyWriter:
+    """Shows a reply on its first post while it arrives, and makes its posts at its end."""
+
+    def __init__(
+        self, emitter: SessionEventEmitter, proxy: PostEventProxy, offer: ActionOffer
+    ) -> None:
+        """Write into `proxy`; further posts are made with `emitter`."""
+        self._emitter = emitter
+        self._proxy = proxy
+        self._offer = offer
+        self._text = ""
+        self._fields: ReplyStream | None = None
+        self._writer = FieldWriter(proxy)
+
+    def read(self, chunks: Iterable[Chunk]) -> ModelReply:
+        """Show a reply until it ends, and return it.
+
+        Raises:
+            ModelError: If the model fails.
+        """
+        calls: tuple[ToolCall, ...] = ()
+        is_cut = False
+        for chunk in chunks:
+            if chunk.reasoning:
+                self._proxy.update_status("thinking")
+            if chunk.call is not None:
+                self._show_call(chunk.call)
+            elif chunk.text:
+                self._show_text(chunk.text)
+            if chunk.finish is not None:
+                calls, is_cut = chunk.calls, chunk.finish == "length"
+        if self._fields is not None:
+            self._show_fields(self._fields.finish()[0])
+        return ModelReply(self._text, calls, is_cut=is_cut)
+
+    def posts(self, reading: ReplyReading) -> list[Post]:
+        """Return the posts of a reply that can be used, each written to its end."""
+        actions = reading.actions or (None,)
+        found = []
+        for number, action in enumerate(actions):
+            is_first = number == 0
+            proxy = (
+                self._proxy
+                if is_first
+                else self._emitter.create_post_proxy(self._proxy.post.send_from)
+            )
+            found.append(self._write(proxy, action, reading if is_first else ReplyReading()))
+        return found
+
+    def _show_text(self, text: str) -> None:
+        self._text += text
+        start = self._text.lstrip()
+        if start.startswith("{") and self._fields is None:
+            self._fields, text = ReplyStream(), start
+        if self._fields is not None:
+            self._show_fields(self._fields.feed(text))
+        elif start and not start.startswith(_NOT_WORDS) and "```" not in self._text:
+            if not self._proxy.post.message:
+                self._proxy.update_send_to(USER)
+            self._proxy.update_message(text, is_end=False)
+
+    def _show_call(self, delta: CallDelta) -> None:
+        """Show the first call; the words before it become its thought."""
+        if delta.position:
+            return
+        if self._fields is None:
+            self._withdraw_draft()
+            self._fields = ReplyStream()
+        self._show_fields(self._fields.feed(delta.text))
+
+    def _withdraw_draft(self) -> None:
+        text = self._text.strip()
+        if self._proxy.post.message:
+            self._proxy.restart_message()
+        if text:
+            self._proxy.update_attachment(text, AttachmentType.thought)
+
+    def _show_fields(self, deltas: Iterable[FieldDelta]) -> None:
+        renamed = (replace(delta, key=_FIELDS.get(delta.key, delta.key)) for delta in deltas)
+        self._writer.write((delta for delta in renamed if delta.key in _SHOWN), None)
+
+    def _write(self, proxy: PostEventProxy, action: Action | None, reading: ReplyReading) -> Post:
+        """Make a post say exactly an action, whatever was shown of it."""
+        code = action.code if isinstance(action, RunCell) else ""
+        _set(proxy, AttachmentType.thought, reading.thought)
+        _set(proxy, AttachmentType.plan, reading.plan)
+        _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
+        _set(proxy, AttachmentType.reply_content, code)
+        _set_message(proxy, _message(action))
+        proxy.update_send_to(self._receiver(proxy, action))
+        return proxy.end()
+
+    def _receiver(self, proxy: PostEventProxy, action: Action | None) -> str:
+        match action:
+            case RunCell():
+                return self._offer.runner
+            case Order(role):
+                return role
+            case Say():
+                return USER
+        return proxy.post.send_from
+
+
+def _message(action: Action | None) -> str:
+    match action:
+        case RunCell(_, intent):
+            return intent
+        case Order(_, text) | Say(text):
+            return text
+    return ""
+
+
+def _set_message(proxy: PostEventProxy, text: str) -> None:
+    shown = proxy.post.message
+    if not text.startswith(shown):
+        proxy.restart_message()
+        shown = ""
+    if text[len(shown) :] or not text:
+        proxy.update_message(text[len(shown) :])
+
+
+def _set(proxy: PostEventProxy, kind: AttachmentType, text: str) -> None:
+    """Make the attachments of a type one of this text; none for an empty one."""
+    shown = "\n".join(str(item.content) for item in proxy.post.get_attachment(kind))
+    if text != shown:
+        proxy.post.del_attachment([kind])
+        if text:
+            proxy.update_attachment(text, kind)

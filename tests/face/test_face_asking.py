@@ -1,0 +1,244 @@
+"""Questions through the library: answers with their parts, sessions, branches, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fake_endpoint import good, serving
+from support import Script, code_reply, make_project, planner_reply
+
+from taskweaver import TaskWeaver
+from taskweaver.ces.cell_tables import CellTables
+from taskweaver.face import RoundFailed
+from taskweaver.session.errors import FileNotAdded, SessionBusy, SessionClosed, SessionError
+
+OFFLINE = {"llm.api_type": "offline"}
+ALONE = {"session.roles": ["code_interpreter"]}
+BARE = {"execution.zygote": False, "execution.sandbox": "none"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    file = tmp_path / "shop.csv"
+    file.write_text("city,price\nRome,1.5\nRome,2.5\nOslo,10\n")
+    return file
+
+
+def test_a_question_about_a_file_is_answered_without_a_key(project: Path, shop: Path) -> None:
+    with TaskWeaver(project, OFFLINE) as tw:
+        assert "offline" in tw.model
+        answer = tw.ask("What is the mean of price?", files=[shop])
+        assert "4.6666" in answer.text
+        assert str(answer) == answer.text
+        assert answer.round.state == "finished"
+        assert answer.tables == []
+        again = tw.ask("and per city?")
+    (table,) = again.tables
+    pd.testing.assert_series_equal(
+        table.iloc[:, 0], pd.Series({"Oslo": 10.0, "Rome": 2.0}), check_names=False
+    )
+    assert "read_table" in answer.code
+    assert "groupby" in again.code
+    assert again.cost.calls > 0
+    assert again.cost.money is None
+
+
+def test_without_a_project_the_current_folder_is_read_and_stays_as_it_is(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    with TaskWeaver(config=OFFLINE | BARE) as tw:
+        answer = tw.ask("plot the mean of price per city in shop.csv")
+    (figure,) = answer.figures
+    assert figure.mime == "image/png"
+    assert figure.path.read_bytes() == figure.data
+    assert figure.path.is_relative_to(tmp_path / "state")
+    assert {path.name for path in tmp_path.iterdir()} == {"shop.csv", "state"}
+
+
+def test_figures_and_files_are_told_apart(project: Path) -> None:
+    code = (
+        "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('line.svg')\n"
+        "plt.figure(); plt.plot([3]); open('out.csv', 'w').write('a\\n1\\n')\n"
+        "open('fake.png', 'w').write('no picture')"
+    )
+    with TaskWeaver(project, ALONE, model=Script([code_reply(code)])) as tw:
+        answer = tw.ask("draw")
+        shown = {figure.path.name: bool(figure.data) for figure in answer.figures}
+        assert shown == {"figure_1.png": True, "line.svg": False, "fake.png": False}
+        assert [path.name for path in answer.files] == ["out.csv"]
+        assert answer.files[0].read_text() == "a\n1\n"
+
+
+def test_the_cells_that_ran_and_the_code_that_succeeded(project: Path) -> None:
+    replies = [code_reply("1 / 0"), code_reply("6 * 7")]
+    with TaskWeaver(project, ALONE, model=Script(replies)) as tw:
+        answer = tw.ask("go")
+    assert [(cell.code, cell.is_success) for cell in answer.cells] == [
+        ("1 / 0", False),
+        ("6 * 7", True),
+    ]
+    assert answer.code == "6 * 7"
+
+
+def test_a_model_at_an_endpoint_answers_with_its_account(project: Path) -> None:
+    replies = [
+        planner_reply("CodeInterpreter", "Sum `Count` in `tiny.csv`."),
+        code_reply("pd.read_csv('tiny.csv').groupby('Region').sum()"),
+        planner_reply("User", "North has 3."),
+    ]
+    with serving(lambda call: call.stream(good(replies.pop(0)))) as endpoint:
+        config = {
+            "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.api_key": "k",
+            "llm.prompt_price": 1e6, "llm.completion_price": 2e6,
+        }  # fmt: skip
+        with TaskWeaver(project, config, model="tiny-model") as tw:
+            answer = tw.ask("sum of Count per Region in tiny.csv?")
+        assert {call.body["model"] for call in endpoint.calls} == {"tiny-model"}
+    assert answer.text == "North has 3."
+    assert answer.tables[0]["Count"].to_dict() == {"North": 3, "South": 5}
+    assert (answer.cost.calls, answer.cost.tokens, answer.cost.money) == (3, 42, 51.0)
+    assert str(answer.cost) == "42 tokens in 3 calls, 51.0000"
+
+
+def test_a_model_that_refuses_raises_and_the_session_goes_on(project: Path) -> None:
+    replies = ["no json", planner_reply("User", "hello")]
+
+    def play(call: object) -> None:
+        if len(replies) > 1:
+            replies.pop(0)
+            call.refuse(401, "bad key")  # type: ignore[attr-defined]
+        else:
+            call.stream(good(replies[0]))  # type: ignore[attr-defined]
+
+    with serving(play) as endpoint:
+        config = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.api_key": "k"}
+        with TaskWeaver(project, config, model="m") as tw, tw.session() as session:
+            with pytest.raises(RoundFailed, match="key"):
+                session.ask("hi")
+            assert session.answer is not None
+            assert session.answer.text == ""
+            assert session.ask("hi").text == "hello"
+
+
+def test_errors_name_the_remedy(project: Path, tmp_path: Path) -> None:
+    tw = TaskWeaver(project, OFFLINE)
+    with pytest.raises(FileNotAdded, match=r"no file none\.csv in /.*Give its path"):
+        tw.ask("mean of price", files="none.csv")
+    with pytest.raises(FileNotAdded, match="is a folder"):
+        tw.ask("mean of price", files=[tmp_path])
+    with pytest.raises(SessionError, match="text"):
+        tw.ask("")
+    session = tw.session()
+    session.close()
+    with pytest.raises(SessionClosed, match="another"):
+        session.ask("mean of price")
+    tw.close()
+    tw.close()
+    for use in (tw.session, lambda: tw.ask("mean of price")):
+        with pytest.raises(SessionClosed, match=r"Make another one: TaskWeaver\(\)"):
+            use()
+    assert "closed" in repr(tw)
+
+
+def test_a_second_question_meanwhile_is_refused(project: Path) -> None:
+    started, allowed = threading.Event(), threading.Event()
+
+    def model(_: object) -> str:
+        started.set()
+        allowed.wait(60)
+        return planner_reply("User", "done")
+
+    with TaskWeaver(project, model=model) as tw, tw.session() as session:
+        thread = threading.Thread(target=session.ask, args=["slow"])
+        thread.start()
+        started.wait(60)
+        with pytest.raises(SessionBusy, match="still answering"):
+            session.ask("quick")
+        with pytest.raises(SessionBusy):
+            session.fork("side")
+        allowed.set()
+        thread.join()
+        assert session.answer is not None
+        assert session.answer.text == "done"
+
+
+def test_a_fork_answers_from_its_own_variables(project: Path) -> None:
+    with TaskWeaver(project, OFFLINE) as tw, tw.session() as session:
+        session.ask("run this code: x = 1")
+        other = session.fork("other")
+        other.ask("run this code: x = 2")
+        assert "1" in session.ask("run this code: x").text
+        assert "2" in other.ask("run this code: x").text
+        assert (session.branch, other.branch) == ("main", "other")
+        assert session.folder != other.folder
+        difference = session.compare(other)
+        assert "x = 2" in str(difference)
+        session.merge(other)
+        other.undo()
+        other.undo()
+        assert "1" in other.ask("run this code: x").text
+
+
+def test_a_session_is_opened_again_by_its_id(project: Path) -> None:
+    with TaskWeaver(project, OFFLINE) as tw:
+        with tw.session() as session:
+            session.ask("run this code: kept = 41")
+        assert "42" in tw.session(session.id).ask("run this code: kept + 1").text
+
+
+def test_a_program_that_does_not_close_ends_without_a_trace(project: Path) -> None:
+    code = (
+        "from taskweaver import TaskWeaver\n"
+        f"tw = TaskWeaver({str(project)!r}, {OFFLINE!r})\n"
+        "print(tw.ask('sum of Count in tiny.csv'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "8" in done.stdout
+    assert done.stderr == ""
+
+
+def test_one_that_is_dropped_stops_its_kernels(project: Path) -> None:
+    tw = TaskWeaver(project, OFFLINE)
+    core = tw.session().core
+    del tw
+    assert core.is_closed
+
+
+def test_an_application_without_the_library_keeps_no_tables() -> None:
+    tables = CellTables()
+    tables.add("cell", "{}")
+    assert tables.limit_chars == 0
+    assert tables.take({"cell"}) == []
+    tables.is_kept = True
+    for number in range(100):
+        tables.add(str(number), "{}")
+    tables.add("bad", 7)
+    kept = tables.take({str(number) for number in range(100)} | {"bad"})
+    assert [table.exec_id for table in kept] == [str(number) for number in range(36, 100)]
+    assert tables.take({"99"}) == []
+
+
+def test_a_file_that_comes_with_a_question_is_the_one_that_is_meant(
+    project: Path, shop: Path
+) -> None:
+    for number in range(2):
+        (project / "data" / f"old_{number}.csv").write_text("city,price\nRome,100\n")
+    second = shop.with_name("second.csv")
+    second.write_text("city,price\nRome,7\n")
+    with TaskWeaver(project, OFFLINE) as tw:
+        assert "4.6666" in tw.ask("mean of price", files=shop).text
+        assert "**7**" in tw.ask("mean of price", files=second).text
+        assert "**7**" in tw.ask("and the median?").text
+        assert "100" in tw.ask("mean of price in old_1.csv", files=shop).text

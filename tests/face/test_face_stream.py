@@ -1,0 +1,197 @@
+"""Events of a question as an asynchronous iterator: order, bound, early ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_endpoint import Call, event, good, serving
+from support import Script, code_reply, make_project, planner_reply
+
+from taskweaver import TaskWeaver
+from taskweaver.face import RoundFailed, TaskSession
+from taskweaver.face import stream as subject
+from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.session.errors import FileNotAdded
+
+ALONE = {"session.roles": ["code_interpreter"]}
+SLOW = "import time\nfor i in range(600):\n    print('tick'); time.sleep(0.1)"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def running(project: Path) -> Iterator[TaskSession]:
+    """A session whose first cell runs for a minute, and whose second one answers at once."""
+    replies = [code_reply(SLOW), code_reply("'well'")]
+    with TaskWeaver(project, ALONE, model=Script(replies)) as tw, tw.session() as session:
+        yield session
+
+
+def streams() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "taskweaver-stream"]
+
+
+def test_events_come_in_order_and_all_of_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "MOST_WAITING", 2)
+    code = "import sys\nfor i in range(50):\n    print(i); sys.stdout.flush()"
+
+    async def read(session: TaskSession) -> None:
+        events = [event async for event in session.stream("go")]
+        kinds = [event.t for event in events]
+        assert (kinds[0], kinds[-1]) == (RoundEventType.round_start, RoundEventType.round_end)
+        texts = [event.msg for event in events if event.t is PostEventType.post_execution_output]
+        assert "".join(texts).split() == [str(number) for number in range(50)]
+        assert session.answer is not None
+        assert session.answer.round.id == events[0].round_id
+
+    with TaskWeaver(project, ALONE, model=Script([code_reply(code)])) as tw:
+        asyncio.run(read(tw.session()))
+    assert streams() == []
+
+
+def test_a_round_waits_for_a_slow_reader(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "MOST_WAITING", 3)
+    script = Script([planner_reply("User", "done")])
+
+    async def read(session: TaskSession) -> None:
+        events = session.stream("go")
+        first = await anext(events)
+        queue = events._queue
+        assert queue is not None
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert len(queue._events) <= 3
+        rest = [event async for event in events]
+        assert (first.t, rest[-1].t) == (RoundEventType.round_start, RoundEventType.round_end)
+
+    with TaskWeaver(project, model=script) as tw:
+        asyncio.run(read(tw.session()))
+
+
+def test_a_reader_that_leaves_early_ends_the_round(running: TaskSession) -> None:
+    async def read() -> None:
+        async for found in running.stream("go"):
+            if found.t is PostEventType.post_execution_output:
+                break
+        assert "well" in running.ask("and now?").text  # waits for the end of the other round
+
+    asyncio.run(read())
+    first, _ = running.core.memory.conversation.rounds
+    assert "interrupted" in first.post_list[-1].message
+    assert streams() == []
+
+
+def test_closing_waits_for_the_end_of_the_round(running: TaskSession) -> None:
+    async def read() -> None:
+        async with running.stream("go") as events:
+            async for found in events:
+                if found.t is PostEventType.post_execution_output:
+                    break
+        assert streams() == []
+        assert [item async for item in events] == []
+        assert "well" in (await running.ask_async("and now?")).text
+
+    asyncio.run(read())
+
+
+def test_a_cancelled_task_interrupts_its_cell(running: TaskSession) -> None:
+    ticking = threading.Event()
+
+    class Watch:
+        def handle(self, found: object) -> None:
+            if getattr(found, "t", None) is PostEventType.post_execution_output:
+                ticking.set()
+
+    async def cancel() -> None:
+        task = asyncio.create_task(running.ask_async("go"))
+        await asyncio.to_thread(ticking.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert streams() == []
+        assert "well" in (await running.ask_async("and now?")).text
+
+    running.core.event_emitter.register(Watch())
+    asyncio.run(cancel())
+
+
+def test_a_cancelled_task_interrupts_its_model_call(project: Path) -> None:
+    asked = threading.Event()
+
+    def play(call: Call) -> None:
+        if call.number:
+            call.stream(good(planner_reply("User", "well")))
+            return
+        call.start()
+        call.send(event("{"))
+        asked.set()
+        call.stall()
+
+    async def cancel(session: TaskSession) -> None:
+        task = asyncio.create_task(session.ask_async("go"))
+        await asyncio.to_thread(asked.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert streams() == []
+        assert (await session.ask_async("and now?")).text == "well"
+
+    with serving(play) as endpoint:
+        config = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.api_key": "k"}
+        with TaskWeaver(project, config, model="m") as tw:
+            asyncio.run(cancel(tw.session()))
+
+
+def test_an_iterator_that_is_never_read_asks_nothing(project: Path) -> None:
+    script = Script([])
+    with TaskWeaver(project, model=script) as tw:
+        tw.stream("go")
+        asyncio.run(tw.stream("go").aclose())
+    assert script.prompts == []
+
+
+def test_errors_are_raised_in_the_reader(project: Path) -> None:
+    def model(_: object) -> str:
+        raise ValueError("the model is broken")
+
+    async def read(session: TaskSession) -> None:
+        with pytest.raises(FileNotAdded):
+            await anext(session.stream("go", "none.csv"))
+        events, kinds = session.stream("go"), []
+
+        async def read_all() -> None:
+            async for found in events:
+                kinds.append(found.t)  # noqa: PERF401 - an error follows
+
+        with pytest.raises(RoundFailed, match="broken"):
+            await read_all()
+        assert kinds[-1] is RoundEventType.round_end
+        assert [item async for item in events] == []
+
+    with TaskWeaver(project, model=model) as tw:
+        asyncio.run(read(tw.session()))
+    assert streams() == []
+
+
+def test_two_sessions_answer_beside_each_other(project: Path) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def model(_: object) -> str:
+        both.wait()
+        return planner_reply("User", "done")
+
+    async def ask(tw: TaskWeaver) -> list[str]:
+        answers = await asyncio.gather(*(tw.session().ask_async("go") for _ in range(2)))
+        return [answer.text for answer in answers]
+
+    with TaskWeaver(project, model=model) as tw:
+        assert asyncio.run(ask(tw)) == ["done", "done"]

@@ -1,0 +1,174 @@
+"""The actions in a model's reply, in whichever form it came."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskweaver.llm.types import ToolCall
+from taskweaver.role.forms.offer import ActionOffer
+from taskweaver.role.forms.reading import (
+    MOST_CALLS,
+    ModelReply,
+    Order,
+    ReplyReading,
+    RunCell,
+    Say,
+    read_reply,
+)
+
+OFFER = ActionOffer("python", "CodeInterpreter", ("WebExplorer",), has_plan=True)
+
+
+def read(
+    text: str, *calls: ToolCall, fences_run: bool = True, offer: ActionOffer = OFFER
+) -> ReplyReading:
+    return read_reply(ModelReply(text, calls), offer, fences_run=fences_run)
+
+
+def call(name: str, arguments: object, id_: str = "c1") -> ToolCall:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(id_, name, text)
+
+
+def reply(**fields: str) -> str:
+    return json.dumps({"response": fields})
+
+
+def test_a_call_runs_its_code_and_the_words_before_it_are_a_thought() -> None:
+    found = read("Let me see.", call("run_python", {"intent": "look", "code": "df.head()"}))
+    assert found == ReplyReading((RunCell("df.head()", "look"),), "Let me see.")
+
+
+def test_several_calls_are_several_actions_in_their_order() -> None:
+    found = read(
+        "",
+        call("set_plan", {"steps": ["load", "2. sum"]}),
+        call("run_python", {"intent": "a", "code": "1"}),
+        call("ask", {"role": "web explorer", "order": "open it"}),
+    )
+    assert found.plan == "1. load\n2. sum"
+    assert found.actions == (RunCell("1", "a"), Order("WebExplorer", "open it"))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("python", {"code": "1"}, "1"),
+        ("functions.run_python", {"code": "1"}, "1"),
+        ("run_python", {"source": "1"}, "1"),
+        ("run_python", '{"code": "a = 1\nb = 2"}', "a = 1\nb = 2"),
+        ("run_python", '{"code": "print(\\"x\\")",}', 'print("x")'),
+        ("run_python", {"code": "```python\nx = 1\n```"}, "x = 1"),
+        ("run_python", {"code": "    a = 1\n    a"}, "a = 1\na"),
+        ("run_python", {"code": "a = 1\\na"}, "a = 1\na"),
+        ("run_python", {"code": "print('a\\\\nb')"}, "print('a\\\\nb')"),
+    ],
+)
+def test_odd_calls_are_read(name: str, arguments: object, code: str) -> None:
+    assert read("", call(name, arguments)).actions == (RunCell(code),)
+
+
+def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are() -> None:
+    problem = read("", call("sql", {"query": "select 1"})).problem
+    assert "'sql'" in problem
+    assert "run_python, set_plan, ask" in problem
+
+
+def test_one_unreadable_call_makes_the_whole_reply_unusable() -> None:
+    found = read("", call("run_python", {"code": "1"}), call("run_python", "{'code"))
+    assert found.problem
+    assert not found.actions
+
+
+def test_a_final_answer_as_a_call_is_an_answer() -> None:
+    assert read("", call("final_answer", {"answer": "42"})).actions == (Say("42"),)
+
+
+def test_a_plan_beside_an_answer_leaves_the_answer() -> None:
+    found = read("It is 42.", call("set_plan", {"steps": ["a"]}))
+    assert found.actions == (Say("It is 42."),)
+
+
+def test_of_many_calls_the_first_are_carried_out() -> None:
+    calls = [call("run_python", {"code": str(n)}, f"c{n}") for n in range(200)]
+    found = read("", *calls)
+    assert len(found.actions) == MOST_CALLS
+    assert found.left_out == 200 - MOST_CALLS
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        (reply(send_to="User", message="42"), Say("42")),
+        (reply(send_to="CodeInterpreter", message="sum", code="1+1"), RunCell("1+1", "sum")),
+        (reply(send_to="Code Interpreter", message="sum it"), Order("CodeInterpreter", "sum it")),
+        (reply(send_to="code_interpreter", message="sum it"), Order("CodeInterpreter", "sum it")),
+        (reply(message="42"), Say("42")),
+        (reply(thought="x", reply_type="python", reply_content="1+1"), RunCell("1+1")),
+        (reply(thought="x", reply_type="code", reply_content="1+1"), RunCell("1+1")),
+        (reply(thought="x", reply_content="1+1"), RunCell("1+1")),
+        (reply(thought="x", reply_type="text", reply_content="No."), Say("No.")),
+        ("The answer is 42.", Say("The answer is 42.")),
+        ("```python\n1+1\n```", RunCell("1+1")),
+        ("Let me see:\n```py\n1+1\n```\nThat gives 2.", RunCell("1+1")),
+        ("```python\na = 1\n```\nthen\n```python\na\n```", RunCell("a = 1\n\na")),
+        ("```ask WebExplorer\nopen it\n```", Order("WebExplorer", "open it")),
+        ("```json\n" + reply(send_to="User", message="42") + "\n```", Say("42")),
+        ("Run `pip list`:\n```\npip list\n```", Say("Run `pip list`:\n```\npip list\n```")),
+    ],
+)
+def test_forms_of_one_action(text: str, action: object) -> None:
+    found = read(text)
+    assert not found.problem
+    assert found.actions == (action,)
+
+
+def test_an_outcome_made_up_after_a_fence_is_dropped() -> None:
+    found = read("Look.\n```python\nx\n```\n```output\n42\n```\nIt is 42.")
+    assert found == ReplyReading((RunCell("x"),), "Look.")
+
+
+def test_a_fence_of_a_final_answer_is_shown_and_not_run() -> None:
+    text = "I used:\n```python\nx\n```\nIt gave 42."
+    assert read(text, fences_run=False).actions == (Say(text),)
+
+
+def test_with_one_worker_an_open_step_without_a_receiver_is_for_that_worker() -> None:
+    offer = ActionOffer(roles=("CodeInterpreter",), has_plan=True)
+    text = reply(plan="1. sum", stop="InProcess", message="sum it")
+    assert read(text, offer=offer).actions == (Order("CodeInterpreter", "sum it"),)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  \n", reply(send_to="User", message=""), reply(plan="1. a")]
+)
+def test_a_reply_without_content_has_a_problem(text: str) -> None:
+    assert read(text).problem
+
+
+def test_a_cell_that_was_cut_off_does_not_run_and_a_long_answer_stays() -> None:
+    cut = read_reply(ModelReply("```python\nx = (1,", is_cut=True), OFFER, fences_run=True)
+    assert "length limit" in cut.problem
+    long = read_reply(ModelReply("It is a long", is_cut=True), OFFER, fences_run=True)
+    assert long.actions == (Say("It is a long"),)
+
+
+_WORDS = st.sampled_from(
+    ['{"response": ', "```python\n", "```", "\n", '"send_to": "User"', "run_python(", "}", "]", "x"]
+)
+
+
+@given(st.lists(_WORDS | st.text(max_size=5), max_size=20).map("".join), st.booleans())
+def test_any_text_is_read_or_has_a_problem(text: str, fences_run: bool) -> None:
+    found = read(text, fences_run=fences_run)
+    assert found.problem or found.actions or found.plan
+
+
+@given(st.text(max_size=20), st.text(max_size=60))
+def test_any_call_is_read_or_has_a_problem(name: str, arguments: str) -> None:
+    found = read("", call(name, arguments), call("run_python", arguments))
+    assert found.problem or found.actions
