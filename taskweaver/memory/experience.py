@@ -68,11 +68,9 @@ class ExperienceModel(Protocol):
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return the model's reply to `text`."""
-        ...
 
     def get_embedding_list(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text."""
-        ...
 
 
 @dataclass(slots=True)

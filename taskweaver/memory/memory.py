@@ -37,12 +37,9 @@ class Memory:
         log: ConversationLog | None = None,
         conversation: Conversation | None = None,
     ) -> None:
-        """Begin a conversation, or go on with one.
+        """Begin a conversation, or go on with one, which the log has already.
 
-        Args:
-            session_id: Names the session.
-            log: Where it is written while it happens; None keeps it in memory alone.
-            conversation: The earlier conversation; the log has that already.
+        It is written to the log while it happens; None keeps it in memory alone.
         """
         self.session_id = session_id
         self.conversation = conversation or Conversation.init()

@@ -45,13 +45,9 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class DocumentPassage:
-    """A part of a document that matches a query.
+    """A part of a document that matches a query, with the heading it stands under.
 
-    Attributes:
-        path: The document, below the folder.
-        heading: The heading the passage stands under.
-        text: Its text.
-        score: Its relevance; higher is better, comparable within one answer.
+    The path is below the folder; scores are higher for better ones, comparable within one answer.
     """
 
     path: str

@@ -23,13 +23,7 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page that was read.
-
-    Attributes:
-        url: Where it was found, after redirects.
-        title: Its title; may be empty.
-        text: Its text.
-    """
+    """A page that was read, at its address after redirects; its title may be empty."""
 
     url: str
     title: str

@@ -31,7 +31,6 @@ class SearchProvider(Protocol):
         Raises:
             WebError: If the engine gives none: offline, refused, too many requests.
         """
-        ...
 
 
 class DuckDuckGo:

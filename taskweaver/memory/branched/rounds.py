@@ -83,17 +83,10 @@ class MemoryTurn:
         leave_out: Collection[str] = (),
         is_relieved: bool = False,
     ) -> None:
-        """Render the memory for a prompt, and note that it was shown.
+        """Render the memory for a prompt, and note that it was shown, in a log beside it too.
 
-        Args:
-            branch: The branch.
-            task_hint: Kind of the task.
-            task: The task in words, for the archival search.
-            node_id: Node the events are noted for.
-            log: Log beside the prompt; None for none.
-            label: Name of the prompt in the log.
-            leave_out: Keys, tags and kinds that are not shown.
-            is_relieved: Whether an overflow was relieved already.
+        The task in words is for the archival search, and `label` names the prompt in the log. Keys,
+        tags and kinds in `leave_out` are not shown; with `is_relieved` no overflow is relieved.
         """
         self._branch = branch
         self._task_hint = task_hint

@@ -20,13 +20,7 @@ ORDER_KEY = "order"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCell:
-    """A cell that ran.
-
-    Attributes:
-        post_id: Post it belongs to; its files were named after that.
-        code: The code that ran.
-        role: Alias of the role that ran it.
-    """
+    """A cell that ran, in a post after which its files were named, by the role of an alias."""
 
     post_id: str
     code: str
@@ -40,13 +34,7 @@ class RecordedCell:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Outcome of a cell that ran again.
-
-    Attributes:
-        report: The report on it, as it is recorded.
-        error: Why it failed; empty when it did not.
-        variables: The variables after it, each in a line, by name.
-    """
+    """Outcome of a cell that ran again: report as recorded, error or empty, a line per variable."""
 
     report: str
     error: str
@@ -94,17 +82,10 @@ def ran_code(round_: Round) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedCell:
-    """A cell that ran, with success or without.
+    """A cell that ran, with success or without; its number in the conversation is from 1.
 
-    Attributes:
-        number: Its place among the cells of the conversation, from 1.
-        post_id: The post it belongs to.
-        role: Alias of the role that ran it.
-        code: The code.
-        is_success: Whether it ran to its end.
-        report: Result, output and errors, as recorded.
-        variables: Names and descriptions of the variables after it.
-        artifacts: Names of the files it made.
+    The report has result, output and errors, as recorded; variables are names and descriptions, and
+    artifacts the names of the files it made.
     """
 
     number: int

@@ -40,11 +40,8 @@ class RunAgent:
     ) -> dict[str, Any]:
         """Ask for an object of a schema; of a task with a memory, for the memory block first.
 
-        Args:
-            name: Name of the prompt's file, below ``prompts/``.
-            stage: The stage.
-            sections: Sections of the prompt after the idea, the metric and the goals.
-            schema: Form of the answer.
+        `name` is that of the prompt's file, below ``prompts/``. The sections come after the idea,
+        the metric and the goals.
 
         Raises:
             ReplyUnusable: If no reply could be used.

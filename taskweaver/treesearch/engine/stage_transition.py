@@ -42,13 +42,9 @@ class StageTransition:
             self.events.goal_generated(stage)
 
     def go_on(self, stage: StageState, reason: str) -> None:
-        """Enter the stage or substage after one that is over.
+        """Enter the stage or substage after one that is over, whose best node has had its seeds.
 
         Where a judgement chooses another node, the stage goes on until that one has had its seeds.
-
-        Args:
-            stage: The stage; its best node has had its seeds.
-            reason: Why it is over.
 
         Raises:
             ModelError: If no question could be answered.

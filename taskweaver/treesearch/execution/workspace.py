@@ -26,12 +26,9 @@ def apply_workspace_plan(
 ) -> list[Path]:
     """Write the files of a plan, all of them or none; return them in its order.
 
-    Everything is checked first, then written beside the files there are, then moved into place.
+    The plan may call the folder `expected_root`.
 
-    Args:
-        workspace_root: The node's folder.
-        plan: The files and folders.
-        expected_root: Name that the plan may give the folder.
+    Everything is checked first, then written beside the files there are, then moved into place.
 
     Raises:
         PhasePlanError: If it cannot be written as planned; nothing is changed.

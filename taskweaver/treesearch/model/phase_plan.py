@@ -163,11 +163,9 @@ class PhasePlan:
 
     @classmethod
     def from_dict(cls, data: object, compilers: Collection[str] | None = None) -> PhasePlan:
-        """Read a plan.
+        """Read a plan, alone or as ``phase_artifacts`` or ``plan`` of an outer object.
 
-        Args:
-            data: The plan, alone or as ``phase_artifacts`` or ``plan`` of an outer object.
-            compilers: Names of the compilers there are; None takes any.
+        `compilers` has the names of those there are; None takes any.
 
         Raises:
             PhasePlanError: If it cannot be executed as it is written.

@@ -48,13 +48,9 @@ class OriginalDigests:
         events: Mapping[int, tuple[int, int]],
         report: MigrationReport,
     ) -> None:
-        """Prepare the copy.
+        """Prepare the copy, in a transaction; the branches and events are copied.
 
-        Args:
-            connection: Open, in a transaction; the branches and events are copied.
-            numbers: Numbers of the branches by id in the original.
-            events: Number and branch of each event, by id in the original.
-            report: Account of the migration.
+        By ids in the original, `numbers` has those of branches now, `events` number and branch.
         """
         self._connection = connection
         self._numbers = numbers

@@ -60,12 +60,7 @@ def copy_branches(
 ) -> dict[str | None, int]:
     """Copy the branches, and make those only rows name; return their numbers by former id.
 
-    Args:
-        connection: Open, in a transaction.
-        table: Table of the original's branches.
-        named: Branches that rows name.
-        report: Account of the migration.
-        now: Time for branches that have none.
+    `now` is the time for branches that have none.
     """
     found = _read(connection, table, report, now)
     for id_ in sorted(named - found.keys(), key=str):

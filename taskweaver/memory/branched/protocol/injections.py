@@ -29,14 +29,9 @@ _READS = ("core_get", "archival_search", "recall_search")
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A memory that was put into a prompt.
+    """A memory that was put into a prompt for a task: ids of the shown parts, by section.
 
-    Attributes:
-        seq: Its number.
-        task_hint: Purpose of the prompt.
-        chars: Length of the rendered text.
-        shown: Ids of the shown parts, by section.
-        created_at: When, in seconds since 1970.
+    `chars` is the length of the rendered text; `created_at` is in seconds since 1970.
     """
 
     seq: int

@@ -97,12 +97,9 @@ def ingest_phase0_internal_info(
 ) -> bool:
     """Keep findings of Phase 0, a line in core memory, all in archival; return if they are new.
 
-    Args:
-        branch: The branch; of a run its root.
-        payload: The plan, the environment, and whatever else there is; plain data.
-        artifact_paths: Files to quote, the first 5,000 characters of each.
-        command: The command Phase 0 ran.
-        node_uid: Node it is of, for a tag.
+    The payload is plain data: the plan, the environment, and whatever else there is. The first
+    5,000 characters of the files are quoted; `command` is the one that Phase 0 ran, and the node
+    becomes a tag. Of a run, the branch is its root.
 
     Raises:
         InvalidUpdate: If the payload is no plain data, or a file cannot be read.

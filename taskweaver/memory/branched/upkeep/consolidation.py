@@ -77,11 +77,8 @@ class Consolidation:
     ) -> int:
         """Sum up all events in view but the newest, and return how many a new digest covers.
 
-        Args:
-            branch_id: The branch that gets the digest.
-            keep: How many stay as they are; None keeps a window.
-            inherited_only: Sum up ancestors' events only.
-            above: Do nothing unless more events than this are in view.
+        Those to `keep` stay as they are, None keeps a window; `inherited_only` are ancestors'
+        events. Nothing is done unless more events than `above` are in view.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
