@@ -33,8 +33,8 @@ class Element:
 class Observation:
     """Content of a page at one moment: its text and elements from the top of the window on.
 
-    `is_cut` says whether there is more text, `screens_above` and `screens_below` how many windows of
-    page there are; `notes` are the events since the last observation.
+    `is_cut` says whether there is more text, `screens_above` and `screens_below` how many windows
+    of page there are; `notes` are the events since the last observation.
     """
 
     title: str
