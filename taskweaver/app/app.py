@@ -254,9 +254,7 @@ class TaskWeaverApp:
         return discover_app_dir(app_dir)
 
     def __enter__(self) -> TaskWeaverApp:
-        """Return the application itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Stop everything."""
         self.stop()

@@ -44,6 +44,9 @@ class AnswerCost:
         """Price in the currency of `llm.prompt_price`; None if no prices are configured."""
         return self.usage.cost
 
+    def __repr__(self) -> str:
+        return f"<AnswerCost: {self}>"
+
     def __str__(self) -> str:
         """The cost in a few words."""
         about = "about " if self.usage.is_estimated else ""
@@ -74,6 +77,11 @@ class TaskAnswer:
     def text(self) -> str:
         """The answer in words; empty for a question that was not answered."""
         return self.round.answer.text
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the question was answered; False for a text that says why it was not."""
+        return self.round.is_answered
 
     @cached_property
     def cells(self) -> tuple[ExecutedCell, ...]:

@@ -197,7 +197,7 @@ class ModelServices:
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
-            return FunctionService(self._function), "a Python function"
+            return FunctionService(self._function, config.form_or("json")), "a Python function"
         if config.use_mock:
             return MockService(config.mock), "llm.use_mock"
         match api_type:
@@ -222,6 +222,7 @@ class ModelServices:
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
+            form=config.form,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -240,7 +241,8 @@ class ModelServices:
             return self._service(config, config.recorded_api_type)[0]
 
         mode = cast("RecordedMode", config.recorded_mode)
-        return RecordedService(config.recorded_path, mode, connect)
+        form = config.form_or("json")
+        return RecordedService(config.recorded_path, mode, connect, form)
 
     def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding | MockEmbedding:
         if config.use_mock:

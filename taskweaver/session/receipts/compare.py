@@ -56,7 +56,6 @@ class ReceiptDifference:
     now: str
 
     def __str__(self) -> str:
-        """Describe the difference in a line."""
         if self.kind == "input":
             where = f"input {self.name}, {self.place}"
         elif self.kind == "answer":
