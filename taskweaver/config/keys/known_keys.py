@@ -49,6 +49,14 @@ KEYS: tuple[Key, ...] = (
         "How structured replies are asked for. `auto` starts with a JSON schema and steps down"
         " when the endpoint rejects it, remembering what worked.",
     ),
+    enum(
+        "llm.form",
+        "auto",
+        "auto tools json fences",
+        "Form of the leader's replies: native tool calls, a JSON object, or text with fenced code."
+        " `auto` starts with the best that the model is known to keep and steps down when the"
+        " endpoint refuses it; a name fixes it.",
+    ),
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
     Key(

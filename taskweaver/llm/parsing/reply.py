@@ -1,11 +1,14 @@
-"""Reads the body of a streamed reply: events to text, and whether it came to its end."""
+"""Reads the body of a streamed reply: events to chunks, and whether it came to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.parsing.call_pieces import CallCollector
 from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
+from taskweaver.llm.parsing.thinking import Split, ThinkingSplitter
 from taskweaver.llm.parsing.wire import StreamEvent, read_event
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
@@ -29,7 +32,14 @@ class ReplyReader:
         answered_by: Name of the model that answers, once the server named it.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, seed: str = "", *, is_thinking: bool = False) -> None:
+        """Begin a reply.
+
+        Args:
+            model: Name of the model that is asked.
+            seed: Text that ids of calls are derived from where the server gives none.
+            is_thinking: Whether the text begins with reasoning.
+        """
         self.events = 0
         self.length = 0
         self.finish: FinishReason | None = None
@@ -39,18 +49,27 @@ class ReplyReader:
         self._model = model
         self._refusal = ""
         self._reader = EventReader()
+        self._is_broken = False
         self._joiner = SurrogateJoiner()
+        self._thoughts = SurrogateJoiner()
+        self._splitter = ThinkingSplitter(is_thinking=is_thinking)
+        self._calls = CallCollector(seed)
 
-    def feed(self, block: bytes) -> str:
-        """Read a block of the body; return the text that is new.
+    @property
+    def lacks_opening(self) -> bool:
+        """Whether reasoning in the text ended that had no beginning."""
+        return self._splitter.lacks_opening
+
+    def feed(self, block: bytes) -> list[Chunk]:
+        """Read a block of the body; return what is new.
 
         Raises:
             ModelError: If it is not part of a reply, or the server reports an error.
         """
         return self._take(self._reader.feed(block))
 
-    def end(self) -> str:
-        """Read the remainder at the end of the body; return its new text.
+    def end(self) -> list[Chunk]:
+        """Read the remainder at the end of the body; return what is new.
 
         Raises:
             ModelError: As `feed`.
@@ -66,34 +85,66 @@ class ReplyReader:
         if self._refusal:
             raise failure("refusal", self._refusal, self._model)
         if self.finish is None:
-            detail = "the reply ended without saying that it was complete."
+            why = "by a failure of the server" if self._is_broken else "too early"
+            detail = f"the reply ended {why}, before it was complete."
             raise failure("truncated", detail, self._model, hint="Try again.")
-        return Chunk(self._joiner.finish(), self.finish, self.usage, self.answered_by)
+        calls, finish = self._calls.finish(), self.finish
+        if finish in {"stop", "tool_calls"}:  # servers confuse the two
+            finish = "tool_calls" if calls else "stop"
+        split = self._splitter.feed(self._joiner.finish())
+        rest = self._splitter.finish()
+        return Chunk(
+            split.text + rest.text,
+            finish,
+            self.usage,
+            self.answered_by,
+            self._thoughts.finish() + split.reasoning + rest.reasoning,
+            calls=calls,
+            begins_again=split.begins_again or rest.begins_again,
+        )
 
-    def _take(self, events: Iterator[bytes]) -> str:
+    def _take(self, events: Iterator[bytes]) -> list[Chunk]:
+        chunks: list[Chunk] = []
         try:
-            texts = [self._add(data) for data in events]
+            for data in events:
+                self._add(data, chunks)
         except NotAnEventStream as error:
             raise self._not_a_stream(error.beginning) from error
-        return "".join(texts)
+        return chunks
 
-    def _add(self, data: bytes) -> str:
+    def _add(self, data: bytes, chunks: list[Chunk]) -> None:
         self.events += 1
         if self.is_done or data == _DONE:
             self.is_done = True
-            return ""
+            return
         event = self._read(data)
         if event.error is not None:
-            raise stream_failure(event.error, self._model)
+            written = failed_generation(event.error)
+            if not written:
+                raise stream_failure(event.error, self._model)
+            # The server read the model's text as a broken call: the text is the reply.
+            self._calls.clear()
+            event = StreamEvent(written, finish="stop")
         self.finish = self.finish or event.finish
+        self._is_broken = self._is_broken or event.is_broken
         self.usage = event.usage or self.usage
         self.answered_by = event.model or self.answered_by
         self._refusal += event.refusal
-        self.length += len(event.text) + len(event.refusal)
+        self._measure(event)
+        thought = self._thoughts.feed(event.reasoning)
+        split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Split()
+        _append(chunks, split, thought + split.reasoning)
+        deltas = [self._calls.add(piece) for piece in event.calls]
+        chunks += [Chunk(call=delta) for delta in deltas if delta is not None]
+
+    def _measure(self, event: StreamEvent) -> None:
+        """Bound the reply: text, reasoning and arguments together."""
+        self.length += len(event.text) + len(event.refusal) + len(event.reasoning)
+        self.length += sum(len(piece.text) + len(piece.name) for piece in event.calls)
+        self.length += sum(len(str(piece.extra)) for piece in event.calls if piece.extra)
         if self.length > MAX_TEXT_CHARS:
             detail = f"the reply went on after {MAX_TEXT_CHARS:,} characters and was given up."
             raise failure("malformed", detail, self._model, hint="")
-        return self._joiner.feed(event.text)
 
     def _read(self, data: bytes) -> StreamEvent:
         try:
@@ -112,3 +163,22 @@ class ReplyReader:
             return stream_failure(event.error, self._model)
         shown = " ".join(beginning[:300].split()) or "nothing"
         return failure("malformed", f"the server sent no event stream but: {shown}", self._model)
+
+
+def failed_generation(error: object) -> str:
+    """Return the text of a model that its server read as a broken call; empty if it did not."""
+    if not isinstance(error, Mapping) or error.get("code") != "tool_use_failed":
+        return ""
+    written = error.get("failed_generation")
+    return written if isinstance(written, str) else ""
+
+
+def _append(chunks: list[Chunk], split: Split, reasoning: str) -> None:
+    """Add a piece of text to the chunks of a block; pieces next to each other become one."""
+    if not (split.text or reasoning or split.begins_again):
+        return
+    last = chunks[-1] if chunks else None
+    if last is None or last.call is not None or split.begins_again:
+        chunks.append(Chunk(split.text, reasoning=reasoning, begins_again=split.begins_again))
+        return
+    chunks[-1] = replace(last, text=last.text + split.text, reasoning=last.reasoning + reasoning)

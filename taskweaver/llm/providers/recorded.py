@@ -17,6 +17,8 @@ from typing import Any, Literal, cast
 
 from taskweaver.llm.base import CompletionService
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
+from taskweaver.llm.parsing.wire import tool_option
 from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in
@@ -100,10 +102,14 @@ class RecordedService:
         texts: list[str] = []
         last = Chunk()
         for chunk in self._inner.stream(request):
+            if chunk.begins_again:
+                texts.clear()
             texts.append(chunk.text)
             last = chunk
             yield chunk
         reply: dict[str, Any] = {"text": "".join(texts), "finish": last.finish}
+        if last.calls:
+            reply["calls"] = [call.to_dict() for call in last.calls]
         if last.usage is not None:
             reply["prompt_tokens"] = last.usage.prompt_tokens
             reply["completion_tokens"] = last.usage.completion_tokens
@@ -134,7 +140,8 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return the identity of a request, as plain data."""
+    """Return the identity of a request, as plain data; tools count only where there are any."""
+    offered = {"tools": tool_option(request.tools), "tool_choice": request.tool_choice}
     return {
         "messages": [_told(message) for message in request.messages],
         "schema": request.schema,
@@ -143,6 +150,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
         "top_p": request.top_p,
         "stop": list(request.stop) if request.stop is not None else None,
         "extra": dict(request.extra),
+        **(offered if request.tools else {}),
     }
 
 
@@ -160,16 +168,25 @@ def _json(form: Any) -> str:
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(entry["reply"]["text"], str) or "messages" not in entry["request"]:
         raise ValueError(f"the entry {entry['key']!r} has no reply")
+    if not isinstance(entry["reply"].get("calls", []), list):
+        raise ValueError(f"the calls of the entry {entry['key']!r} are no list")
     return entry
 
 
 def _play(recording: dict[str, Any]) -> Iterator[Chunk]:
     reply = recording["reply"]
-    yield Chunk(reply["text"])
+    if reply["text"] or not reply.get("calls"):
+        yield Chunk(reply["text"])
+    collector = CallCollector(recording["key"])
+    for piece in read_pieces({"tool_calls": reply.get("calls", [])}):
+        delta = collector.add(piece)
+        if delta is not None:
+            yield Chunk(call=delta)
     usage = None
     if "prompt_tokens" in reply:
         usage = Usage(reply["prompt_tokens"], reply["completion_tokens"], calls=1)
-    yield Chunk("", cast("FinishReason", reply.get("finish") or "stop"), usage)
+    finish = cast("FinishReason", reply.get("finish") or "stop")
+    yield Chunk("", finish, usage, calls=collector.finish())
 
 
 def _agreement(mine: str, theirs: str) -> int:

@@ -25,6 +25,7 @@ class LLMServiceConfig(ModuleConfig):
         key_source: Layer that sets the key; None without one.
         api_version: API version of Azure.
         model: Name of the model.
+        form: Form of replies; ``auto`` finds the best that the model keeps.
         response_format: The way to request structured replies.
         auto_detect: Whether loopback ports may be asked for a local server.
         sampling: Parameters for requests that do not set them.
@@ -52,6 +53,7 @@ class LLMServiceConfig(ModuleConfig):
         self.key_source = self._source("llm.api_key")
         self.api_version = self._get_str("api_version")
         self.model = self._get_str("model")
+        self.form = self._get_enum("form")
         self.response_format = self._get_enum("response_format")
         self.auto_detect = self._get_bool("auto_detect")
         self.sampling = Sampling(
