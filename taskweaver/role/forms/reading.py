@@ -84,6 +84,7 @@ class ReplyReading:
         actions: Its actions, in order; none if it only has a plan, or a problem.
         thought: Words beside the actions.
         plan: The plan; empty for none.
+        ignores_tools: Whether an action was written into the text instead of called.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
     """
 
@@ -91,6 +92,7 @@ class ReplyReading:
     thought: str = ""
     plan: str = ""
     problem: str = ""
+    ignores_tools: bool = False
 
 
 def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
@@ -284,7 +286,8 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
             words.append(text[end : match.start()])
         end = match.end()
     if code:
-        return ReplyReading((RunCell(_cell("\n".join(code))),), _joined(words), plan)
+        cell = RunCell(_cell("\n".join(code)))
+        return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
     if orders:
         try:
             asked = tuple(Order(receiver(name, offer), order) for name, order in orders)
