@@ -27,6 +27,9 @@ from taskweaver.llm.usage import UsageLedger
 from taskweaver.logging.spans import model_call
 from taskweaver.utils.system.cancel import CancelToken
 
+_FITTINGS = 4
+"""Most tries of a call whose prompt does not fit the model's window."""
+
 _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
@@ -243,12 +246,36 @@ class LLMApi:
     def _asked(
         self, request: ModelRequest, llm_alias: str, on_status: StatusListener | None
     ) -> Generator[Chunk]:
-        model = self._services.model(llm_alias)
-        with (
-            self._call() as token,
-            closing(self._stream(model, replace(request, cancel=token), on_status)) as pieces,
-        ):
-            yield from pieces
+        """Yield the pieces of a reply to a prompt that fits the model's window."""
+        model, windows = self._services.model(llm_alias), self._services.windows
+        with self._call() as token:
+            for tries_left in reversed(range(_FITTINGS)):
+                given = replace(request, cancel=token)
+                fitting = windows.fitting(model.service.model, given, model.window)
+                refusal = yield from self._unless_too_long(model, fitting, on_status)
+                if refusal is None:
+                    return
+                if not tries_left:
+                    raise refusal
+                windows.learn(model.service.model, fitting, refusal)
+                if on_status is not None:
+                    on_status("the conversation is shortened to fit the model's window")
+
+    def _unless_too_long(
+        self, model: Model, request: ModelRequest, on_status: StatusListener | None
+    ) -> Generator[Chunk, None, ModelError | None]:
+        """Yield the pieces of a reply; return the error of a prompt that is too long."""
+        is_begun = False
+        try:
+            with closing(self._stream(model, request, on_status)) as pieces:
+                for piece in pieces:
+                    is_begun = True
+                    yield piece
+        except ModelError as error:
+            if error.kind != "context_overflow" or is_begun:
+                raise
+            return error
+        return None
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.

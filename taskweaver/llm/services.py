@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.function import FunctionService
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
@@ -43,6 +44,7 @@ class Model:
         prices: Prices of tokens.
         reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
+        window: Tokens that fit, as configured; 0 where that is not.
     """
 
     service: CompletionService
@@ -50,6 +52,7 @@ class Model:
     prices: Prices
     reason: str
     origin: ModelOrigin
+    window: int = 0
 
 
 class ModelServices:
@@ -59,6 +62,7 @@ class ModelServices:
         estimator: Estimates tokens for all of them.
         meter: Admits calls, and adds up their consumption.
         tracing: Records calls.
+        windows: Cuts prompts to the windows of the models.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class ModelServices:
         self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
+        self.windows = Windows(self.estimator.estimate)
         self._src = src
         self._function = function
         self._on_new_host = on_new_host
@@ -193,7 +198,7 @@ class ModelServices:
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
         origin = origin_of(service, config.api_type)
-        return Model(service, config.retry, config.prices, reason, origin)
+        return Model(service, config.retry, config.prices, reason, origin, config.window)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
-from taskweaver.ces.bounds.log_file import BoundedLog
+from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.bounds.processes import (
     Process,
     end,
@@ -88,7 +88,7 @@ class SessionGuard:
         """Prepare; nothing is limited yet."""
         self.limits = limits
         self._tier = tier
-        self._log = BoundedLog(log_path, limits.log_limit_bytes)
+        self._log_path = log_path
         self._lock = threading.RLock()
         self.group = ControlGroup()
         self._has_group = False
@@ -241,10 +241,11 @@ class SessionGuard:
             self._late += breaches
 
     def _trim_log(self) -> list[Breach]:
-        size = self._log.trim()
+        limit_bytes = self.limits.log_limit_bytes
+        size = trim_log(self._log_path, limit_bytes)
         if not size:
             return []
-        key, limit = KEYS["kernel.log"], self.limits.log_limit_bytes // _MEBIBYTE
+        key, limit = KEYS["kernel.log"], limit_bytes // _MEBIBYTE
         text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
         return [Breach("kernel.log", f"{text} Its beginning was removed.")]
 

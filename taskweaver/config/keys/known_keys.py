@@ -57,6 +57,14 @@ KEYS: tuple[Key, ...] = (
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
     Key(
+        "llm.context_window",
+        "int",
+        None,
+        "Tokens that the model takes, prompt and reply together. Longer prompts are shortened. None"
+        " learns it from the endpoint's refusal of a longer one.",
+        minimum=256,
+    ),
+    Key(
         "llm.max_tokens",
         "int",
         None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from taskweaver.memory.reading.executed import ExecutedCell
+from taskweaver.memory.reading.cells import ExecutedCell
 
 
 @dataclass(frozen=True, slots=True)

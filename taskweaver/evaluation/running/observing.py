@@ -9,7 +9,7 @@ from taskweaver.evaluation.checks.check import Observed
 from taskweaver.llm.prompts import PromptRecord
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.executed import executed_cells
+from taskweaver.memory.reading.cells import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType, TaskWeaverEvent
 

@@ -28,6 +28,7 @@ class LLMServiceConfig(ModuleConfig):
         api_version: API version of Azure.
         model: Name of the model.
         response_format: The way to request structured replies.
+        window: Tokens of prompt and reply together; 0 where that is not known.
         form: The form of replies; ``auto`` is the best that the endpoint takes.
         auto_detect: Whether loopback ports may be asked for a local server.
         sampling: Parameters for requests that do not set them.
@@ -56,6 +57,7 @@ class LLMServiceConfig(ModuleConfig):
         self.api_version = self._get_str("api_version")
         self.model = self._get_str("model")
         self.response_format = self._get_enum("response_format")
+        self.window = self.src.get_int("llm.context_window", 0)
         self.form = self._get_enum("form")
         self.auto_detect = self._get_bool("auto_detect")
         self.sampling = Sampling(

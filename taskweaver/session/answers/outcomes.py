@@ -12,7 +12,7 @@ from operator import attrgetter
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.forms.answer import Evidence
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.executed import ExecutedCell, executed_cell, has_run
+from taskweaver.memory.reading.cells import ExecutedCell, executed_cell, has_run
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
 from taskweaver.session.answers.numbers import Reading, numbers_in
