@@ -10,7 +10,7 @@ import pytest
 
 from taskweaver.evaluation.checks.check import Examiner, JudgeVerdict, Observed
 from taskweaver.evaluation.checks.read import read_checks
-from taskweaver.memory.reading.executed import ExecutedCell
+from taskweaver.memory.reading.cells import ExecutedCell
 
 CELLS = (
     ExecutedCell(1, "p1", "CodeInterpreter", "data['count']", is_success=False, report=""),
