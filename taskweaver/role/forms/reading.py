@@ -10,6 +10,7 @@ from textwrap import dedent
 from typing import Any
 
 from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.parsing.text_calls import text_calls
 from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
 
@@ -126,6 +127,9 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
         return _of_calls(reply.calls, text, offer)
     if not text:
         return ReplyReading(problem="The reply was empty.")
+    written = text_calls(text, [tool.name for tool in offer.tools()], offer.run_tool)
+    if written is not None:
+        return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
     parsed = parse_reply(text)
     if parsed.problem is None and _FIELDS & parsed.fields.keys():
         return _of_fields(parsed.fields, offer)
