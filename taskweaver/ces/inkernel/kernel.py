@@ -46,7 +46,7 @@ from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook, bound_texts
 from taskweaver.ces.inkernel.cell.frames import table_text
-from taskweaver.ces.inkernel.cell.near_names import near_names
+from taskweaver.ces.inkernel.cell.near_names import near_names, with_hint
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.cell.report import make_report, to_json
 from taskweaver.ces.inkernel.cell.scripts import add_script_magics
@@ -77,8 +77,8 @@ class CellShell(ZMQInteractiveShell):
         try:
             hint = near_names(evalue, self.user_ns, ARTIFACTS.folder)
         except Exception as error:  # noqa: BLE001 - looks at objects of the user
-            hint = f"(Looking for names like it failed: {type(error).__name__}.)"
-        super()._showtraceback(etype, evalue, [*stb, f"\n{hint}"] if hint else stb)
+            hint = f"looking for names like it failed: {type(error).__name__}"
+        super()._showtraceback(etype, evalue, with_hint(stb, hint))
 
 
 class CellKernel(IPythonKernel):

@@ -419,7 +419,8 @@ def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier, is_warm: bool)
     table = "pd.DataFrame({'a': [1, 2]}).to_csv('a.csv'); len(pd.read_csv('a.csv'))"
     assert run(client, table).output == 2
     figure = run(client, "plt.plot([1, 2]); plt.title('T'); None")
-    assert [artifact.preview for artifact in figure.artifact] == ["T"]
+    (preview,) = (artifact.preview for artifact in figure.artifact)
+    assert preview.startswith('"T"; ')
     assert (tmp_path / "sessions" / "s" / "cwd" / "a.csv").exists()
     fonts = "import os; d = os.environ['MPLCONFIGDIR']; [n for n in os.listdir(d) if 'font' in n]"
     cache = Path(os.environ["XDG_CACHE_HOME"]) / "taskweaver" / "matplotlib"

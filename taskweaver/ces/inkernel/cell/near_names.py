@@ -14,6 +14,7 @@ from typing import Any
 
 _MOST_NAMES, _MOST_SHOWN = 5_000, 5
 _NAME_CHARS = 60
+_LIKENESS = 0.7
 _QUOTED = re.compile(r"'([^'\n]{1,200})'")
 
 
@@ -32,9 +33,16 @@ def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path)
     for name, place in islice(candidates, _MOST_NAMES):
         places.setdefault(name, place)
     found = [name for name in places if name.lower() == wanted.lower() and name != wanted]
-    found += get_close_matches(wanted, places, _MOST_SHOWN, 0.6)
+    found += get_close_matches(wanted, places, _MOST_SHOWN, _LIKENESS)
     shown = [f"{name!r}{places[name]}" for name in dict.fromkeys(found) if name != wanted]
-    return f"Names like it: {', '.join(shown[:_MOST_SHOWN])}." if shown else ""
+    return f"names like it: {', '.join(shown[:_MOST_SHOWN])}" if shown else ""
+
+
+def with_hint(trace: list[str], hint: str) -> list[str]:
+    """Return the pieces of a traceback whose last line, that of the error, ends with a hint."""
+    if not (hint and trace):
+        return trace
+    return [*trace[:-1], f"{trace[-1].rstrip()} ({hint})\n"]
 
 
 def _question(
