@@ -9,7 +9,7 @@ from typing import Any
 from injector import Injector
 
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
-from taskweaver.app.receipt_check import ReceiptCheck, ReceiptVerdict
+from taskweaver.app.receipt_check import ReceiptVerdict, check_receipt
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import ResourceBound
@@ -227,7 +227,7 @@ class TaskWeaverApp:
                 there is no sandbox.
             KernelError: If the kernel cannot be started.
         """
-        return ReceiptCheck(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
+        return check_receipt(self.app_injector, Path(file), data or {}, is_trusted=is_trusted)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""
@@ -254,9 +254,7 @@ class TaskWeaverApp:
         return discover_app_dir(app_dir)
 
     def __enter__(self) -> TaskWeaverApp:
-        """Return the application itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Stop everything."""
         self.stop()

@@ -14,5 +14,4 @@ class ProjectError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """The problem and its remedy."""
         return f"{self.folder}: {self.problem}"

@@ -11,7 +11,7 @@ from injector import Injector
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
-from taskweaver.memory.reading.executed import ExecutedCell
+from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare
 from taskweaver.session.receipts.inputs import files_for, hash_of
@@ -40,41 +40,36 @@ class ReceiptVerdict:
         return self.difference is None
 
 
-class ReceiptCheck:
-    """Checks receipts for an application."""
+def check_receipt(
+    injector: Injector, file: Path, data: Mapping[str, Path], *, is_trusted: bool
+) -> ReceiptVerdict:
+    """Check a receipt for an application; see `TaskWeaverApp.check_receipt`."""
+    receipt = read_receipt(file)
+    if injector.get(SandboxChoice).policy is None and not is_trusted:
+        raise ReceiptError(
+            "A receipt runs the code of its author, and there is no sandbox here (see"
+            " `doctor`). Read its cells; --trust runs them with your rights."
+        )
+    config = injector.get(AppSessionConfig)
+    folders = (config.data_dir, file.resolve().parent)
+    inputs = files_for(receipt.inputs, data, folders, config.data_root)
+    hashes = {name: hash_of(item) for name, item in inputs.items()}
+    with ReplayRunner(injector).fresh_kernel(list(inputs.values()), is_kept=False) as execute:
 
-    def __init__(self, injector: Injector) -> None:
-        self._runner = ReplayRunner(injector)
-        self._has_sandbox = injector.get(SandboxChoice).policy is not None
-        self._config = injector.get(AppSessionConfig)
+        def run(cell: ExecutedCell) -> Outcome:
+            result = execute(cell.post_id, cell.code)
+            report = sections(result, level=3)
+            return Outcome(report, result.reason, tuple(result.variables))
 
-    def run(self, file: Path, data: Mapping[str, Path], *, is_trusted: bool) -> ReceiptVerdict:
-        """Check a receipt; see `TaskWeaverApp.check_receipt`."""
-        receipt = read_receipt(file)
-        if not self._has_sandbox and not is_trusted:
-            raise ReceiptError(
-                "A receipt runs the code of its author, and there is no sandbox here (see"
-                " `doctor`). Read its cells; --trust runs them with your rights."
-            )
-        folders = (self._config.data_dir, file.resolve().parent)
-        inputs = files_for(receipt.inputs, data, folders, self._config.data_root)
-        hashes = {name: hash_of(item) for name, item in inputs.items()}
-        with self._runner.fresh_kernel(list(inputs.values()), is_kept=False) as execute:
-
-            def run(cell: ExecutedCell) -> Outcome:
-                result = execute(cell.post_id, cell.code)
-                report = sections(result, level=3)
-                return Outcome(report, result.reason, tuple(result.variables))
-
-            found = compare(receipt, hashes, run)
-        codes = [cell.code for cell in receipt.cells]
-        notes = changes(dict(receipt.versions), versions_for(codes))
-        notes += [
-            f"{item.name} had changed {item.change} when the receipt was written"
-            for item in receipt.inputs
-            if item.change
-        ]
-        if found.unproven:
-            notes.append(f"in no outcome of a cell: {', '.join(found.unproven)}")
-        succeeded = sum(cell.is_success for cell in receipt.cells)
-        return ReceiptVerdict(found.difference, succeeded, tuple(notes))
+        found = compare(receipt, hashes, run)
+    codes = [cell.code for cell in receipt.cells]
+    notes = changes(dict(receipt.versions), versions_for(codes))
+    notes += [
+        f"{item.name} had changed {item.change} when the receipt was written"
+        for item in receipt.inputs
+        if item.change
+    ]
+    if found.unproven:
+        notes.append(f"in no outcome of a cell: {', '.join(found.unproven)}")
+    succeeded = sum(cell.is_success for cell in receipt.cells)
+    return ReceiptVerdict(found.difference, succeeded, tuple(notes))

@@ -19,8 +19,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.reading.cells import Ran, RecordedCell
-from taskweaver.memory.reading.executed import executed_cells
+from taskweaver.memory.reading.cells import Ran, RecordedCell, executed_cells
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError

@@ -57,7 +57,7 @@ class _Listener:
         self.warnings: list[str] = []
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Take notice of an event."""
+        """Handle an event."""
         if event.t is PostEventType.post_status_update:
             self._report(event.msg)
         elif event.t is RoundEventType.round_error:
@@ -172,12 +172,10 @@ def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str,
 
 def _result(session: Session, round_: Round, listener: _Listener) -> RoundResult:
     last = round_.post_list[-1]
-    stops = last.get_attachment(AttachmentType.stop)
-    failed = any(str(stop.content).strip() == "TaskFailure" for stop in stops)
     states = last.get_attachment(AttachmentType.execution_status)
-    failed = failed or any(str(state.content) == "FAILURE" for state in states)
+    failed = any(str(state.content) == "FAILURE" for state in states)
     files = [str(session.execution_cwd / path) for path in round_.artifacts]
-    is_answered = round_.state == "finished" and not failed
+    is_answered = round_.is_answered and not failed
     answer = last.message if round_.state == "finished" else listener.error
     # For another program, whose model may be anywhere.
     return RoundResult(

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 TABLE_CHARS = 4 << 20
 """Longest table, as text; longer ones lose rows at their end."""
-_MOST_TABLES = 64
+_MOST_TABLES, _MOST_CHARS = 64, 64 << 20
+"""Number and size of the tables that wait to be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class CellTables:
         if self.is_kept and isinstance(text, str) and 0 < len(text) <= TABLE_CHARS:
             with self._lock:
                 self._tables.append(CellTable(exec_id, text))
+                while sum(len(table.text) for table in self._tables) > _MOST_CHARS:
+                    self._tables.popleft()
 
     def take(self, exec_ids: Collection[str]) -> list[CellTable]:
         """Return the tables of some cells, in the order they came, and keep them no longer."""

@@ -79,7 +79,7 @@ class ExecutionResult:
         stdout: Pieces of standard output, bounded.
         stderr: Pieces of standard error, bounded.
         log: Plugin log lines: level, tag, message.
-        artifact: What it produced.
+        artifact: Files, figures and tables that it made.
         variables: Visible variables after the cell: name, short rendering.
         status: How the cell ended.
         is_state_lost: Whether the kernel was restarted, so that all variables are gone.
@@ -152,7 +152,7 @@ class Snapshot(Protocol):
         """The memory it takes up."""
 
     def close(self) -> None:
-        """Give it up; kernels that started from it live on."""
+        """Discard it; kernels that started from it live on."""
 
 
 class ForkedWriter(Protocol):
@@ -165,7 +165,7 @@ class ForkedWriter(Protocol):
         """Break a `write` off, from another thread."""
 
     def close(self) -> None:
-        """Give it up, whether or not it was stored."""
+        """Discard it, whether or not it was stored."""
 
 
 class Client(Protocol):
@@ -203,7 +203,7 @@ class Client(Protocol):
     def offer(self, functions: HostFunctions) -> None:
         """Let cells call functions of this process, now and after each restart.
 
-        What was offered before is replaced.
+        Functions that were offered before are replaced.
 
         Raises:
             OSError: If the socket for it cannot be made.
@@ -240,7 +240,7 @@ class Client(Protocol):
         """
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
-        """Run the tests that came with a loaded plugin; return what came of each."""
+        """Run the tests that came with a loaded plugin."""
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables plugins read through their context."""
@@ -262,7 +262,7 @@ class Client(Protocol):
         """Keep the state of this moment; a caller that comes while a cell runs waits.
 
         Raises:
-            ForkRefused: If something that runs or is open does not survive a fork; says what.
+            ForkRefused: If something that runs or is open does not survive a fork; names it.
         """
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
@@ -288,7 +288,7 @@ class Client(Protocol):
         """The bounds on the session's resources, and the mechanism that enforces each."""
 
     def left_behind(self) -> str:
-        """Say how many processes that cells started still run, and their names; empty for none."""
+        """Return number and names of processes that cells started and that run; empty for none."""
 
     def interrupt(self) -> None:
         """Interrupt the running cell, from any thread; nothing happens when none runs.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 _PACKAGE_ROOT = Path(__file__).parents[2]
@@ -26,17 +25,13 @@ WORKER_MARK = "TASKWEAVER_WORKER_ID"
 """Variable that a worker process, and every process of its commands, carries."""
 
 
-def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) -> dict[str, str]:
+def kernel_environment(kernel_id: str) -> dict[str, str]:
     """Return the environment of a kernel.
 
-    Args:
-        kernel_id: Marks every process the kernel starts, so that they can be found again.
-        source: What passes are values of; None takes this process's own.
+    `kernel_id` marks every process the kernel starts, so that they can be found again.
     """
-    outer = os.environ if source is None else source
-    passed = _passed(outer, _PASSED_PREFIXES)
-    python_path = [str(_PACKAGE_ROOT), outer.get("PYTHONPATH", "")]
-    return passed | {
+    python_path = [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH", "")]
+    return _passed(_PASSED_PREFIXES) | {
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
         "PYTHONSAFEPATH": "1",
         "MPLBACKEND": "module://taskweaver.ces.inkernel.cell.figures",
@@ -53,7 +48,7 @@ def command_environment(command_id: str, home: Path, tmp: Path) -> dict[str, str
 
     `command_id` marks every process the command starts, so that they can be found again.
     """
-    passed = _passed(os.environ, _NUMERIC_PREFIXES)
+    passed = _passed(_NUMERIC_PREFIXES)
     owner = os.environ.get(WORKER_MARK)
     return passed | {
         # This interpreter and its libraries before the system's.
@@ -71,9 +66,11 @@ def command_environment(command_id: str, home: Path, tmp: Path) -> dict[str, str
     }
 
 
-def _passed(outer: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
+def _passed(prefixes: tuple[str, ...]) -> dict[str, str]:
     return {
-        name: value for name, value in outer.items() if name in _PASSED or name.startswith(prefixes)
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED or name.startswith(prefixes)
     }
 
 

@@ -21,7 +21,6 @@ class KernelError(TaskWeaverError):
         self.hint = hint
 
     def __str__(self) -> str:
-        """The event and its remedy."""
         return f"{self.detail} {self.hint}".strip()
 
 

@@ -1,8 +1,8 @@
 """The way from code in a kernel to functions of this process.
 
-A kernel has no network, no keys and no conversation; what has them stays here and is called over a
-local socket, one connection for each call: a line of JSON ``{"name", "arguments"}``, answered by
-``{"value"}`` or ``{"error"}``. What comes from a kernel may be anything, and is taken for data.
+A kernel has no network, no keys and no conversation; functions that need them stay here and are
+called over a local socket, one connection for each call: a line of JSON ``{"name", "arguments"}``,
+answered by ``{"value"}`` or ``{"error"}``. A kernel may send anything: it is taken for data.
 
 Calls are answered only while a cell runs, and whether one may go ahead is asked in the thread that
 waits for the cell: there a person can be asked, and can interrupt.
@@ -49,8 +49,8 @@ class HostFunctions(Protocol):
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
         """Begin a call; its result is plain data.
 
-        It is cancelled when the cell is interrupted or ends. What it raises is told to the code
-        by its text. Must not block.
+        It is cancelled when the cell is interrupted or ends. The code gets the
+        text of an error that it raises. Must not block.
         """
 
 
@@ -105,7 +105,7 @@ class HostCalls:
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """Answer calls inside the block; what is still under way at its end is broken off."""
+        """Answer calls inside the block; those still under way at its end are broken off."""
         self._context = copy_context()
         self._is_answered = True
         try:
@@ -118,8 +118,7 @@ class HostCalls:
     def settle(self, *, is_open: bool) -> float:
         """Decide on the calls that wait; return how long that took in seconds.
 
-        Args:
-            is_open: Whether calls may go ahead; an interrupted cell makes no more of them.
+        Without `is_open` none may go ahead: an interrupted cell makes no more of them.
         """
         since = time.monotonic()
         for question in self._waiting():
@@ -208,7 +207,7 @@ class HostCalls:
                 continue
 
     async def _request(self, reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:
-        """Return what is called, with which arguments."""
+        """Return the name of the called function, and the arguments."""
         if len(self._tasks) > _MOST_CALLS:
             raise _Refused(f"{_MOST_CALLS} calls are under way already; wait for one to end.")
         try:

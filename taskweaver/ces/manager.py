@@ -198,7 +198,7 @@ class KernelManager:
         return kernel
 
     def _begin_use(self, folder: Path) -> _FolderUse:
-        """Count a client of a session; return what its clients share."""
+        """Count a client of a session; return the parts its clients share."""
         with self._lock:
             use = self._uses.get(folder)
             if use is None:
@@ -207,7 +207,6 @@ class KernelManager:
             return use
 
     def _guard(self, folder: Path) -> SessionGuard:
-        """Return the guard that enforces a session's bounds."""
         guard = SessionGuard(self._limits, self.get_kernel_mode(), folder / LOG_FILE)
         if self._boxes is None:
             guard.new_group()

@@ -21,9 +21,9 @@ class SandboxPolicy:
         writable: Further paths it may write.
         allowed_hosts: Hosts it may reach by a proxy when it may not use the network; with
             bubblewrap only.
-        devices: Devices it may use, such as GPUs; with one comes what the system's kernel tells of
-            the machine's hardware.
-        tier: What keeps it: namespaces, or rights that are given up.
+        devices: Devices it may use, for example GPUs; with one come the files in which the system
+            describes the machine's hardware.
+        tier: Mechanism that enforces it: namespaces, or rights that are given up.
     """
 
     has_network: bool = False

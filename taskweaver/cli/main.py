@@ -11,9 +11,11 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.conversations.sessions import sessions
+from taskweaver.cli.evaluation.eval_command import eval_command
 from taskweaver.cli.memory.command import memory
 from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
 from taskweaver.cli.opening.trust import trust
+from taskweaver.cli.options import FILE, FOLDER, PATH
 from taskweaver.cli.projects.plugin import plugin
 from taskweaver.cli.projects.role import role
 from taskweaver.cli.search.search_command import search
@@ -35,6 +37,7 @@ Examples:
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
   taskweaver -p sales plugin new my_tool  write a function the model can call
+  taskweaver -p sales eval my_cases.yaml  try the model on cases, count calls and tokens
   taskweaver trust sales                  decide what the folder may run
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver memory tree memory.sqlite    look into a branched memory
@@ -86,7 +89,7 @@ def chat_options(command: F) -> F:
             "files",
             multiple=True,
             metavar="PATH",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=FILE,
             help="Add a file to the first question; may be repeated.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print each round as a line of JSON."),
@@ -114,7 +117,7 @@ def chat_options(command: F) -> F:
     "-p",
     "--project",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Project folder; by default the nearest one above the current folder.",
 )
 @chat_options
@@ -156,9 +159,11 @@ def chat(
     """Ask questions; the default command."""
     require_folder(project)
     if node is not None:
-        from taskweaver.cli.search.run_search import session_of
+        from taskweaver.app.search_service import session_on_node
+        from taskweaver.cli.opening.projects import open_app
 
-        resume = session_of(project, node)
+        with open_app(project) as app:
+            resume = session_on_node(app, node)
     piped = _piped_text() if message is None else None
     asked = message if message is not None else piped
     if asked is None:
@@ -182,15 +187,8 @@ def chat(
 
 
 @commands.command()
-@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "-p",
-    "--project",
-    "same",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The same as FOLDER.",
-)
+@click.argument("folder", required=False, type=FOLDER)
+@click.option("-p", "--project", "same", metavar="DIR", type=FOLDER, help="The same as FOLDER.")
 @click.pass_obj
 def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
     """Make a project folder: configuration, examples, sample data."""
@@ -224,6 +222,7 @@ def mcp(project: Path | None) -> None:
     serve(project)
 
 
+commands.add_command(eval_command)
 commands.add_command(memory)
 commands.add_command(role)
 commands.add_command(plugin)
@@ -233,7 +232,7 @@ commands.add_command(trust)
 
 
 @commands.command()
-@click.argument("experience", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("experience", type=FILE)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another value.")
 @click.option("--data", multiple=True, metavar="OLD=NEW", help="Another file for a data file.")
 @click.option("--repair", is_flag=True, help="Let the model correct a cell that fails.")
@@ -261,7 +260,7 @@ def replay(
 
 
 @commands.command()
-@click.argument("receipt", type=click.Path(path_type=Path))
+@click.argument("receipt", type=PATH)
 @click.option("--data", multiple=True, metavar="NAME=PATH", help="A file to use as an input.")
 @click.option(
     "--trust", "is_trusted", is_flag=True, help="Run its code also where there is no sandbox."
@@ -269,12 +268,7 @@ def replay(
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 @click.pass_obj
 def check(
-    project: Path | None,
-    *,
-    receipt: Path,
-    data: tuple[str, ...],
-    is_trusted: bool,
-    as_json: bool,
+    project: Path | None, *, receipt: Path, data: tuple[str, ...], is_trusted: bool, as_json: bool
 ) -> None:
     """Run the cells of a receipt again without a model, and compare all that it records.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 
 import click
@@ -17,11 +18,18 @@ def safe(text: str) -> str:
     return texts.safe(text)
 
 
-def print_json(data: object) -> None:
-    """Print data as indented JSON."""
+def print_json(data: object, indent: int | None = 2) -> None:
+    """Print data as JSON, on one line without an indent; other values are texts."""
     from taskweaver.console.terminal.text import safe_json
 
-    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
+    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=indent, default=str)))
+
+
+def colored(text: str, color: str | None) -> str:
+    """Return a text in a colour, or as it is where colours are unwelcome on standard output."""
+    from taskweaver.console.terminal.surface import is_plain
+
+    return text if color is None or is_plain(sys.stdout) else click.style(text, fg=color)
 
 
 def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 
 from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
 from taskweaver.code_interpreter.cell_span import cell_span, note_result
@@ -80,18 +79,6 @@ class CodeExecutor:
         if self._tools is not None:
             self._tools.begin()
         self._client.start()
-
-    def operation(self) -> AbstractContextManager[None]:
-        """Keep interrupts of the kernel from now on, for the operations of a block."""
-        return self._client.operation()
-
-    def wait_until_ready(self) -> None:
-        """Wait for the kernel.
-
-        Raises:
-            KernelError: If it cannot be started.
-        """
-        self._client.load_plugins([])
 
     def wait_for_tools(self) -> None:
         """Wait for the servers of the tools that are still starting."""

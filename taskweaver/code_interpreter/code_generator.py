@@ -10,7 +10,7 @@ from pathlib import Path
 from injector import inject
 
 from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn
-from taskweaver.code_interpreter.scope import AnyCode, Scope
+from taskweaver.code_interpreter.scope import Scope
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_stream import ParsedReply
 from taskweaver.llm.types import ChatMessage
@@ -56,7 +56,7 @@ class Answer:
 
 
 class CodeGenerator:
-    """The model side of the CodeInterpreter."""
+    """The model side of the CodeInterpreter; call `set_alias` before all else."""
 
     @inject
     def __init__(
@@ -73,7 +73,6 @@ class CodeGenerator:
         self._example_folder = ExampleFolder(
             config.example_base_path, is_dynamic=config.dynamic_example_sub_path
         )
-        self.set_alias("CodeInterpreter", AnyCode(None))
 
     def set_alias(self, alias: str, scope: Scope) -> None:
         """Write for the role called `alias`; load the examples it takes part in."""

@@ -100,6 +100,7 @@ class CodeInterpreter(Role, Interpreter):
         generator.set_alias(self.alias, self.scope)
         self._registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
+        self._client = client
         confirmations, limit_s = event_emitter.confirmations, config.confirmation_timeout_s
         tools = (
             SessionTools(mcp_servers, confirmations, limit_s)
@@ -258,7 +259,7 @@ class CodeInterpreter(Role, Interpreter):
 
     def _load(self) -> None:
         self.executor.wait_for_tools()  # outside of the operation, which others wait for
-        with self.executor.operation():
+        with self._client.operation():
             self.generator.llm_api.check()  # the round may have been interrupted before
             problems = self.executor.load_plugins()
         for problem in (*problems, *self.executor.new_problems()):
@@ -296,7 +297,6 @@ class CodeInterpreter(Role, Interpreter):
         return cell
 
     def _verify(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> list[str]:
-        """Return the violations in a cell."""
         if not self.scope.is_checked:
             return []
         earlier = [cell.code for cell in successful_cells(rounds)]
@@ -353,9 +353,9 @@ class CodeInterpreter(Role, Interpreter):
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
         self.files.bring(code)
-        with self.executor.operation():
+        with self._client.operation():
             self.generator.llm_api.check()  # the round may have been interrupted before
-            self.executor.wait_until_ready()
+            self._client.load_plugins([])  # waits until the kernel has started
             result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
         order = task.id if carried_code(task) else ""
         self._attach(proxy, result, order)

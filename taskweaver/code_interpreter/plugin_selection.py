@@ -27,7 +27,7 @@ class PluginSelection:
         embedding_model: str,
         logger: TelemetryLogger,
     ) -> None:
-        """Choose so many.
+        """Choose at most so many.
 
         Without `most` all are shown. Without an embedding model, or once it fails, words are
         compared.
@@ -83,7 +83,7 @@ class PluginSelection:
         return [cosine(found[request], found[text]) for text in texts]
 
     def close(self) -> None:
-        """Give the index up."""
+        """Discard the index."""
         index, self._index = self._index, None
         if index is not None:
             index.close()

@@ -13,6 +13,7 @@ from taskweaver.utils.text import fenced, shorten
 RESULT_CHARS = 8_000
 OUTPUT_CHARS = 4_000
 ERROR_CHARS = 3_000
+PREVIEW_CHARS = 700
 
 
 def render_value(value: Any) -> str:
@@ -57,5 +58,5 @@ def _bounded(text: str, limit_chars: int) -> str:
 def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
     for artifact in result.artifact:
         place = artifact.file_name or artifact.original_name or artifact.name
-        note = f" ({shorten(artifact.preview, 200)})" if artifact.preview else ""
+        note = f" ({shorten(artifact.preview, PREVIEW_CHARS)})" if artifact.preview else ""
         yield f"- {indented(f'{artifact.type}: {place}{note}')}"

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.keys.known_keys import BY_NAME, Key, find
+from taskweaver.config.keys.key import Key
+from taskweaver.config.keys.known_keys import BY_NAME, find
 from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
 from taskweaver.config.replaced import REMOVED, VALUES, provider_key, refusal, removed
 

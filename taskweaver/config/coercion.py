@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from taskweaver.config.keys.known_keys import Key, KeyType
+from taskweaver.config.keys.key import Key, KeyType
 
 APP_BASE_DIR = "${AppBaseDir}"
 MODULE_BASE_DIR = "${ModuleBaseDir}"
@@ -38,19 +38,13 @@ def _to_bool(value: object) -> bool:
 
 
 def _to_int(value: object) -> int:
-    whole = "a whole number"
-    if isinstance(value, bool):
-        raise ValueError(whole)
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if not isinstance(value, str):
-        raise ValueError(whole)
+    is_fraction = isinstance(value, float) and not value.is_integer()
+    if isinstance(value, bool) or is_fraction or not isinstance(value, str | int | float):
+        raise ValueError("a whole number")
     try:
         return int(value)
     except ValueError:
-        raise ValueError(whole) from None
+        raise ValueError("a whole number") from None
 
 
 def _to_float(value: object) -> float:

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.keys.known_keys import Key, KeyType, find
+from taskweaver.config.keys.key import Key, KeyType
+from taskweaver.config.keys.known_keys import find
 from taskweaver.config.replaced import AZURE_AD_KEYS, PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 

@@ -6,7 +6,8 @@ import sys
 from itertools import groupby
 
 from taskweaver.config.config_mgt import env_name
-from taskweaver.config.keys.known_keys import KEYS, Key, expand
+from taskweaver.config.keys.key import Key
+from taskweaver.config.keys.known_keys import KEYS, expand
 
 _HEAD = """\
 # Configuration

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
-from taskweaver.console.terminal.blocks import AnswerBlock, FailureBlock, NoteBlock
+from taskweaver.console.terminal.blocks import AnswerBlock, FactsBlock, FailureBlock, NoteBlock
 from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import Surface
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
@@ -50,6 +50,19 @@ class Chat:
             self._show_earlier()
             self.show_notice()
 
+    def note(self, text: str, *, is_warning: bool = False) -> None:
+        """Show a remark."""
+        self.surface.show(NoteBlock(text, is_warning))
+
+    def refuse(self, text: str) -> None:
+        """Show why a command cannot be carried out."""
+        self.surface.show(FailureBlock(text))
+
+    def list_facts(self, rows: Iterable[tuple[str, str]], absent: str = "") -> None:
+        """Show names and their values in two columns, or a remark if there are none."""
+        found = tuple(rows)
+        self.surface.show(FactsBlock(found) if found or not absent else NoteBlock(absent))
+
     def _new_session(self) -> Session:
         session = self.app.get_session()
         self._can_ask(session)
@@ -61,28 +74,26 @@ class Chat:
     def _show_earlier(self) -> None:
         """Show the earlier messages, without the steps between."""
         rounds = self.session.memory.conversation.rounds
-        self.surface.show(
-            NoteBlock(f"session {self.session.session_id}, {counted(len(rounds), 'round')}")
-        )
+        self.note(f"session {self.session.session_id}, {counted(len(rounds), 'round')}")
         if len(rounds) > _MOST_SHOWN:
-            self.surface.show(NoteBlock(f"... the last {_MOST_SHOWN} of them:"))
+            self.note(f"... the last {_MOST_SHOWN} of them:")
         for round_ in rounds[-_MOST_SHOWN:]:
-            self.surface.show(NoteBlock(f"> {safe(round_.question)}"))
+            self.note(f"> {safe(round_.question)}")
             if round_.state == "finished" and round_.post_list:
                 self.surface.show(AnswerBlock(safe(round_.post_list[-1].message)))
                 unsupported = round_.answer.unsupported_numbers
                 if unsupported:
                     note = safe(unsupported_note(unsupported))
-                    self.surface.show(NoteBlock(note, is_warning=True))
+                    self.note(note, is_warning=True)
             else:
-                self.surface.show(NoteBlock("this round was not finished", is_warning=True))
+                self.note("this round was not finished", is_warning=True)
 
     def show_notice(self) -> None:
         """Show which variables of the current branch are not restored, once."""
         for line in self.session.restore_notice():
-            self.surface.show(NoteBlock(safe(line), is_warning=True))
+            self.note(safe(line), is_warning=True)
         if self.session.why_restored:
-            self.surface.show(NoteBlock(safe(f"variables from disk: {self.session.why_restored}")))
+            self.note(safe(f"variables from disk: {self.session.why_restored}"))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.
@@ -100,7 +111,7 @@ class Chat:
         named = mentioned_files(message, Path.cwd(), session.execution_cwd, root)
         paths = list(dict.fromkeys([*self.waiting, *named]))
         if named:
-            self.surface.show(NoteBlock(f"adding {', '.join(map(display_path, named))}"))
+            self.note(f"adding {', '.join(map(display_path, named))}")
         view = RoundView(self.surface, session.execution_cwd, lambda: session.usage)
         try:
             with self.surface.working(view.status):
@@ -108,7 +119,7 @@ class Chat:
                     message, view, [{"name": path.name, "path": path} for path in paths]
                 )
         except TaskWeaverError as error:
-            self.surface.show(FailureBlock(safe(str(error))))
+            self.refuse(safe(str(error)))
             return None
         self.waiting.clear()
         return answered
@@ -146,19 +157,10 @@ class Chat:
                 self.app.stop()
         except KeyboardInterrupt:
             note = "The variables of the last round may not be stored; --resume says so."
-            self.surface.show(NoteBlock(note, is_warning=True))
+            self.note(note, is_warning=True)
             raise
 
 
 def is_answered(round_: Round | None) -> bool:
     """Return whether a round gave the user an answer, not an apology."""
-    if round_ is None or round_.state != "finished":
-        return False
-    return stop_reason(round_) != "TaskFailure"
-
-
-def stop_reason(round_: Round) -> str:
-    """Return why the last post of a round ends it, as the leader gave it; empty if it did not."""
-    posts = round_.post_list[-1:]
-    stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
-    return str(stops[-1].content).strip() if stops else ""
+    return round_ is not None and round_.is_answered

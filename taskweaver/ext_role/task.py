@@ -29,11 +29,9 @@ class TaskRole(Role):
             return proxy.end()
 
     def answer(self, task: Post, proxy: PostEventProxy) -> str:
-        """Return the answer to a task.
+        """Return the answer to the newest post to this role.
 
-        Args:
-            task: The newest post to this role.
-            proxy: The post that the answer is written to, for its status.
+        `proxy` is the post that the answer is written to, for its status.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement answer")
 

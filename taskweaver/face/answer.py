@@ -13,7 +13,7 @@ from taskweaver.face.display import ShownTable, answer_html, answer_markdown
 from taskweaver.face.figures import AnswerFigure, is_picture, read_figures
 from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
-from taskweaver.memory.reading.executed import ExecutedCell, executed_cells
+from taskweaver.memory.reading.cells import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.exports.outputs import parts_of
 from taskweaver.utils.text import counted
@@ -43,6 +43,9 @@ class AnswerCost:
     def money(self) -> float | None:
         """Price in the currency of `llm.prompt_price`; None if no prices are configured."""
         return self.usage.cost
+
+    def __repr__(self) -> str:
+        return f"<AnswerCost: {self}>"
 
     def __str__(self) -> str:
         """The cost in a few words."""
@@ -74,6 +77,11 @@ class TaskAnswer:
     def text(self) -> str:
         """The answer in words; empty for a question that was not answered."""
         return self.round.answer.text
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the question was answered; False for a text that says why it was not."""
+        return self.round.is_answered
 
     @cached_property
     def cells(self) -> tuple[ExecutedCell, ...]:

@@ -17,7 +17,11 @@ from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.markup.inert_markdown import inert_line, inert_markdown
 from taskweaver.utils.redact import redact_known, redact_secrets
 
-MOST_ROWS, MOST_COLUMNS = 20, 20
+MOST_ROWS, MOST_COLUMNS = 60, 20
+"""Size of a table that is shown whole, as pandas does it; of a longer one `FEW_ROWS` are."""
+FEW_ROWS = 10
+_MOST_COMPARED = 20_000
+"""Values of a table whose text is looked for in the answer."""
 _NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 """Classes of elements in which notebooks set no formulas."""
 
@@ -59,8 +63,8 @@ def answer_html(
     page = _Page(tables, figures)
     parts = [page.render(text), *page.rest()]
     if code:
-        shown = html.escape(redact_secrets(without_steering(code)))
-        parts.append(f"<details><summary>code</summary><pre>{shown}</pre></details>")
+        shown = _preformatted(redact_secrets(without_steering(code)))
+        parts.append(f"<details><summary>code</summary>{shown}</details>")
     if cost:
         parts.append(f'<p style="opacity:0.6"><small>{html.escape(cost)}</small></p>')
     return f'<div class="taskweaver {_NO_FORMULAS}">\n' + "\n".join(parts) + "\n</div>"
@@ -82,7 +86,7 @@ class _Page:
 
     def __init__(self, tables: Sequence[ShownTable], figures: Sequence[AnswerFigure]) -> None:
         self._tables = tables
-        self._by_result = {_words(table.result): table for table in tables if table.result}
+        self._by_words = {words: table for table in tables for words in _forms(table)}
         self._figures: Mapping[str, AnswerFigure] = {item.path.name: item for item in figures}
         self._has_table = False
         self._shown: set[str] = set()
@@ -94,7 +98,9 @@ class _Page:
         parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
         renderer: Any = parser.renderer
         renderer.rules |= {"fence": self._fence, "image": self._image}
-        return str(parser.render(inert_markdown(redact_secrets(text))))
+        page = str(parser.render(inert_markdown(redact_secrets(text))))
+        self._has_table = "<table" in page  # in the text itself the bracket is escaped
+        return page
 
     def rest(self) -> list[str]:
         """Return the HTML of everything that the text does not hold."""
@@ -105,11 +111,11 @@ class _Page:
 
     def _fence(self, tokens: Sequence[Any], at: int, *_: Any) -> str:
         content = str(tokens[at].content)
-        table = self._by_result.get(_words(content))
-        if table is None:
-            return f"<pre>{html.escape(content)}</pre>\n"
-        self._has_table = True
-        return _table(table.frame)
+        words = _words(content)
+        table = self._by_words.get(words) or next(
+            (item for item in self._tables if words.endswith(_shape(item.frame))), None
+        )
+        return _preformatted(content) if table is None else _table(table.frame)
 
     def _image(self, tokens: Sequence[Any], at: int, *_: Any) -> str:
         name = str(tokens[at].attrs.get("src", "")).rpartition("/")[2]
@@ -119,15 +125,32 @@ class _Page:
         return html.escape(str(tokens[at].content))
 
 
+def _forms(table: ShownTable) -> set[str]:
+    """Return the texts that stand for a table in an answer, without their layout."""
+    texts = [table.result]
+    if table.frame.size <= _MOST_COMPARED:
+        texts += [table.frame.to_string(), table.frame.to_string(index=False)]
+    return set(filter(None, map(_words, texts)))
+
+
+def _shape(frame: Any) -> str:
+    """Return the words at the end of the text of a table that pandas has cut."""
+    return f"[{len(frame)} rows x {frame.shape[1]} columns]"
+
+
+def _preformatted(text: str) -> str:
+    return f'<pre style="font-family:monospace">{html.escape(text)}</pre>\n'
+
+
 def _words(text: str) -> str:
     return " ".join(text.split())
 
 
 def _table(frame: Any) -> str:
     """Return a data frame as HTML, the middle of a long one left out."""
-    is_cut = len(frame) > MOST_ROWS or frame.shape[1] > MOST_COLUMNS
-    limits = {"max_rows": MOST_ROWS, "max_cols": MOST_COLUMNS}
+    rows = MOST_ROWS if len(frame) <= MOST_ROWS else FEW_ROWS
+    is_cut = len(frame) > rows or frame.shape[1] > MOST_COLUMNS
     text = frame.to_html(
-        **limits, border=0, escape=True, render_links=False, show_dimensions=is_cut
+        max_rows=rows, max_cols=MOST_COLUMNS, border=0, escape=True, show_dimensions=is_cut
     )
     return f'<div class="{_NO_FORMULAS}">{redact_known(without_steering(text))}</div>\n'

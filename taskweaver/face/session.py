@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -245,13 +246,27 @@ def added_files(files: Files) -> list[AddedFile]:
     """Return files in the form in which a session takes them.
 
     Raises:
-        FileNotAdded: If one does not exist, or is a folder.
+        FileNotAdded: If one does not exist, or is a folder, or two have the same name.
     """
-    paths = [files] if isinstance(files, str | Path) else files
-    return [_added(Path(path).expanduser()) for path in paths]
+    paths = [files] if isinstance(files, str | os.PathLike) else list(files)
+    added = [_added(path) for path in paths]
+    names = [file["name"] for file in added]
+    twice = next((name for name in names if names.count(name) > 1), "")
+    if twice:
+        raise FileNotAdded(
+            f"Two files are called {twice}, and code opens them by name. Rename one."
+        )
+    return added
 
 
-def _added(path: Path) -> AddedFile:
+def _added(given: object) -> AddedFile:
+    if not isinstance(given, str | os.PathLike):
+        remedy = "Save it, as with `to_csv`, and give the path."
+        raise FileNotAdded(f"A {type(given).__name__} is not the path of a file. {remedy}")
+    try:
+        path = Path(given).expanduser()
+    except RuntimeError as error:  # the home folder of an unknown user
+        raise FileNotAdded(f"{given}: {error}") from error
     if path.is_dir():
         raise FileNotAdded(f"{path} is a folder. Name the files in it.")
     if not path.exists():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import ObservedCall
@@ -18,12 +19,16 @@ from taskweaver.llm.types import (
     Chunk,
     Form,
     ModelRequest,
+    ModelTool,
     Usage,
     format_chat_message,
 )
 from taskweaver.llm.usage import UsageLedger
 from taskweaver.logging.spans import model_call
 from taskweaver.utils.system.cancel import CancelToken
+
+_FITTINGS = 4
+"""Most tries of a call whose prompt does not fit the model's window."""
 
 _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
@@ -183,22 +188,19 @@ class LLMApi:
             ModelError: If the call fails or is cancelled, or free text is empty, filtered or
                 cut off.
         """
-        model = self._services.model(llm_alias or "")
-        extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
-        with self._call() as token:
-            request = ModelRequest(
-                messages,
-                json_schema,
-                temperature,
-                max_tokens,
-                top_p,
-                [stop] if isinstance(stop, str) else stop,
-                extra,
-                token,
-            )
-            with closing(self._stream(model, request, on_status)) as pieces:
-                for text in pieces:
-                    yield {"role": "assistant", "content": text}
+        request = ModelRequest(
+            messages,
+            json_schema,
+            temperature,
+            max_tokens,
+            top_p,
+            [stop] if isinstance(stop, str) else stop,
+            {name: value for name, value in extra.items() if name not in _NOT_SENT},
+        )
+        with closing(self._asked(request, llm_alias or "", on_status)) as pieces:
+            for piece in pieces:
+                if piece.text:
+                    yield {"role": "assistant", "content": piece.text}
 
     def form(self, llm_alias: str = "") -> Form:
         """Return the form of replies that is in force for a model.
@@ -206,23 +208,74 @@ class LLMApi:
         Raises:
             ModelError: Of kind ``configuration``, if the alias names no model.
         """
-        self._services.model(llm_alias)
-        return "json"
+        service = self._services.model(llm_alias).service
+        form: Form = getattr(service, "form", "json")
+        return form
 
     def stream_chunks(
         self,
         messages: Sequence[ChatMessage],
         *,
-        llm_alias: str | None = None,
+        llm_alias: str = "",
+        tools: Sequence[ModelTool] = (),
+        tool_choice: Literal["auto", "none"] = "auto",
         json_schema: Mapping[str, Any] | None = None,
         on_status: StatusListener | None = None,
     ) -> Iterator[Chunk]:
-        """Ask a model; yield the pieces of its reply, as `chat_completion_stream` does."""
-        for piece in self.chat_completion_stream(
-            messages, llm_alias=llm_alias, json_schema=json_schema, on_status=on_status
-        ):
-            yield Chunk(str(piece["content"]))
-        yield Chunk(finish="stop")
+        """Ask a model for a reply in a form; yield its pieces. Closing cancels the call.
+
+        A reply that is cut off at the length limit, or empty, is passed on as it is.
+
+        Args:
+            messages: The chat so far.
+            llm_alias: Which model; empty is the main one.
+            tools: Actions it may call.
+            tool_choice: ``none`` asks for an answer in words all the same.
+            json_schema: Schema of a structured reply, where there are no tools.
+            on_status: Receives a short text when the call waits before a retry.
+
+        Raises:
+            ModelError: If the call fails or is cancelled; of kind ``form`` if the endpoint refuses
+                the form, after which `form` returns another one.
+        """
+        request = ModelRequest(
+            messages, None if tools else json_schema, tools=tools, tool_choice=tool_choice
+        )
+        yield from self._asked(request, llm_alias, on_status)
+
+    def _asked(
+        self, request: ModelRequest, llm_alias: str, on_status: StatusListener | None
+    ) -> Generator[Chunk]:
+        """Yield the pieces of a reply to a prompt that fits the model's window."""
+        model, windows = self._services.model(llm_alias), self._services.windows
+        with self._call() as token:
+            for tries_left in reversed(range(_FITTINGS)):
+                given = replace(request, cancel=token)
+                fitting = windows.fitting(model.service.model, given, model.window)
+                refusal = yield from self._unless_too_long(model, fitting, on_status)
+                if refusal is None:
+                    return
+                if not tries_left:
+                    raise refusal
+                windows.learn(model.service.model, fitting, refusal)
+                if on_status is not None:
+                    on_status("the conversation is shortened to fit the model's window")
+
+    def _unless_too_long(
+        self, model: Model, request: ModelRequest, on_status: StatusListener | None
+    ) -> Generator[Chunk, None, ModelError | None]:
+        """Yield the pieces of a reply; return the error of a prompt that is too long."""
+        is_begun = False
+        try:
+            with closing(self._stream(model, request, on_status)) as pieces:
+                for piece in pieces:
+                    is_begun = True
+                    yield piece
+        except ModelError as error:
+            if error.kind != "context_overflow" or is_begun:
+                raise
+            return error
+        return None
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.
@@ -280,7 +333,7 @@ class LLMApi:
 
     def _stream(
         self, model: Model, request: ModelRequest, on_status: Callable[[str], None] | None
-    ) -> Generator[str]:
+    ) -> Generator[Chunk]:
         texts: list[str] = []
         last: Chunk | None = None
         usage: Usage | None = None
@@ -291,9 +344,8 @@ class LLMApi:
                 for chunk in chunks:
                     last = chunk
                     call.take(chunk)
-                    if chunk.text:
-                        texts.append(chunk.text)
-                        yield chunk.text
+                    texts.append(chunk.text or (chunk.call.text if chunk.call else ""))
+                    yield chunk
             finally:
                 if last is not None:
                     usage = self._account(model, request, texts, last.usage)
@@ -329,7 +381,7 @@ class LLMApi:
         if finish == "content_filter":
             detail = "the reply was withheld by the service's filter."
             raise ModelError("content_filter", detail, name, "Rephrase the request.")
-        if request.schema is not None:
+        if request.schema is not None or request.tools:
             return
         if finish == "length":
             detail = "the reply was cut off at the length limit."

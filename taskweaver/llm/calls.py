@@ -62,12 +62,13 @@ class ObservedCall:
 
     def take(self, chunk: Chunk) -> None:
         """Take a piece of the reply."""
-        if chunk.text:
+        written = chunk.text or (chunk.call.text if chunk.call is not None else "")
+        if written:
             if not self._texts:
                 waited_s = time.perf_counter() - self._began
                 self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
                 self._span.measure(FIRST_CHUNK, waited_s, {})
-            self._texts.append(chunk.text)
+            self._texts.append(written)
         if chunk.finish is not None:
             self._finish = chunk.finish
             self._span.set("gen_ai.response.finish_reasons", [chunk.finish])

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.function import FunctionService
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
@@ -43,6 +44,7 @@ class Model:
         prices: Prices of tokens.
         reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
+        window: Tokens that fit, as configured; 0 where that is not.
     """
 
     service: CompletionService
@@ -50,6 +52,7 @@ class Model:
     prices: Prices
     reason: str
     origin: ModelOrigin
+    window: int = 0
 
 
 class ModelServices:
@@ -59,6 +62,7 @@ class ModelServices:
         estimator: Estimates tokens for all of them.
         meter: Admits calls, and adds up their consumption.
         tracing: Records calls.
+        windows: Cuts prompts to the windows of the models.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class ModelServices:
         self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
+        self.windows = Windows(self.estimator.estimate)
         self._src = src
         self._function = function
         self._on_new_host = on_new_host
@@ -193,11 +198,11 @@ class ModelServices:
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
         origin = origin_of(service, config.api_type)
-        return Model(service, config.retry, config.prices, reason, origin)
+        return Model(service, config.retry, config.prices, reason, origin, config.window)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
-            return FunctionService(self._function), "a Python function"
+            return FunctionService(self._function, config.form_or("json")), "a Python function"
         if config.use_mock:
             return MockService(config.mock), "llm.use_mock"
         match api_type:
@@ -222,6 +227,7 @@ class ModelServices:
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
+            form=config.form,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -240,7 +246,8 @@ class ModelServices:
             return self._service(config, config.recorded_api_type)[0]
 
         mode = cast("RecordedMode", config.recorded_mode)
-        return RecordedService(config.recorded_path, mode, connect)
+        form = config.form_or("json")
+        return RecordedService(config.recorded_path, mode, connect, form)
 
     def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding | MockEmbedding:
         if config.use_mock:

@@ -154,6 +154,8 @@ class ModelRequest:
         max_tokens: Longest reply in tokens; None leaves it to the configuration.
         top_p: Nucleus sampling; None leaves it to the configuration.
         stop: Texts that end the reply; None leaves it to the configuration.
+        tools: Actions the model may call; a request has either these or a schema.
+        tool_choice: ``none`` asks for an answer in words, although there are tools.
         extra: Provider-specific options passed through as they are.
         cancel: Raised to give the call up.
         on_sent: Called with the body of each request that is sent to an endpoint.
@@ -166,6 +168,8 @@ class ModelRequest:
     top_p: float | None = None
     stop: Sequence[str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    tools: Sequence[ModelTool] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
     cancel: CancelToken = field(default_factory=CancelToken)
     on_sent: Callable[[Mapping[str, Any]], None] = _ignore
 

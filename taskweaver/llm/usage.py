@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from taskweaver.llm.types import ChatMessage, Usage
 from taskweaver.utils.system.cancel import CancelToken
@@ -93,7 +94,7 @@ class TokenEstimator:
 
     def _count_all(self, messages: Sequence[ChatMessage]) -> int:
         """Count a prompt; plain ASCII, the usual case, in one go."""
-        contents = [message["content"] for message in messages]
+        contents = [_contents(message) for message in messages]
         try:
             joined = "".join(contents)  # type: ignore[arg-type]  # a list is refused
         except TypeError:
@@ -103,7 +104,7 @@ class TokenEstimator:
         return sum(map(self._count, messages))
 
     def _count(self, message: ChatMessage) -> int:
-        content = message["content"]
+        content = _contents(message)
         if not isinstance(content, str):
             texts = [str(part["text"]) for part in content if "text" in part]
             images = len(content) - len(texts)
@@ -117,6 +118,16 @@ class TokenEstimator:
                     self._counted.clear()
                 self._counted[key] = count
         return count
+
+
+def _contents(message: ChatMessage) -> str | list[dict[str, Any]]:
+    """Return the content of a message, with the names and arguments of its calls."""
+    content = message["content"]
+    if "tool_calls" not in message:
+        return content
+    functions = [call["function"] for call in message["tool_calls"]]
+    calls = "".join(f"{function['name']}{function['arguments']}" for function in functions)
+    return f"{content}{calls}"
 
 
 class UsageLedger:

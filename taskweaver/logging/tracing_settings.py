@@ -36,14 +36,11 @@ class TracingSettings:
         """
         wanted = src.get_bool("tracing.enabled", None)
         variable = _first(environment, "OTEL_TRACES_EXPORTER").lower()
-        if wanted is None:
-            is_named = variable in {"otlp", "console"} or (
-                variable != "none" and any(environment.get(name) for name in _ENDPOINTS)
-            )
-        else:
-            is_named = wanted
+        is_named = variable in {"otlp", "console"} or (
+            variable != "none" and any(environment.get(name) for name in _ENDPOINTS)
+        )
         is_disabled = _first(environment, "OTEL_SDK_DISABLED").lower() == "true"
-        self.enabled = is_named and not is_disabled
+        self.enabled = (is_named if wanted is None else wanted) and not is_disabled
         given = src.get_enum("tracing.exporter", default=None)
         self.exporter = given or (variable if variable in _EXPORTERS else "otlp")
         metrics = _first(environment, "OTEL_METRICS_EXPORTER").lower()

@@ -183,7 +183,6 @@ class Connection:
         self._broken = reason
 
     async def _add_context(self, request: Any) -> None:
-        """Add the trace context to the headers of a request."""
         self._tracing.inject(request.headers)
 
     async def _take(self, message: object) -> None:

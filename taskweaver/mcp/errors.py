@@ -14,7 +14,6 @@ class ServerFailed(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """The server and its problem."""
         return f"MCP server {self.server!r}: {self.problem}"
 
 

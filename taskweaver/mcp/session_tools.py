@@ -9,11 +9,7 @@ from typing import Any
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.tools import Tool
-from taskweaver.module.confirmation import (
-    ConfirmationRequest,
-    Confirmations,
-    NotConfirmed,
-)
+from taskweaver.module.confirmation import ConfirmationRequest, Confirmations, NotConfirmed
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.text import shorten
 
@@ -43,7 +39,7 @@ class SessionTools:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no server is configured."""
+        """True if no server is configured."""
         return not self._servers.names
 
     def begin(self) -> None:

@@ -12,10 +12,7 @@ from taskweaver.memory.branched.config import MemoryConfig
 
 
 def read_memory_config(src: AppConfigSource) -> MemoryConfig:
-    """Return the limits and switches that the configuration of an application sets.
-
-    Args:
-        src: The configuration; keys under ``memory.`` are read.
+    """Return the limits and switches under ``memory.`` in the configuration of an application.
 
     Raises:
         ConfigError: If a value is of the wrong type.

@@ -74,13 +74,8 @@ class ContextCompactor:
     ) -> None:
         """Make a compactor; it goes on from the stored summary, if there is one.
 
-        Args:
-            config: When rounds are summarised.
-            llm_api: The model: a `Summarizer`, or an object with `chat_completion`.
-            rounds_getter: Returns the rounds the role sees now.
-            logger: Where problems are logged; also a function that takes a line.
-            llm_alias: Which model is asked; empty for the usual one.
-            summaries: Where summaries are stored; None keeps them in memory alone.
+        The logger may be a function that takes a line. An empty `llm_alias` is the usual model;
+        without `summaries`, the summary is kept in memory alone.
         """
         self.rounds_getter = rounds_getter
         self.config = config

@@ -34,16 +34,10 @@ _MOST_CHARS = 30_000
 def save_raw_experience(
     conversation: Conversation, session_id: str, exp_dir: str | Path, *, thin_mode: bool = True
 ) -> Path:
-    """Write a conversation as ``raw_exp_<session_id>.yaml``, all of it or nothing.
+    """Write a conversation as ``raw_exp_<session_id>.yaml``, all or nothing; return the file.
 
-    Args:
-        conversation: The conversation to keep; read it back with `Conversation.from_yaml`.
-        session_id: Names the experience.
-        exp_dir: Folder of experiences; made when missing.
-        thin_mode: Whether all attachments but plans are left out.
-
-    Returns:
-        The file.
+    `Conversation.from_yaml` reads it back. The folder is made when missing; `thin_mode` leaves out
+    all attachments but plans.
 
     Raises:
         ConversationError: If it cannot be written, or the id is not a file's name.
@@ -74,11 +68,9 @@ class ExperienceModel(Protocol):
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return the model's reply to `text`."""
-        ...
 
     def get_embedding_list(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text."""
-        ...
 
 
 @dataclass(slots=True)
@@ -179,8 +171,7 @@ class ExperienceGenerator:
     def refresh(self, prompt: str | None = None) -> list[str]:
         """Make experiences of new and changed entries; return their ids.
 
-        Args:
-            prompt: Instructions for the summary; None takes the package's own.
+        The prompt has the instructions for a summary; None takes the package's own.
         """
         folder, made = self.get_experience_dir(), []
         sources = sorted([*folder.glob(f"{_RAW}*.yaml"), *folder.glob(f"{_HANDCRAFTED}*.yaml")])
@@ -221,8 +212,9 @@ class ExperienceGenerator:
         found = []
         for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
             try:
-                item = Experience.from_dict({**read_yaml(path), "exp_id": _id_of(path, _MADE)})
-                found.append(item)
+                # The file's name has the id, whatever the file says.
+                exp_id = path.stem.removeprefix(_MADE)
+                found.append(Experience.from_dict({**read_yaml(path), "exp_id": exp_id}))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{path.name} is left out: {error}")
         self.experience_list = found
@@ -277,21 +269,11 @@ class ExperienceGenerator:
     def format_experience_in_prompt(
         template: str, experiences: Sequence[tuple[Experience, float]]
     ) -> str:
-        """Return experiences as a prompt shows them; empty when there are none.
-
-        Args:
-            template: Text with the place ``{experiences}``.
-            experiences: As `retrieve_experience` returns them.
-        """
+        """Return a template with experiences in the place ``{experiences}``; empty without any."""
         if not experiences:
             return ""
         texts = [item.experience_text.strip() for item, _ in experiences]
         return template.replace("{experiences}", f"\n{SEPARATOR}\n".join(texts))
-
-
-def _id_of(path: Path, prefix: str) -> str:
-    """Return the id of an experience: its file's name has it, whatever the file says."""
-    return path.stem.removeprefix(prefix)
 
 
 def _without_ids(value: Any) -> Any:

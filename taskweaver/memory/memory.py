@@ -37,12 +37,9 @@ class Memory:
         log: ConversationLog | None = None,
         conversation: Conversation | None = None,
     ) -> None:
-        """Begin a conversation, or go on with one.
+        """Begin a conversation, or go on with one, which the log has already.
 
-        Args:
-            session_id: Names the session.
-            log: Where it is written while it happens; None keeps it in memory alone.
-            conversation: The earlier conversation; the log has that already.
+        It is written to the log while it happens; None keeps it in memory alone.
         """
         self.session_id = session_id
         self.conversation = conversation or Conversation.init()
@@ -132,10 +129,7 @@ class Memory:
     ) -> None:
         """Let `provider` summarise the rounds of `role`; the first one registered stays.
 
-        Args:
-            role: Whose rounds.
-            provider: Called from now on when rounds begin and end.
-            rounds_getter: Replaces the provider's own.
+        It is called from now on when rounds begin and end; `rounds_getter` replaces its own.
         """
         if self._providers.setdefault(role, provider) is not provider:
             return
@@ -162,14 +156,7 @@ class Memory:
         exp_dir: str | Path,
         thin_mode: bool = True,  # noqa: FBT001, FBT002 - kept signature
     ) -> Path:
-        """Write the conversation as ``raw_exp_<session_id>.yaml``.
-
-        Args:
-            exp_dir: Folder of experiences; made when missing.
-            thin_mode: Whether all attachments but plans are left out.
-
-        Returns:
-            The file.
+        """Write ``raw_exp_<session_id>.yaml`` and return its path; see `save_raw_experience`.
 
         Raises:
             ConversationError: If it cannot be written.

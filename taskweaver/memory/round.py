@@ -58,6 +58,18 @@ class Round:
         return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
 
     @property
+    def stop_reason(self) -> str:
+        """Reason the last post ends the round, as the leader gave it; empty if it did not."""
+        posts = self.post_list[-1:]
+        stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
+        return str(stops[-1].content).strip() if stops else ""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it gave the user an answer, not an apology."""
+        return self.state == "finished" and self.stop_reason != "TaskFailure"
+
+    @property
     def artifacts(self) -> tuple[str, ...]:
         """Files that code of the round wrote, relative to the session's `execution_cwd`."""
         return tuple(

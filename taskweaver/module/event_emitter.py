@@ -178,7 +178,7 @@ class SessionEventEmitter:
         self._handlers.append(handler)
 
     def unregister(self, handler: SessionEventHandler) -> None:
-        """Stop telling `handler`."""
+        """Send `handler` no more events."""
         self._handlers.remove(handler)
 
     @contextmanager

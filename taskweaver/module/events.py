@@ -85,7 +85,7 @@ class SessionEventHandler(Protocol):
     """Whoever listens. Called in the thread where the event happens, in order."""
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Take notice of an event."""
+        """Handle an event."""
 
 
 class SessionEventHandlerBase:
@@ -103,7 +103,7 @@ class SessionEventHandlerBase:
             )
 
     def handle_session(self, type: SessionEventType, msg: str, extra: Any, **kwargs: Any) -> None:
-        """Take notice of a session event."""
+        """Handle a session event."""
 
     def handle_round(
         self,
@@ -113,7 +113,7 @@ class SessionEventHandlerBase:
         round_id: str,
         **kwargs: Any,
     ) -> None:
-        """Take notice of a round event."""
+        """Handle a round event."""
 
     def handle_post(
         self,
@@ -124,4 +124,4 @@ class SessionEventHandlerBase:
         round_id: str,
         **kwargs: Any,
     ) -> None:
-        """Take notice of a post event."""
+        """Handle a post event."""

@@ -134,7 +134,8 @@ class Planner(Role):
 
             def stream() -> ModelReply:
                 schema = self.prompt.schema if form == "json" else None
-                return writer.read(self.model.chunks(messages, schema, proxy))
+                tools = offer.tools() if form == "tools" else []
+                return writer.read(self.model.chunks(messages, tools, schema, proxy))
 
             def validate(reply: ModelReply) -> list[Post]:
                 fences_run = form == "fences" or not ran_code(view.rounds[-1])

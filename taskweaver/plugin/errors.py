@@ -19,7 +19,6 @@ class PluginError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """The plugin and its problem."""
         return f"Plugin {self.plugin}: {self.problem}"
 
 
@@ -27,5 +26,4 @@ class HostCallFailed(PluginError):
     """A function of the application cannot be called from the kernel, or fails."""
 
     def __str__(self) -> str:
-        """The function and its problem."""
         return f"{self.plugin}: {self.problem}"

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_stream import ParsedReply
-from taskweaver.llm.types import ChatMessage, Chunk, Form
+from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.compaction import CompactedMessage
@@ -105,6 +105,7 @@ class RoleModel:
     def chunks(
         self,
         messages: list[ChatMessage],
+        tools: Sequence[ModelTool],
         schema: Mapping[str, object] | None,
         proxy: PostEventProxy,
     ) -> Iterator[Chunk]:
@@ -116,6 +117,7 @@ class RoleModel:
         return self.llm_api.stream_chunks(
             messages,
             llm_alias=self.llm_alias,
+            tools=tools,
             json_schema=schema,
             on_status=proxy.update_status,
         )

@@ -17,7 +17,6 @@ class SessionError(TaskWeaverError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """The problem and its remedy."""
         return self.detail
 
 

@@ -150,7 +150,6 @@ class LineDifference:
     now: str
 
     def __str__(self) -> str:
-        """Describe the difference in a line."""
         if not self.line:
             return f"{self.part}: {self.recorded} lines were recorded, now {self.now}"
         return f"{self.part}, line {self.line}: {self.recorded!r} was recorded, now {self.now!r}"

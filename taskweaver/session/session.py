@@ -386,11 +386,9 @@ class Session:
             self._answering.release()
 
     def __enter__(self) -> Session:
-        """Return the session itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Stop the session."""
         self.stop()
 
 

@@ -15,6 +15,7 @@ from taskweaver.config.keys.key import Key
 from taskweaver.trust.content import digest_of_file, is_inside
 from taskweaver.trust.finding import Finding, finding
 from taskweaver.trust.keys import Risk, known_key, risk_of
+from taskweaver.utils.text import fill
 
 _LOCAL_MODELS = frozenset(
     "auto none offline function recorded ollama lmstudio llamacpp vllm".split()
@@ -45,7 +46,9 @@ def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
         read = coerce(key, value, base)
     except ValueError:
         return
-    sentence = _SENTENCES[risk](name, key, read, base)
+    sentence = _if_set(_IF_SET.get(risk, ""), name, read)
+    if risk in _SENTENCES:
+        sentence = _SENTENCES[risk](name, key, read, base)
     if sentence:
         content = [read, digest_of_file(Path(read))] if risk == "file" else read
         yield finding("value", name, sentence, content, name)
@@ -104,20 +107,18 @@ def _models(name: str, models: Any, base: Path) -> Iterator[Finding]:
 _Sentence = Callable[[str, Key, Any, Path], str]
 
 
+def _if_set(text: str, name: str, value: Any) -> str:
+    """Return a sentence about a value; empty if it holds nothing."""
+    shown = _list(value) if isinstance(value, list) else str(value)
+    return fill(text, VALUE=shown, NAME=name) if value else ""
+
+
 def _sandbox(name: str, key: Key, value: Any, _: Path) -> str:
-    match key.name:
-        case "execution.sandbox":
-            if value == "none":
-                return f"Run code without a sandbox, with your rights ({name})."
-            return f"Use the weaker sandbox, Landlock ({name})." if value == "landlock" else ""
-        case "execution.network":
-            return f"Give code in the sandbox the network ({name})." if value else ""
-        case "execution.allowed_hosts":
-            return f"Let code in the sandbox reach {_list(value)} ({name})." if value else ""
-        case "execution.writable_paths":
-            return f"Let code in the sandbox write to {_list(value)} ({name})." if value else ""
-        case _:
-            return f"Let code in the sandbox read {_list(value)} ({name})." if value else ""
+    if key.name != "execution.sandbox":
+        return _if_set(_IF_SET[key.name], name, value)
+    if value == "none":
+        return f"Run code without a sandbox, with your rights ({name})."
+    return f"Use the weaker sandbox, Landlock ({name})." if value == "landlock" else ""
 
 
 def _limit(name: str, key: Key, value: Any, _: Path) -> str:
@@ -150,7 +151,7 @@ def _roles(name: str, _key: Key, value: Any, _: Path) -> str:
 
 def _sent(name: str, key: Key, value: Any, _: Path) -> str:
     if key.name == "tracing.contents":
-        return f"Put prompts, code and results into traces ({name})." if value else ""
+        return _if_set(_IF_SET[key.name], name, value)
     return f"Send traces to a collector ({name})." if value in (True, "otlp") else ""
 
 
@@ -165,30 +166,30 @@ def _path(name: str, _key: Key, value: Any, base: Path) -> str:
     return f"Use {value}, outside of the folder ({name})." if is_out else ""
 
 
+_IF_SET = {
+    "address": "Send questions, data or keys to {VALUE} ({NAME}).",
+    "browser": "Run the program {VALUE} as the browser ({NAME}).",
+    "account": "Use the account of a key that stands in the project ({NAME}).",
+    "file": "Use data, code and models that {VALUE} names ({NAME}).",
+    "execution.network": "Give code in the sandbox the network ({NAME}).",
+    "execution.allowed_hosts": "Let code in the sandbox reach {VALUE} ({NAME}).",
+    "execution.writable_paths": "Let code in the sandbox write to {VALUE} ({NAME}).",
+    "execution.read_only_paths": "Let code in the sandbox read {VALUE} ({NAME}).",
+    "tracing.contents": "Put prompts, code and results into traces ({NAME}).",
+}
+"""Effects of values that are not empty, by risk or key."""
 _SENTENCES: dict[Risk, _Sentence] = {
-    "browser": lambda name, _key, value, _: (
-        f"Run the program {value} as the browser ({name})." if value else ""
-    ),
     "code": lambda name, _key, value, _: (
         f"Run code of the project before each cell ({name})." if value.strip() else ""
     ),
     "sandbox": _sandbox,
     "limit": _limit,
     "policy": _policy,
-    "address": lambda name, _key, value, _: (
-        f"Send questions, data or keys to {value} ({name})." if value else ""
-    ),
     "provider": _provider,
-    "account": lambda name, _key, value, _: (
-        f"Use the account of a key that stands in the project ({name})." if value else ""
-    ),
     "roles": _roles,
     "sent": _sent,
     "name": _name,
     "path": _path,
-    "file": lambda name, _key, value, _: (
-        f"Use data, code and models that {value} names ({name})." if value else ""
-    ),
     "unknown": lambda name, _key, _value, _: f"Set {name}, whose effect is not classified.",
 }
 
@@ -209,19 +210,15 @@ def reset(src: AppConfigSource, withheld: Finding) -> None:
     if entry != withheld.subject and isinstance(table, Mapping):
         store[key] = {name: value for name, value in table.items() if name != entry}
         if key == "ext_llms.llm_configs":
-            _forget_alias(store, entry)
+            for name in list(store):
+                if name.endswith(("llm_alias", "vlm_alias")) and store[name] == entry:
+                    del store[name]
         return
     store.pop(key, None)
     if key.startswith("llm."):
         for name in list(store):
             if _is_of_endpoint(name):
                 del store[name]
-
-
-def _forget_alias(store: dict[str, Any], alias: str) -> None:
-    for name in list(store):
-        if name.endswith(("llm_alias", "vlm_alias")) and store[name] == alias:
-            del store[name]
 
 
 _ENDPOINT = frozenset(

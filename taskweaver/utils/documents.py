@@ -47,9 +47,7 @@ _CHARSET = re.compile(
 def read_document(path: Path | str, max_chars: int | None = None) -> str:
     """Read the text of a document: .txt, .md, .csv, .json, .html, .htm, .docx or .pdf.
 
-    Args:
-        path: The file; its ending is its type.
-        max_chars: Characters read at most; None reads all of them.
+    The ending is its type. Without `max_chars` all of it is read.
 
     Returns:
         The text; empty for a document without any, e.g. a scanned PDF.

@@ -78,11 +78,7 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """Parse YAML; plain data only, no tags that make objects.
-
-    Args:
-        text: The YAML.
-        name: Its name in errors, e.g. the file's path.
+    """Parse YAML, called `name` in errors; plain data only, no tags that make objects.
 
     Raises:
         ValueError: If it is not YAML; names the place.
@@ -209,11 +205,8 @@ def write_text(path: Path | str, text: str, *, mode: int | None = None) -> None:
 def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
 
-    Args:
-        path: The file; its folder is made.
-        data: The content.
-        mode: Rights of the file, e.g. `PRIVATE`; None keeps those it has, and gives a new file
-            the usual ones.
+    Its folder is made. `mode` has its rights, e.g. `PRIVATE`; None keeps those it has, and gives a
+    new file the usual ones.
 
     Raises:
         OSError: If it cannot be written; the old file is then untouched.

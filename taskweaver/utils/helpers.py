@@ -24,11 +24,7 @@ class EnhancedJSONEncoder(json.JSONEncoder):
 
 
 def create_id(length: int = 4) -> str:
-    """Return ``YYYYMMDD-HHMMSS-<hex>`` in UTC.
-
-    Args:
-        length: Number of random bytes; each is two digits at the end.
-    """
+    """Return ``YYYYMMDD-HHMMSS-<hex>`` in UTC, with two digits for each of `length` bytes."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(length)}"
 
 

@@ -8,12 +8,7 @@ from typing import Any
 
 
 def on_demand(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package.
-
-    Args:
-        package: The package.
-        places: The module of the package that each name comes from.
-    """
+    """Return the ``__getattr__`` of a package, given the module that each name comes from."""
 
     def get(name: str) -> Any:
         if name not in places:

@@ -25,11 +25,7 @@ _CONVERSIONS: AbstractContextManager[Any] = threading.RLock() if NEEDS_LOCK else
 
 
 def parse(source: str, file_name: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a module.
-
-    Args:
-        source: The module's text.
-        file_name: Name for error messages.
+    """Return the syntax tree of a module, under a name for error messages.
 
     Raises:
         SyntaxError: If it is not Python.
@@ -52,10 +48,7 @@ def parse_expression(source: str) -> ast.Expression:
 
 
 def literal_value(source: str | ast.expr) -> Any:
-    """Return the value of an expression that consists of literals.
-
-    Args:
-        source: The expression, as text or as a tree.
+    """Return the value of an expression of literals, given as text or as a tree.
 
     Raises:
         TypeError: If it is a literal that cannot be built, e.g. a set of lists.

@@ -58,12 +58,7 @@ class WordIndex:
     """Texts that are searched by their words, any number of times. Close it."""
 
     def __init__(self, texts: Sequence[str], *, is_stemming: bool = False) -> None:
-        """Take texts in.
-
-        Args:
-            texts: The texts.
-            is_stemming: Whether forms of an English word count as the same word.
-        """
+        """Take texts in; with `is_stemming`, forms of an English word count as the same word."""
         self._count = len(texts)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)

@@ -151,11 +151,11 @@ def test_words_without_any_form_are_the_answer(project: Path) -> None:
 
 
 def test_a_fence_runs_and_the_text_after_it_counts_for_nothing(project: Path) -> None:
-    replies = ["I compute it.\n```python\n7 * 6\n```\nThe result is 41.", "It is 42."]
+    replies = ["I compute it.\n```python\n7 * 6\n```\nThe result is forty-one.", "It is 42."]
     round_, script, _ = play(project, replies)
     assert round_.post_list[-1].message == "It is 42."
     assert only(round_.post_list[1], KIND.thought) == "I compute it."
-    assert "41" not in json.dumps([post.to_dict() for post in round_.post_list])
+    assert "forty-one" not in json.dumps([post.to_dict() for post in round_.post_list])
     assert len(script.prompts) == 2
 
 

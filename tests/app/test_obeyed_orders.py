@@ -54,7 +54,7 @@ class Obedient:
 
     def reply(self, messages: list[dict[str, Any]]) -> str:
         system = str(messages[0]["content"])
-        newest = json.dumps(messages[-1]["content"], ensure_ascii=False)
+        newest = json.dumps([m["content"] for m in messages[-2:]], ensure_ascii=False)
         found = _ORDER.search(newest)
         if "which image it is" in system:
             return json.dumps({"response": {"image_url": "dot.png"}})

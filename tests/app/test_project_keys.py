@@ -135,7 +135,7 @@ def test_folders_are_where_they_are_configured(project: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("level", "is_logged"), [("WARNING", True), ("ERROR", False)])
 def test_the_log_has_lines_of_its_level(project: Path, level: str, is_logged: bool) -> None:
-    replies = ["no reply of a planner"] * 4
+    replies = [planner_reply("Nobody", "hello")] * 4
     keys = {"logging__level": level, "planner__max_retry_count": 0}
     with opened(project, replies, **keys) as (app, _):
         app.get_session().send_message("go")

@@ -12,6 +12,10 @@ llm/test_llm_keys.py::test_the_key_goes_into_the_header
   llm.api_base llm.api_key
 llm/test_llm_keys.py::test_an_azure_endpoint_is_asked_in_its_version
   llm.api_type llm.api_version
+app/test_windows.py::test_a_configured_window_is_never_exceeded
+  llm.context_window
+app/test_native_calls.py::test_fences_by_configuration
+  llm.form
 llm/test_llm_keys.py::test_structured_replies_are_asked_for_as_configured
   llm.response_format
 llm/test_llm_keys.py::test_a_wait_that_is_too_long_is_given_up

@@ -23,6 +23,7 @@ PROVIDERS = BY_NAME["llm.api_type"].choices
 NO_KEYS = {
     "session.metadata", "session.planner", "session.update_session_var",
     "session.worker_instances", "session.workspace", "session.prompts",  # in a program
+    "session.answer", "session.core",
     "session.restoring", "session.snapshots", "session.states",  # modules
     "mcp.method.name",  # of a span
     "memory.db_path",  # of AI-Scientist-v2, read as an option

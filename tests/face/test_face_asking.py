@@ -13,7 +13,7 @@ from fake_endpoint import good, serving
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver import TaskWeaver
-from taskweaver.ces.cell_tables import CellTables
+from taskweaver.ces.cell_tables import TABLE_CHARS, CellTables
 from taskweaver.face import RoundFailed
 from taskweaver.session.errors import FileNotAdded, SessionBusy, SessionClosed, SessionError
 
@@ -43,6 +43,7 @@ def test_a_question_about_a_file_is_answered_without_a_key(project: Path, shop: 
         assert answer.round.state == "finished"
         assert answer.tables == []
         again = tw.ask("and per city?")
+        assert (again.is_answered, tw.ask("what is love?").is_answered) == (True, False)
     (table,) = again.tables
     pd.testing.assert_series_equal(
         table.iloc[:, 0], pd.Series({"Oslo": 10.0, "Rome": 2.0}), check_names=False
@@ -134,10 +135,16 @@ def test_a_model_that_refuses_raises_and_the_session_goes_on(project: Path) -> N
 
 def test_errors_name_the_remedy(project: Path, tmp_path: Path) -> None:
     tw = TaskWeaver(project, OFFLINE)
+    copy = tmp_path / "tiny.csv"
+    copy.write_text("a\n1\n")
     with pytest.raises(FileNotAdded, match=r"no file none\.csv in /.*Give its path"):
         tw.ask("mean of price", files="none.csv")
     with pytest.raises(FileNotAdded, match="is a folder"):
         tw.ask("mean of price", files=[tmp_path])
+    with pytest.raises(FileNotAdded, match=r"DataFrame is not the path of a file.*to_csv"):
+        tw.ask("mean of price", files=[pd.DataFrame()])  # type: ignore[list-item]
+    with pytest.raises(FileNotAdded, match=r"Two files are called tiny\.csv"):
+        tw.ask("mean of price", files=[project / "data" / "tiny.csv", copy])
     with pytest.raises(SessionError, match="text"):
         tw.ask("")
     session = tw.session()
@@ -201,7 +208,7 @@ def test_a_session_is_opened_again_by_its_id(project: Path) -> None:
 def test_a_program_that_does_not_close_ends_without_a_trace(project: Path) -> None:
     code = (
         "from taskweaver import TaskWeaver\n"
-        f"tw = TaskWeaver({str(project)!r}, {OFFLINE!r})\n"
+        f"tw = TaskWeaver({str(project)!r}, {OFFLINE | {'execution.zygote': True}!r})\n"
         "print(tw.ask('sum of Count in tiny.csv'))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -228,6 +235,10 @@ def test_an_application_without_the_library_keeps_no_tables() -> None:
     kept = tables.take({str(number) for number in range(100)} | {"bad"})
     assert [table.exec_id for table in kept] == [str(number) for number in range(36, 100)]
     assert tables.take({"99"}) == []
+    for number in range(20):
+        tables.add(str(number), "x" * TABLE_CHARS)
+    kept = tables.take({str(number) for number in range(20)})
+    assert [table.exec_id for table in kept] == [str(number) for number in range(4, 20)]
 
 
 def test_a_file_that_comes_with_a_question_is_the_one_that_is_meant(

@@ -84,6 +84,22 @@ def test_a_table_stands_where_the_text_has_it() -> None:
     assert count(page, "pre") == 0
 
 
+def test_a_table_that_the_text_shows_without_its_index_is_found() -> None:
+    page = answer_html("The table:\n\n```\n n\n 1\n 2\n```", [TABLE], [])
+    assert (count(page, "table"), count(page, "pre")) == (1, 0)
+
+
+def test_a_table_that_the_text_shows_in_part_is_found() -> None:
+    long = ShownTable(pd.DataFrame({"n": range(100)}), "")
+    page = answer_html("It:\n\n```\n  n\n  0\n ..\n\n[100 rows x 1 columns]\n```", [long], [])
+    assert (count(page, "table"), count(page, "pre")) == (1, 0)
+
+
+def test_a_table_that_the_model_wrote_takes_the_place() -> None:
+    assert count(answer_html("| n |\n|---|\n| 1 |", [TABLE], []), "table") == 1
+    assert count(answer_html("a <table>", [TABLE], []), "table") == 1
+
+
 def test_without_one_in_the_text_the_last_table_follows() -> None:
     other = ShownTable(pd.DataFrame({"m": [77]}), "")
     page = answer_html("The sum is 3.\n\n```\nx = 1\n```", [TABLE, other], [])

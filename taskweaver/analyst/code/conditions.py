@@ -29,26 +29,10 @@ from taskweaver.analyst.readings.condition import (
     OneOf,
     Or,
     Scalar,
-    Unit,
 )
 from taskweaver.analyst.wording.conditions import inverted
 from taskweaver.analyst.wording.inert import number_text
 
-PARTS: dict[CalendarPart, str] = {
-    "quarter": "quarter",
-    "month": "month",
-    "weekday": "day_of_week",
-    "day": "day",
-    "hour": "hour",
-}
-_OFFSETS: dict[Unit, tuple[str, int]] = {
-    "year": ("years", 1),
-    "quarter": ("months", 3),
-    "month": ("months", 1),
-    "week": ("weeks", 1),
-    "day": ("days", 1),
-    "hour": ("hours", 1),
-}
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2}
 _MOST_CHARS = 88
 
@@ -168,12 +152,17 @@ def _time(condition: During | OnCalendar | Latest, frame: Frame) -> str:
         case During(_, start, end):
             return _during(series, start, end)
         case OnCalendar(_, part, values):
-            return _one_of(f"{series}.dt.{PARTS[part]}", [str(value) for value in values])
+            return _one_of(part_code(series, part), [str(value) for value in values])
         case Latest(column, count, unit):
             if frame.kind(column) in {"integer", "number"}:
                 return f"{series} > {series}.max() - {count}"
-            name, factor = _OFFSETS[unit]
+            name, factor = ("months", 3) if unit == "quarter" else (f"{unit}s", 1)
             return f"{series} > {series}.max() - pd.DateOffset({name}={count * factor})"
+
+
+def part_code(series: str, part: CalendarPart) -> str:
+    """Return the code of the numbers of a part of the calendar."""
+    return f"{series}.dt.{'day_of_week' if part == 'weekday' else part}"
 
 
 def _during(series: str, start: str, end: str) -> str:

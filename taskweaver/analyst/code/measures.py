@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.code.conditions import PARTS, expression_code, series_code
+from taskweaver.analyst.code.conditions import expression_code, part_code, series_code
 from taskweaver.analyst.code.frames import Frame
 from taskweaver.analyst.readings.condition import Column, Unit, columns_of
 from taskweaver.analyst.readings.reading import Function, GroupKey, Measure
@@ -105,7 +105,8 @@ def _key(key: GroupKey, name: str, frame: Frame, is_series: bool) -> str:  # noq
         naive = ".dt.tz_localize(None)" if is_zoned else ""
         code = f"{series}{naive}.dt.to_period({PERIODS[key.unit]!r})"
     elif key.part:
-        code = f"{series}.dt.{'day_name()' if key.part == 'weekday' else PARTS[key.part]}"
+        is_named = key.part == "weekday"
+        code = f"{series}.dt.day_name()" if is_named else part_code(series, key.part)
     else:
         code = series if is_series or name != key.column else repr(key.column)
     return code if name == key.column else f"{code}.rename({name!r})"

@@ -128,7 +128,8 @@ def _named(text: str, files: Sequence[FileInfo]) -> Iterator[Mention]:
     for file in sorted(files, key=lambda file: len(file.name), reverse=True):
         if not _may_hold(text, _stem(file.name)):
             continue
-        spellings = "|".join(re.escape(name) for name in _forms(file.name))
+        forms = {file.name, *(unicodedata.normalize(form, file.name) for form in ("NFC", "NFD"))}
+        spellings = "|".join(map(re.escape, forms))
         pattern = rf"{_FOLDER}(?:{spellings})(?:#(?P<part>\w+))?(?!\w)(?!\.\w)"
         for match in re.finditer(pattern, text, re.IGNORECASE):
             folder = re.split(r"[/\\]", match["folder"] or "/")[-2]
@@ -209,9 +210,9 @@ def _matches(pattern: str, text: str, file: str, part: str = "") -> Iterator[Men
 
 def _stem_forms(stem: str, others: Iterable[FileInfo]) -> list[str]:
     """Return the spellings of a stem that no other file shares: in full, without year, plural."""
-    without_number = re.sub(r"[\W_]*\d+[\W_]*\Z", "", stem)
-    forms = [stem, _other_number(stem), without_number, _other_number(without_number)]
-    taken = {_folded(form) for other in others for form in _plain_forms(_stem(other.name))}
+    forms = [stem, _other_number(stem), _undated(stem), _other_number(_undated(stem))]
+    stems = [_stem(other.name) for other in others]
+    taken = {_folded(form) for other in stems for form in (other, _undated(other))}
     return [
         form
         for form in dict.fromkeys(forms)
@@ -219,8 +220,9 @@ def _stem_forms(stem: str, others: Iterable[FileInfo]) -> list[str]:
     ]
 
 
-def _plain_forms(stem: str) -> tuple[str, ...]:
-    return stem, re.sub(r"[\W_]*\d+[\W_]*\Z", "", stem)
+def _undated(stem: str) -> str:
+    """Return a stem without the number at its end, such as a year."""
+    return re.sub(r"[\W_]*\d+[\W_]*\Z", "", stem)
 
 
 def _other_number(word: str) -> str:
@@ -233,7 +235,6 @@ def _other_number(word: str) -> str:
 def _joined(text: str, mentions: Sequence[Mention]) -> Iterator[Mention]:
     """Join a part with the file beside it; a file whose part is named elsewhere has that part."""
     named = {(m.file, m.part) for m in mentions if m.part and m.is_certain}
-    files = [m.file for m in mentions if m.file and not m.part and m.is_certain]
     merged = list(mentions)
     for first, second in pairwise(mentions):
         is_pair = first.file == second.file and bool(first.part) != bool(second.part)
@@ -244,12 +245,8 @@ def _joined(text: str, mentions: Sequence[Mention]) -> Iterator[Mention]:
             named.add((first.file, part))
     for mention in merged:
         parts = [part for file, part in named if file == mention.file]
-        if mention.part and not mention.is_certain and mention.file in files and not parts:
-            yield mention
-        elif not mention.part and mention.is_certain and len(parts) == 1:
-            yield replace(mention, part=parts[0])
-        else:
-            yield mention
+        is_whole = not mention.part and mention.is_certain and len(parts) == 1
+        yield replace(mention, part=parts[0]) if is_whole else mention
 
 
 def _part(file: FileInfo, name: str) -> str:
@@ -295,10 +292,6 @@ def _may_hold(text: str, name: str) -> bool:
     """Return whether the first word of a name occurs in a text: a quick test before a search."""
     words = re.split(r"[\s_-]+", name.strip(" _-"))
     return _folded(words[0]) in _folded(text)
-
-
-def _forms(name: str) -> set[str]:
-    return {unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name), name}
 
 
 def _flexible(name: str) -> str:

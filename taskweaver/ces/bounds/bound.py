@@ -1,4 +1,4 @@
-"""The bounds on a session's resources as data: how much, which key, and what holds each.
+"""The bounds on a session's resources as data: the limit, its key and its mechanism.
 
 ``/info``, ``doctor`` and the errors of cells all read this.
 """
@@ -26,11 +26,11 @@ class ResourceBound:
     """A bound.
 
     Attributes:
-        name: What is bounded.
+        name: The resource.
         limit: How much is allowed, in MiB or as a number; 0 is no limit.
         unit: ``MiB``, ``s``, or empty for a number.
         key: Configuration key that sets it.
-        mechanism: What holds it.
+        mechanism: Part of the system that enforces it.
     """
 
     name: str
@@ -45,7 +45,6 @@ class ResourceBound:
         return f"{self.limit:,} {self.unit}".rstrip() if self.limit else _NONE
 
     def __str__(self) -> str:
-        """Say all of it in a line."""
         how = f": {self.mechanism}" if self.limit else ""
         return f"{self.name} {self.figure}{how} ({self.key})"
 
@@ -60,7 +59,7 @@ class Held:
 
 @cache
 def held_here() -> Held:
-    """Return what a control group can hold here; one is made to find out."""
+    """Return the bounds a control group can enforce here; one is made to find out."""
     group = ControlGroup(_PROBE_PROCESSES, _PROBE_BYTES)
     try:
         return Held(group.holds_memory, group.holds_processes)
@@ -73,7 +72,7 @@ def bounds_of(
 ) -> tuple[ResourceBound, ...]:
     """Return the bounds on a session's resources.
 
-    Without `held` the machine is asked what a control group holds.
+    `held` are those its control group enforces; None asks the machine.
     """
     by_group = held_here() if held is None else held
     memory = _GROUP if by_group.memory else _WATCHER
@@ -116,7 +115,7 @@ def _of_processes(tier: str, held: Held) -> str:
 def limits_own_processes(tier: str) -> bool:
     """Return whether the processes of a sandbox can be counted apart from others of their user.
 
-    The system does not keep such a limit for root.
+    The system does not enforce the limit for root.
     """
     return tier == "bwrap" and os.geteuid() != 0 and counts_by_sandbox()
 

@@ -149,7 +149,7 @@ class ControlGroup:
             (self._folders["pids"] / "pids.max").write_text(str(self._process_limit))
 
     def remove(self) -> None:
-        """Remove it; what still runs in it keeps it."""
+        """Remove it, unless a process still runs in it."""
         for controller, folder in list(self._folders.items()):
             if folder.is_dir():
                 try:

@@ -47,7 +47,7 @@ class CommandGuard:
         return self.is_exceeded
 
     def finish(self) -> str:
-        """Return what was exceeded, in a sentence each; empty for nothing. Call it before the end.
+        """Return a sentence for each bound that was exceeded. Call it before the end.
 
         A command that is over has filled its workspace already: it is measured once more.
         """

@@ -1,8 +1,8 @@
 """The size of folders that code writes, measured a little at a time.
 
 Nothing is followed: each folder is opened by the descriptor of its parent, and links count as
-themselves. What cannot be measured (a folder without permission to read, or too deep) is estimated
-by the space that its file system has lost since the measuring began.
+themselves. A folder that cannot be measured (no permission to read, or too deep) is estimated by
+the space that its file system has lost since the measuring began.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class FolderSize:
             os.close(folder)
 
     def _count(self, entry: os.DirEntry[str]) -> bool:
-        """Count what stands in a folder; return whether it is a folder."""
+        """Count an entry of a folder; return whether it is a folder itself."""
         try:
             facts = entry.stat(follow_symlinks=False)
         except FileNotFoundError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
-from taskweaver.ces.bounds.log_file import BoundedLog
+from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.bounds.processes import (
     Process,
     end,
@@ -88,7 +88,7 @@ class SessionGuard:
         """Prepare; nothing is limited yet."""
         self.limits = limits
         self._tier = tier
-        self._log = BoundedLog(log_path, limits.log_limit_bytes)
+        self._log_path = log_path
         self._lock = threading.RLock()
         self.group = ControlGroup()
         self._has_group = False
@@ -163,7 +163,7 @@ class SessionGuard:
                         self.group.add(pid)  # takes a lock of the whole system
 
     def adopt_family(self, pid: int) -> None:
-        """Count a process, and all that it has started by now, to what is the session's own."""
+        """Count a process, and all that it has started by now, as the session's own."""
         with self._lock:
             self.adopt(pid)
             processes = running_processes()
@@ -203,7 +203,7 @@ class SessionGuard:
                 self._leftovers.start()
 
     def look(self) -> None:
-        """Measure, and end what exceeds a bound; the cells that run get to know of it."""
+        """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
         with self._lock:
             breaches = self._trim_log() + self._take_events()
             if self.needs_processes or self.limits.folder_limit_bytes:
@@ -224,7 +224,7 @@ class SessionGuard:
                 left = []
             breaches += self._watcher.look(found, self._own, is_last=True)
             self._report(breaches)
-            return _sentence(left, "that cells started still run")
+            return _left_sentence(left)
 
     def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
         """Return whether there are too many processes for the next cell and for storing states."""
@@ -241,15 +241,16 @@ class SessionGuard:
             self._late += breaches
 
     def _trim_log(self) -> list[Breach]:
-        size = self._log.trim()
+        limit_bytes = self.limits.log_limit_bytes
+        size = trim_log(self._log_path, limit_bytes)
         if not size:
             return []
-        key, limit = KEYS["kernel.log"], self.limits.log_limit_bytes // _MEBIBYTE
+        key, limit = KEYS["kernel.log"], limit_bytes // _MEBIBYTE
         text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
         return [Breach("kernel.log", f"{text} Its beginning was removed.")]
 
     def _take_events(self) -> list[Breach]:
-        """Return what the system did since the last look to keep the control group's limits."""
+        """Return the control group's limits that the system enforced since the last look."""
         before, self._events = self._events, self.group.events()
         now, found = self._events, []
         if now.killed > before.killed:
@@ -285,11 +286,11 @@ class SessionGuard:
         return [one for one in processes.values() if one.pid not in self._own and not one.is_ended]
 
     def left_behind(self) -> str:
-        """Say how many processes that cells started still run, and their names; empty for none."""
+        """Return number and names of processes that cells started and that run; empty for none."""
         with self._lock:
             if not self._roots:
                 return ""  # nothing has run
-            return _sentence(self._strangers(self._family()), "that cells started still run")
+            return _left_sentence(self._strangers(self._family()))
 
     def _look_between(self) -> bool:
         """Measure between cells; return whether a process is left that a cell started."""
@@ -303,7 +304,7 @@ class SessionGuard:
             return bool(left)
 
     def close(self) -> None:
-        """End what cells left behind, and the watch."""
+        """End the processes that cells left behind, and the watch."""
         self._leftovers.stop()
         with self._lock:
             self._watcher.close()
@@ -311,10 +312,9 @@ class SessionGuard:
             self.group.remove()
 
 
-def _sentence(processes: list[Process], words: str) -> str:
+def _left_sentence(processes: list[Process]) -> str:
     if not processes:
         return ""
     count = len(processes)
-    noun = "process" if count == 1 else "processes"
-    verb = words.replace("still run", "still runs") if count == 1 else words
-    return f"{count:,} {noun} {verb}: {names_of(processes)}."
+    noun, verb = ("process", "runs") if count == 1 else ("processes", "run")
+    return f"{count:,} {noun} that cells started still {verb}: {names_of(processes)}."

@@ -11,37 +11,29 @@ _OPEN |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _KEPT_BYTES = 1 << 20
 
 
-class BoundedLog:
-    """A log file that kernels and code in them append to."""
+def trim_log(path: Path, limit_bytes: int) -> int:
+    """Remove the beginning of a log that is too large; a limit of 0 sets none.
 
-    def __init__(self, path: Path, limit_bytes: int) -> None:
-        """Take charge of a log, which need not be there; a limit of 0 sets none."""
-        self._path = path
-        self._limit_bytes = limit_bytes
-
-    def trim(self) -> int:
-        """Remove the beginning of a log that is too large.
-
-        Returns:
-            The bytes it had; 0 when it is within its size, or no file that can be cut.
-        """
-        if not self._limit_bytes:
+    Returns:
+        The bytes it had; 0 when it is within its size, or no file that can be cut.
+    """
+    if not limit_bytes:
+        return 0
+    try:
+        if path.lstat().st_size <= limit_bytes:
             return 0
-        try:
-            if self._path.lstat().st_size <= self._limit_bytes:
-                return 0
-            file = os.open(self._path, _OPEN)
-        except OSError:
+        file = os.open(path, _OPEN)
+    except OSError:
+        return 0
+    try:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size <= limit_bytes:
             return 0
-        try:
-            facts = os.fstat(file)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size <= self._limit_bytes:
-                return 0
-            kept = min(self._limit_bytes // 2, _KEPT_BYTES)
-            tail = os.pread(file, kept, facts.st_size - kept)
-            os.ftruncate(file, 0)
-            left_out = facts.st_size - len(tail)
-            os.write(file, f"[{left_out:,} bytes were removed here]\n".encode() + tail)
-            return facts.st_size
-        finally:
-            os.close(file)
+        kept = min(limit_bytes // 2, _KEPT_BYTES)
+        tail = os.pread(file, kept, facts.st_size - kept)
+        os.ftruncate(file, 0)
+        left_out = facts.st_size - len(tail)
+        os.write(file, f"[{left_out:,} bytes were removed here]\n".encode() + tail)
+        return facts.st_size
+    finally:
+        os.close(file)

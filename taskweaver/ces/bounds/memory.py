@@ -36,7 +36,7 @@ def memory_uses(
     The memory of templates and snapshots in a sandbox is closed to the code beside them, and to an
     ordinary user; they hand over a file that describes it. Where one handed over no file, or a
     wrong one, an estimate takes its place: templates run no code of the session, and share pages
-    with its kernels, which tell how often their own pages are shared.
+    with its kernels, of whose pages it is known how often they are shared.
     """
     uses = {one.pid: _memory_use(one) for one in processes.values()}
     seen = [use for use in uses.values() if use.is_seen and use.shared]

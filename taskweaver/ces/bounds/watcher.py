@@ -13,12 +13,7 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import KEYS
 from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.bounds.memory import memory_uses
-from taskweaver.ces.bounds.processes import (
-    Process,
-    end,
-    hidden_bytes,
-    names_of,
-)
+from taskweaver.ces.bounds.processes import Process, end, hidden_bytes, names_of
 
 _HIDDEN_EVERY_S = 1.0
 _FOLDER_SLICE_S = 0.02
@@ -32,8 +27,8 @@ class Breach:
     """A bound that was exceeded.
 
     Attributes:
-        name: What is bounded.
-        text: What happened, the figures and the key, in a line.
+        name: The resource.
+        text: The event, the figures and the key, in a line.
         stops: Whether the cell or command may not go on.
     """
 
@@ -89,9 +84,9 @@ class Watcher:
     def look(
         self, family: Mapping[int, Process], own: Collection[int], *, is_last: bool = False
     ) -> list[Breach]:
-        """Measure, and end what exceeds a bound.
+        """Measure, and end processes that exceed a bound.
 
-        Those of `own`, kernels and what runs them, are ended last. At a cell's end (`is_last`) the
+        Those of `own`, kernels and their parents, are ended last. At a cell's end (`is_last`) the
         folders are measured to the end.
         """
         living = {pid: one for pid, one in family.items() if not one.is_ended}

@@ -39,7 +39,7 @@ class CommandResult:
             started.
         signal: Name of the signal that ended it; empty for none.
         seconds: How long it took.
-        head: Beginning of what it printed, standard output and errors together.
+        head: Beginning of its output, standard output and errors together.
         tail: Its end.
         dropped_bytes: Bytes it printed that no log holds.
         reason: Why it was refused, or which bounds it exceeded; else empty.
@@ -89,7 +89,7 @@ def run_command(
         command: The command.
         log: Unbuffered file its output is written to, byte for byte, within its limit; None for
             none.
-        on_output: Called in this thread with what goes to the log, as it comes.
+        on_output: Called in this thread with the bytes for the log, as they come.
         cancel: Stops it; None for no cancellation.
 
     Raises:
@@ -162,7 +162,7 @@ def _drain(fd: int, output: CommandOutput) -> None:
 
 @contextmanager
 def _bell(cancel: CancelToken | None) -> Iterator[int]:
-    """Give what becomes readable when the token is cancelled."""
+    """Give a file descriptor that becomes readable when the token is cancelled."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         if cancel is None:

@@ -30,7 +30,7 @@ class CommandOutput:
 
         Args:
             log: File it is written to, owned by the caller; None for none.
-            on_output: Called with what goes to the log, as it comes; None for none.
+            on_output: Called with the bytes for the log, as they come; None for none.
             kept_bytes: Most bytes that go there as they come; 0 sets no limit.
             tail_bytes: Bytes at the beginning and at the end that are kept in any case.
         """

@@ -1,9 +1,9 @@
 """The processes of one command: how they are started, and how all of them end.
 
 In bubblewrap the namespace of process ids ends with its first process, and everything in it.
-Without one, what a command started is found by its process group, its control group where there
-may be one, and the mark in its environment; a process that makes a session of its own and removes
-the mark survives where there is no control group.
+Without one, processes that a command started are found by its process group, its control group
+where there may be one, and the mark in its environment; a process that makes a session of its own
+and removes the mark survives where there is no control group.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Command:
         workspace: Folder it may write; in bubblewrap it is called `WORKSPACE` too.
         cwd: Working directory; None is the workspace.
         variables: Environment variables, beside those every command gets.
-        sandbox: What it may reach; None runs it without a sandbox.
+        sandbox: Policy of its sandbox; None runs it without one.
         limits: Limits of its resources.
     """
 
@@ -194,8 +194,6 @@ def started(command: Command) -> Iterator[RunningCommand]:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Start of a command."""
-
     command: Command
     group: ControlGroup
     tmp: Path

@@ -60,11 +60,7 @@ def add_functions(namespace: dict[str, Any], hidden: dict[str, Any]) -> None:
 
 
 def table_reads(*, begin: bool = False) -> list[Any]:
-    """Return the reads of tables of the current cell, as plain data.
-
-    Args:
-        begin: Whether a cell begins, which has none.
-    """
+    """Return the reads of tables of the current cell, as plain data; with `begin` forget them."""
     session = sys.modules.get("taskweaver.tables.session")
     if session is None:
         return []

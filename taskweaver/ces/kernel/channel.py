@@ -1,9 +1,9 @@
 """Talking to one kernel: a request, its output while it comes, its reply.
 
 Everything is received in the thread that asks: one poll waits for the reply, for output, for the
-death of the process and for the deadline together. A slow listener loses nothing of what a kernel
-sends that keeps its limits. Code may send anything in its kernel's name, signed, so nothing is
-taken for what it should be: what has not its form is left out, and all of it is bounded.
+death of the process and for the deadline together. A slow listener loses no output of a kernel
+that keeps its limits. Code may send anything in its kernel's name, signed, so each message is
+checked: one of another form is left out, and all of them are bounded.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class KernelChannel:
         socket.connect(address)
         return socket
 
-    def greet(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
+    def handshake(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
         """Wait until the kernel answers and its output reaches us, as long as it is wanted."""
         deadline = time.monotonic() + timeout_s
         while is_wanted() and time.monotonic() < deadline:
@@ -105,7 +105,6 @@ class KernelChannel:
         return Request(request_id, KernelReply(), on_output, self._limit_chars)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a request on the shell channel; return its id."""
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
@@ -139,7 +138,7 @@ class KernelChannel:
         self._context.destroy(linger=0)
 
     def _receive(self, waiting: Request, deadline: float, interruption: int | None = None) -> None:
-        """Take in what comes until the request is answered, the kernel dies, or it is time."""
+        """Receive messages until the request is answered, the kernel dies, or it is time."""
         exchange = waiting.exchange
         while not (waiting.is_replied and waiting.is_idle):
             left_s = deadline - time.monotonic()

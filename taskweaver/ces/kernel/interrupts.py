@@ -59,7 +59,7 @@ class Interrupts:
         self._changed.set()
 
     def send(self, process: KernelProcess) -> None:
-        """Interrupt what the process works on."""
+        """Interrupt the request that the process works on."""
         self.sent_at = self.sent_at or time.monotonic()
         process.interrupt()
 

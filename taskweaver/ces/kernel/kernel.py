@@ -56,7 +56,7 @@ class Kernel:
     """A session's kernel, as a `Client`: started when needed and restarted when it died.
 
     Attributes:
-        state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
+        state: ``not started``, ``starting``, ``ready``, ``busy`` or ``stopped``.
         place: Its folders and files.
     """
 
@@ -316,7 +316,7 @@ class Kernel:
         """Take a process for the kernel's, once it answers, and prepare it unless it is a copy."""
         try:
             running = self._adopt(process)
-            running.greet(self._limits.start_timeout_s, self._interrupts)
+            running.handshake(self._limits.start_timeout_s, self._interrupts)
             running.has_state = is_copy
             if not is_copy:
                 self._prepare(running)

@@ -46,14 +46,14 @@ class RunningKernel:
         limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
         return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
 
-    def greet(self, limit_s: float, interrupts: Interrupts) -> None:
+    def handshake(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.
 
         Raises:
             KernelStartFailed: If it ends before, or does not answer in time.
             KernelInterrupted: If an interrupt comes first.
         """
-        ending = self.channel.greet(
+        ending = self.channel.handshake(
             limit_s, lambda: not (interrupts.is_requested or self.process.is_stopped)
         )
         interrupts.check()

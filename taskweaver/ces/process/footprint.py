@@ -50,7 +50,7 @@ class Footprint:
 def footprint(pid: int) -> Footprint:
     """Return the memory of a process, from ``/proc/PID/smaps_rollup``; zeros when it ended.
 
-    Where there is no such file, as on macOS, no part of it counts as shared.
+    Where there is no file of this kind, as on macOS, no part of it counts as shared.
     """
     if not HAS_LIVE_FORKS:
         return _resident(pid)
@@ -100,7 +100,7 @@ def _read_kept(pid: int) -> dict[str, int]:
     """Return the sums in a kept file; none where it cannot be of the present process.
 
     A process can replace its program after it handed the file over. The file then describes memory
-    that is not the process's any more, and its size differs from the one the system tells all.
+    that is not the process's any more, and its size differs from the one the system shows to all.
     """
     try:
         with _lock:  # or the number could be another file's
@@ -124,7 +124,6 @@ def _sizes(data: bytes) -> dict[str, int]:
 
 
 def _can_open(pid: int) -> bool:
-    """Return whether this process may open the file itself."""
     with suppress(OSError):
         os.close(os.open(f"/proc/{pid}/smaps_rollup", os.O_RDONLY | os.O_CLOEXEC))
         return True

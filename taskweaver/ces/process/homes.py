@@ -1,6 +1,6 @@
 """Private folders of processes: sockets, and the file that names them.
 
-A sandboxed kernel must be able to write to its folder, and so must all code in its sandbox. Such a
+A sandboxed kernel must be able to write to its folder, and so must all code in its sandbox. The
 folder is therefore prepared where that code cannot reach it, and moved to its place when complete.
 """
 
@@ -46,7 +46,7 @@ def _temporary_files() -> Path:
 
 
 def _namespace() -> str:
-    """Return what tells this process's id from that of a container with the same folder."""
+    """Return the mark of this namespace of process ids: a container may share the folder."""
     number = pid_namespace()
     return "" if number in {0, _FIRST_NAMESPACE} else f".{number:x}"
 
@@ -123,7 +123,6 @@ class Home:
     """
 
     def __init__(self, place: Path, staging: Path) -> None:
-        """Make it; see `Homes.new`."""
         self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=staging))
         self.path = place / self.draft.name
         self._is_published = self.draft == self.path
@@ -145,9 +144,7 @@ class Home:
         remove_folder(self.path if self._is_published else self.draft)
 
     def __enter__(self) -> Self:
-        """Return the folder itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Remove it."""
         self.remove()

@@ -4,7 +4,7 @@ A kernel is started by `start_kernel`, or forked by a `Template`. One that is st
 system to be killed when the thread that started it ends, so kernels are started from the launcher
 thread of their manager, which lives as long as they may. Children of a kernel that made sessions
 of their own are found by the mark in their environment when the kernel is stopped or found dead.
-When this process itself is killed, such children survive.
+When this process itself is killed, these children survive.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class KernelProcess:
         return self._handle.is_stopped
 
     def exit_text(self) -> str:
-        """Say how the process ended."""
+        """Return a phrase on how the process ended."""
         if self.is_alive:
             return "it still runs"
         code = self._exit_code()
@@ -197,11 +197,9 @@ class KernelHome:
         self.place.remove()
 
     def __enter__(self) -> KernelHome:
-        """Return the home itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Remove the folder."""
         self.remove()
 
 
@@ -332,7 +330,6 @@ def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Return the environment that a process was started with."""
     return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 

@@ -1,8 +1,8 @@
 """The one way out of a sandbox without network: a proxy that knows which hosts are allowed.
 
-It listens on a local socket that is shown inside; `inkernel.sandbox.bridge` carries what clients
-there send. It looks names up itself and connects to the very addresses it has judged, so neither a
-name nor a second look-up can lead to this machine or its networks.
+It listens on a local socket that is shown inside; `inkernel.sandbox.bridge` carries the requests
+of clients there. It looks names up itself and connects to the very addresses it has judged, so
+neither a name nor a second look-up can lead to this machine or its networks.
 """
 
 from __future__ import annotations

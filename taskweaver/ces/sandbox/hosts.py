@@ -64,7 +64,6 @@ class AllowedHosts:
                 raise ConfigError(KEY, f"{entry!r} is not the name of a host:", what) from None
 
     def __contains__(self, asked: tuple[str, int]) -> bool:
-        """Return whether a host may be reached at a port."""
         host, port = asked
         return any(
             (host.endswith(f".{rule.host}") if is_below else host == rule.host)

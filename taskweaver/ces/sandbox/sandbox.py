@@ -109,7 +109,7 @@ def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[s
 
 @cache
 def require(tier: Tier) -> None:
-    """Try a sandbox: what it must prevent is attempted in it.
+    """Try a sandbox: actions that it must prevent are attempted in it.
 
     Raises:
         SandboxUnavailable: If it does not run here, or does not hold.
@@ -144,7 +144,7 @@ def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
 
 
 def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
-    """Return what could be done in a sandbox, None when it did not run, and its error output."""
+    """Return the actions possible in a sandbox, None when it did not run, and its error output."""
     inside = folder / "inside"
     inside.mkdir()
     with facts_of_outside(folder) as facts:

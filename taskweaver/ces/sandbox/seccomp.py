@@ -4,7 +4,7 @@ It refuses sockets other than local and internet ones: a new network namespace d
 ``AF_VSOCK``, a way from a virtual machine to its host. It refuses new user namespaces and the
 calls that administer a machine or open large parts of the system's kernel, none of which data
 analysis needs. It refuses to read or change another process of the sandbox, by its memory, its
-open files or a debugger: templates are such processes, and each kernel starts from one.
+open files or a debugger: templates are among them, and each kernel starts from one.
 """
 
 from __future__ import annotations

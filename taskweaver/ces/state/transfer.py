@@ -21,12 +21,7 @@ from typing import Any
 from taskweaver.ces.claims import text
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
 from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.manifest import (
-    MOST_BYTES,
-    StateDamaged,
-    StateManifest,
-    chunk_names,
-)
+from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest, chunk_names
 
 STALL_S = 60.0
 """Longest time without progress of a writer."""

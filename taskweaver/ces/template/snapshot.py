@@ -28,7 +28,7 @@ class KernelSnapshot:
         return footprint(self.template.pid)
 
     def close(self) -> None:
-        """Give it up; kernels that started from it live on."""
+        """Discard it; kernels that started from it live on."""
         self.template.close()
 
 

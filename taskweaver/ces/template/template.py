@@ -66,8 +66,8 @@ class Rendezvous:
 
     Attributes:
         path: Address of the socket.
-        secret: What a forked process says, as only it was told. Without namespaces, code of another
-            session may find the address.
+        secret: Proof of a forked process, which alone received it. Without namespaces, code of
+            another session may find the address.
     """
 
     def __init__(self, home: Home) -> None:
@@ -115,7 +115,7 @@ class Rendezvous:
                 raise ForkRefused(["the process to fork has ended"])
 
     def _meet(self, timeout_s: float, started: int) -> Handshake | None:
-        """Return who has come; None where it is a stranger."""
+        """Return the process that has come; None where it is a stranger."""
         connection, _ = self._socket.accept()
         with ExitStack() as stack:
             stack.callback(connection.close)
@@ -132,11 +132,9 @@ class Rendezvous:
             return Handshake(handle, told["pid"], connection)
 
     def __enter__(self) -> Rendezvous:
-        """Return the expectation itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the socket."""
         self._socket.close()
 
 
@@ -203,7 +201,6 @@ class Template:
         started: subprocess.Popen[bytes] | None = None,
         homes: Homes | None = None,
     ) -> None:
-        """Take charge of a process."""
         self.pid = arrival.handle.pid
         self._process = arrival.handle
         self._connection = arrival.connection

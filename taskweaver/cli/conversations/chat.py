@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from taskweaver import __version__
 from taskweaver.cli.opening.consent import consent_to
+from taskweaver.cli.signals import ending_orderly
 from taskweaver.console.loop import Listener, Opening, Reader, talk
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import Surface, open_surface
-
-TERMINATED = 128 + signal.SIGTERM
 
 
 def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
@@ -79,17 +74,3 @@ def _open(
         app.stop()
         raise
     return CommandLine(chat)
-
-
-@contextmanager
-def ending_orderly() -> Iterator[None]:
-    """Let a termination signal unwind the block, so that kernels are stopped and rounds closed."""
-
-    def leave(_signal: int, _frame: FrameType | None) -> None:
-        sys.exit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,8 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.console.terminal.surface import is_plain
-from taskweaver.console.terminal.text import safe, safe_json
+from taskweaver.cli.printing import colored, print_json, safe
 from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.text import counted
 
@@ -41,14 +38,13 @@ def check_file(
         verdict = app.check_receipt(file, data=data, is_trusted=is_trusted)
     if as_json:
         facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}
-        click.echo(safe_json(json.dumps(facts, ensure_ascii=False)))
+        print_json(facts, indent=None)
         return 0 if verdict.is_same else 1
-    is_colored = not is_plain(sys.stdout)
     if verdict.difference is None:
-        same = click.style("same", fg="green" if is_colored else None)
-        click.echo(f"{same} ({counted(verdict.cells, 'cell')} run again)")
+        cells = counted(verdict.cells, "cell")
+        click.echo(f"{colored('same', 'green')} ({cells} run again)")
     else:
-        click.secho(safe(str(verdict.difference)), fg="red" if is_colored else None)
+        click.echo(colored(safe(str(verdict.difference)), "red"))
     for note in verdict.notes:
         click.echo(f"note: {safe(note)}")
     return 0 if verdict.is_same else 1

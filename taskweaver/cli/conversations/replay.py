@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +9,7 @@ from pathlib import Path
 import click
 
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.console.terminal.surface import is_plain
-from taskweaver.console.terminal.text import safe, safe_json
+from taskweaver.cli.printing import colored, print_json, safe
 from taskweaver.session.replay import ReplayedCell
 from taskweaver.utils.text import counted
 
@@ -45,7 +42,7 @@ def replay_file(
             click.echo(f"warning: {safe(warning)}", err=True)
         for step in app.replay(file, settings=settings, data=data, repair=repair):
             steps.append(step)
-            click.echo(safe_json(json.dumps(asdict(step)))) if as_json else _show(step)
+            print_json(asdict(step), indent=None) if as_json else _show(step)
     counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}
     if not as_json:
         said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
@@ -54,11 +51,8 @@ def replay_file(
 
 
 def _show(step: ReplayedCell) -> None:
-    color = None if is_plain(sys.stdout) else _COLORS[step.verdict]
+    verdict = colored(f"{step.verdict:8}", _COLORS[step.verdict])
     first, *rest = step.code.strip().splitlines() or [""]
-    click.echo(
-        f"{click.style(f'{step.verdict:8}', fg=color)} {step.number}. {safe(first)}"
-        f"{' ...' if rest else ''}"
-    )
+    click.echo(f"{verdict} {step.number}. {safe(first)}{' ...' if rest else ''}")
     for line in step.details:
         click.echo(f"{'':9}{safe(line)}")

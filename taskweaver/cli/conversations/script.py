@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
-
-from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.conversations.messages import COMMAND_LINE
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.console.chat import Chat, is_answered, stop_reason
+from taskweaver.cli.printing import print_json, safe
+from taskweaver.cli.signals import ending_orderly
+from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import PlainSurface, open_surface
-from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.memory.round import Round
 
 
@@ -59,8 +56,7 @@ def run_script(
             answered = chat.ask(message)
             is_good = is_good and is_answered(answered)
             if as_json and answered is not None:
-                facts = json.dumps(_facts(chat, answered), ensure_ascii=False)
-                click.echo(safe_json(facts))
+                print_json(_facts(chat, answered), indent=None)
     return 0 if is_good else 1
 
 
@@ -79,7 +75,7 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
         "user_query": round_.question,
         "notes": round_.notes,
         "is_answered": is_answered(round_),
-        "stop": stop_reason(round_),
+        "stop": round_.stop_reason,
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
         "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from taskweaver.app.service import AppService
-from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.signals import ending_orderly
 from taskweaver.mcp.errors import ServerFailed
 from taskweaver.utils.system.requirements import install_command
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,11 +10,15 @@ from typing import Any
 
 import click
 
+from taskweaver.cli.options import JSON
+from taskweaver.cli.printing import print_json, safe
+from taskweaver.utils.text import counted
+
 _QUERY_CHARS = 60
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.pass_context
 def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """List the sessions of a project, the newest first.
@@ -26,15 +29,11 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.console.terminal.text import safe, safe_json
     from taskweaver.session.storage.stored_sessions import stored_sessions
-    from taskweaver.utils.redact import redact_known
-    from taskweaver.utils.text import counted
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:
-        told = json.dumps([asdict(item) for item in found], default=str, indent=2)
-        click.echo(safe_json(told))
+        print_json([asdict(item) for item in found])
         return
     for item in found:
         when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -43,7 +42,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
         rounds = counted(item.rounds, "round")
         click.echo(f"{item.session_id}  {when}  {rounds:>10}  {query}{is_open}")
         if item.problem:
-            click.echo(f"  cannot be opened: {safe(redact_known(' '.join(item.problem.split())))}")
+            click.echo(f"  cannot be opened: {safe(' '.join(item.problem.split()))}")
     if not found:
         click.echo("No sessions yet.")
 
@@ -62,7 +61,7 @@ def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
 
 @sessions.command()
 @click.argument("session_id", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.pass_obj
 def check(project: Path | None, session_id: str | None, *, as_json: bool) -> None:
     """Check one session, or all; the exit status is 1 when something is wrong.
@@ -76,9 +75,7 @@ def check(project: Path | None, session_id: str | None, *, as_json: bool) -> Non
     folders = [require_session(root, session_id)] if session_id else session_folders(root)
     found = [check_session(folder) for folder in folders]
     if as_json:
-        from taskweaver.utils.redact import redact_known
-
-        click.echo(redact_known(json.dumps([asdict(health) for health in found], indent=2)))
+        print_json([asdict(health) for health in found])
     else:
         for health in found:
             _show_health(asdict(health))
@@ -86,9 +83,6 @@ def check(project: Path | None, session_id: str | None, *, as_json: bool) -> Non
 
 
 def _show_health(health: Mapping[str, Any]) -> None:
-    from taskweaver.console.terminal.text import safe
-    from taskweaver.utils.redact import redact_known
-    from taskweaver.utils.text import counted
 
     counts = [counted(health["rounds"], "round"), counted(health["files"], "file")]
     counts.append(counted(health["states"], "stored state"))
@@ -96,24 +90,23 @@ def _show_health(health: Mapping[str, Any]) -> None:
     found = f": {', '.join(counts)} can be read" if is_checked else ""
     click.echo(f"{health['session_id']}  {health['condition']}{found}")
     for line in health["findings"]:
-        click.echo(f"  {safe(redact_known(' '.join(line.split())))}")
+        click.echo(f"  {safe(' '.join(line.split()))}")
     if health["condition"] == "damaged":
         click.echo(f"  taskweaver sessions repair {health['session_id']}  saves what can be read")
 
 
 @sessions.command()
 @click.argument("session_id")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.pass_obj
 def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     """Save the readable rounds of a damaged session; the damaged file stays beside the new one."""
-    from taskweaver.console.terminal.text import safe
     from taskweaver.session.repair import repair_session
     from taskweaver.session.storage.stored_sessions import require_session
 
     done = repair_session(require_session(_folder(project), session_id))
     if as_json:
-        click.echo(json.dumps(asdict(done), default=str, indent=2))
+        print_json(asdict(done))
         return
     click.echo(f"saved: {_rows(done.saved)}")
     if done.lost:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from taskweaver.cli.memory.erasing import checked_erasure, erasure_options, run_erasure
+from taskweaver.cli.options import FILE, JSON, NEW_FILE
 from taskweaver.cli.printing import print_json, print_table, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,8 +27,7 @@ Examples:
   taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3
   taskweaver memory rebuild run/logs rebuilt.sqlite"""
 
-_FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_FILE = click.argument("file", type=FILE)
 _BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by default the root.")
 
 
@@ -80,9 +80,11 @@ def _branch(opened: Any, name: str | None) -> Any:
 
 @memory.command()
 @_FILE
-@_JSON
+@JSON
 def tree(file: Path, *, as_json: bool) -> None:
     """Show the branches, and how much each wrote."""
+    from taskweaver.console.terminal.text import depth_first
+
     with _open(file) as opened:
         branches = opened.branches()
         counts = opened.counts()
@@ -95,10 +97,8 @@ def tree(file: Path, *, as_json: bool) -> None:
     children: dict[int | None, list[Any]] = {}
     for branch in branches:
         children.setdefault(branch.parent, []).append(branch)
-    waiting = [(0, branch) for branch in reversed(children.get(None, []))]
-    while waiting:
-        depth, branch = waiting.pop()
-        waiting += [(depth + 1, child) for child in reversed(children.get(branch.number, []))]
+    roots = children.get(None, [])
+    for depth, branch in depth_first(roots, lambda branch: children.get(branch.number, [])):
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
         wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
         deep = f"({depth} deep, of {safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
@@ -112,7 +112,7 @@ def tree(file: Path, *, as_json: bool) -> None:
 @click.option("--at", type=int, metavar="SEQ", help="As it was at this row; see `history`.")
 @click.option("--prompt", "as_prompt", is_flag=True, help="As a prompt shows it.")
 @click.option("-n", "limit", type=click.IntRange(1), default=20, help="Most rows of a kind.")
-@_JSON
+@JSON
 def show(
     file: Path, branch: str | None, *, at: int | None, as_prompt: bool, limit: int, as_json: bool
 ) -> None:
@@ -154,7 +154,7 @@ def show(
 @_BRANCH
 @click.option("-k", type=click.IntRange(1), default=10, help="Most records.")
 @click.option("-t", "--tag", "tags", multiple=True, help="Only records with this tag.")
-@_JSON
+@JSON
 def search(
     file: Path, query: str, *, branch: str | None, k: int, tags: Sequence[str], as_json: bool
 ) -> None:
@@ -191,7 +191,7 @@ def search(
 @_FILE
 @click.argument("first")
 @click.argument("second")
-@_JSON
+@JSON
 def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
     """Show how the views of two branches differ."""
     with _open(file) as opened:
@@ -219,7 +219,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
 @_FILE
 @click.argument("branch", required=False)
 @click.option("-n", "limit", type=click.IntRange(1), default=50, help="Most rows.")
-@_JSON
+@JSON
 def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
     """Show the entries a branch itself wrote, newest first."""
     with _open(file) as opened:
@@ -234,7 +234,7 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
 
 @memory.command()
 @_FILE
-@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("target", type=NEW_FILE)
 @click.option("-b", "--branch", metavar="ID", help="A branch; by default everything.")
 def export(file: Path, target: Path, *, branch: str | None) -> None:
     """Write a branch with all it sees, or everything, as JSON Lines."""
@@ -248,7 +248,7 @@ def export(file: Path, target: Path, *, branch: str | None) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="The page; by default memory_database.html beside the file.",
 )
 def page(file: Path, *, output: Path | None) -> None:
@@ -260,8 +260,8 @@ def page(file: Path, *, output: Path | None) -> None:
 
 
 @memory.command("import")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=NEW_FILE)
+@click.argument("source", type=FILE)
 def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
     from taskweaver.memory.branched import BranchedMemoryError
@@ -305,7 +305,7 @@ def delete(file: Path, branch: str, number: int) -> None:
 @memory.command()
 @_FILE
 @erasure_options
-@_JSON
+@JSON
 def erase(file: Path, **given: Any) -> None:
     """Remove a record, an event, a core key or a text for good: from all branches, and from logs.
 
@@ -320,7 +320,7 @@ def erase(file: Path, **given: Any) -> None:
 
 @memory.command()
 @_FILE
-@_JSON
+@JSON
 def verify(file: Path, *, as_json: bool) -> None:
     """Check a file; the exit status is 1 when something is wrong.
 
@@ -349,7 +349,7 @@ def verify(file: Path, *, as_json: bool) -> None:
 @memory.command()
 @_FILE
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@_JSON
+@JSON
 def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     """Remove entries that only pruned branches can read."""
     with _open_logged(file) as opened:
@@ -364,9 +364,9 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
 
 @memory.command()
 @click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("target", type=NEW_FILE)
 @click.option("--file", "name", default="", metavar="NAME", help="Only the rows of this file.")
-@_JSON
+@JSON
 def rebuild(logdir: Path, target: Path, *, name: str, as_json: bool) -> None:
     """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
 

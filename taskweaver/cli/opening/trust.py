@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from taskweaver.cli.options import FOLDER
+
 
 @click.command()
-@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", required=False, type=FOLDER)
 @click.option("--forget", "is_forgotten", is_flag=True, help="Forget the decision.")
 @click.pass_obj
 def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shlex
@@ -23,6 +22,7 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import stored_consent
+from taskweaver.cli.printing import colored, print_json, safe
 from taskweaver.cli.projects.inventory import (
     Counted,
     examples_of,
@@ -33,8 +33,6 @@ from taskweaver.cli.projects.inventory import (
 )
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.terminal.blocks import format_seconds
-from taskweaver.console.terminal.surface import is_plain
-from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
@@ -74,21 +72,19 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
         if not as_json:
             _print(finding)
     if as_json:
-        told = json.dumps([asdict(finding) for finding in findings], indent=2)
-        click.echo(safe_json(told))
+        print_json([asdict(finding) for finding in findings])
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
 def _print(finding: CheckResult) -> None:
-    color = None if is_plain(sys.stdout) else _COLORS[finding.status]
-    sign = click.style(f"{finding.status:5}", fg=color)
+    sign = colored(f"{finding.status:5}", _COLORS[finding.status])
     click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
     if finding.fix:
         click.echo(f"{'':15} -> {safe(' '.join(finding.fix.split()))}")
 
 
 def _findings(project: Path | None) -> Iterator[CheckResult]:
-    yield _python()
+    yield CheckResult("python", "ok", f"{platform.python_version()} ({sys.executable})")
     yield _system()
     yield _packages()
     try:
@@ -115,10 +111,6 @@ def _guarded(name: str, fix: str, look: Callable[[], CheckResult]) -> CheckResul
         return look()
     except (TaskWeaverError, OSError) as error:
         return CheckResult(name, "fail", str(error), fix)
-
-
-def _python() -> CheckResult:
-    return CheckResult("python", "ok", f"{platform.python_version()} ({sys.executable})")
 
 
 def _system() -> CheckResult:
@@ -148,7 +140,7 @@ def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[CheckRes
 
 
 def _configuration(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    broken = {str(error) for error in _broken(app)}
+    broken = {str(error) for error in (*app.plugins.broken.values(), *app.roles.broken)}
     shown = {*broken, restrictions(), app.trust_notice}  # shown by themselves
     odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
@@ -168,11 +160,6 @@ def _bounds(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """List each bound on a session's resources, and the mechanism that enforces it."""
     for bound in app.bounds:
         yield CheckResult("limit", "ok", str(bound))
-
-
-def _broken(app: TaskWeaverApp) -> list[Exception]:
-    plugins, roles = app.plugins, app.roles
-    return [*plugins.broken.values(), *roles.broken]
 
 
 def _writing(app: TaskWeaverApp) -> CheckResult:
@@ -243,7 +230,8 @@ def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[CheckResult]:
 def _roles(app: TaskWeaverApp) -> Iterator[CheckResult]:
     found = found_roles(app.app_dir)
     own = [item.name for item in found if item.origin not in ("packaged", "")]
-    yield CheckResult("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{_own(own)}")
+    of_project = f" (of the project: {', '.join(own)})" if own else ""
+    yield CheckResult("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{of_project}")
     for item in found:
         if item.problem and item.takes_part:
             fix = "Correct it, or take it out of session.roles."
@@ -266,10 +254,6 @@ def _tools(app: TaskWeaverApp) -> Iterator[CheckResult]:
             yield CheckResult("mcp", "ok", f"{name}: {', '.join(functions)}")
     for problem in offer.problems:
         yield CheckResult("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
-
-
-def _own(names: list[str]) -> str:
-    return f" (of the project: {', '.join(names)})" if names else ""
 
 
 def _contents(app: TaskWeaverApp) -> Iterator[CheckResult]:

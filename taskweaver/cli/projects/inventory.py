@@ -71,7 +71,10 @@ def found_roles(project: Path | None) -> list[FoundRole]:
     registry = RoleRegistry([*ROLE_FOLDERS, folder])
     wanted = src.get_list("session.roles")
     names = registry.get_role_name_list()
-    found = [_found(registry, registry.get(name), name in wanted, is_allowed) for name in names]
+    found = [
+        _found(registry, registry.get(name), takes_part=name in wanted, is_allowed=is_allowed)
+        for name in names
+    ]
     found += [FoundRole(Path(e.role).name, "", e.role, problem=e.problem) for e in registry.broken]
     missing = [UnknownRole(name, names) for name in wanted if name not in names]
     found += [FoundRole(error.role, "", "", True, error.problem) for error in missing]
@@ -79,21 +82,18 @@ def found_roles(project: Path | None) -> list[FoundRole]:
 
 
 def _found(
-    registry: RoleRegistry,
-    entry: RoleEntry,
-    takes_part: bool,  # noqa: FBT001
-    is_allowed: bool,  # noqa: FBT001
+    registry: RoleRegistry, entry: RoleEntry, *, takes_part: bool, is_allowed: bool
 ) -> FoundRole:
     is_packaged = entry.path is not None and PACKAGE in entry.path.parents
-    origin = "packaged" if is_packaged else str(entry.path)
     problem = ""
     if not is_packaged and not is_allowed:
         problem = "it is not imported: the project is not trusted"
-        return FoundRole(entry.name, entry.alias, origin, takes_part, problem)
-    try:
-        registry.load_class(entry)
-    except RoleError as error:
-        problem = error.problem
+    else:
+        try:
+            registry.load_class(entry)
+        except RoleError as error:
+            problem = error.problem
+    origin = "packaged" if is_packaged else str(entry.path)
     return FoundRole(entry.name, entry.alias, origin, takes_part, problem)
 
 
@@ -178,10 +178,9 @@ def _codes(folder: Path) -> set[str]:
     stems = set()
     for path in folder.glob("[!.]*.yaml"):
         try:
-            data = read_yaml(path)
+            read = read_yaml(path)
         except (OSError, ValueError):
-            data = None
-        code = data.get("code") if isinstance(data, dict) else None
-        name = data.get("name") if isinstance(data, dict) else None
-        stems.add(str(code or name or path.stem).removesuffix(".py"))
+            read = None
+        data = read if isinstance(read, dict) else {}
+        stems.add(str(data.get("code") or data.get("name") or path.stem).removesuffix(".py"))
     return stems

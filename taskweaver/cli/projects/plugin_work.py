@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +16,8 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import read_source
 from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.printing import colored, safe
 from taskweaver.code_interpreter.code_executor import CodeExecutor
-from taskweaver.console.terminal.surface import is_plain
-from taskweaver.console.terminal.text import safe
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
@@ -162,10 +160,9 @@ def _results(
 
 def _tell(what: str, failure: str) -> bool:
     sign = "FAIL" if failure else "ok"
-    color = None if is_plain(sys.stdout) else _COLORS[sign]
     lines = safe(failure).strip().splitlines()
     reason = f": {lines[-1]}" if lines else ""
-    click.echo(f"{click.style(f'{sign:4}', fg=color)} {safe(what)}{reason}")
+    click.echo(f"{colored(f'{sign:4}', _COLORS[sign])} {safe(what)}{reason}")
     for line in lines[:-1]:
         click.echo(f"       {line}")
     return bool(failure)

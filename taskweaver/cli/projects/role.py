@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
+
+from taskweaver.cli.opening.folder import require_folder
+from taskweaver.cli.options import JSON
+from taskweaver.cli.printing import print_json, safe
 
 
 @click.group()
 @click.pass_obj
 def role(project: Path | None) -> None:
     """List the roles that can take part, or make one."""
-    if project is not None and not project.is_dir():
-        raise click.UsageError(f"There is no folder {project}.")
+    require_folder(project)
 
 
 @role.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.pass_obj
 def list_roles(project: Path | None, *, as_json: bool) -> None:
     """List the roles with alias and place, and the problems of broken ones."""
     from taskweaver.cli.projects.inventory import found_roles
-    from taskweaver.console.terminal.text import safe, safe_json
 
     found = found_roles(project)
     if as_json:
-        click.echo(safe_json(json.dumps([asdict(item) for item in found], indent=2)))
+        print_json([asdict(item) for item in found])
         return
     for item in found:
         takes_part = "*" if item.takes_part else " "

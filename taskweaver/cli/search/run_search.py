@@ -7,9 +7,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -19,13 +18,14 @@ from taskweaver.app.search_service import (
     report_run,
     resume_search,
     runs,
-    session_on_node,
     start_search,
 )
 from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.printing import colored, safe
 from taskweaver.cli.search.search_options import SearchOptions
+from taskweaver.cli.signals import handling
 from taskweaver.console.terminal.surface import is_plain
-from taskweaver.console.terminal.text import safe
+from taskweaver.console.terminal.text import depth_first
 from taskweaver.treesearch.engine.coordinator import Changed
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
@@ -76,12 +76,6 @@ def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: b
         return _conclude(project, search)
 
 
-def _warn_of_no_project(app: TaskWeaverApp) -> None:
-    """Say where one looked: without runs, that is often the mistake."""
-    if not app.discover_app_dir(app.app_dir)[1]:
-        _say(f"warning: {app.warnings[0]}", "yellow")
-
-
 def _introduce(app: TaskWeaverApp, search: Search) -> None:
     _say(f"run: {search.places.folder}")
     model = search.services.announcement if not search.is_embedded else "model: built-in proposer"
@@ -97,20 +91,15 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
         _say(f"continues after {counted(known, 'node')}")
 
 
-@contextmanager
-def _stopping(search: Search, say: Callable[[str], None]) -> Iterator[None]:
+def _stopping(search: Search, say: Callable[[str], None]) -> AbstractContextManager[None]:
     """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
 
-    def leave(_signal: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
+    def stop() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         say("stopping: what is being tried is given up, the rest is kept ...")
         search.stop()
 
-    before = signal.signal(signal.SIGINT, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return handling(signal.SIGINT, stop)
 
 
 @contextmanager
@@ -170,13 +159,14 @@ def _conclude(project: Path | None, search: Search) -> int:
 
 
 def _say(text: str, color: str | None = None) -> None:
-    click.secho(safe(text), fg=None if is_plain(sys.stdout) else color)
+    click.echo(colored(safe(text), color))
 
 
 def list_runs(project: Path | None) -> None:
     """Print a line for each run, the newest first."""
     with open_app(project) as app:
-        _warn_of_no_project(app)
+        if not app.discover_app_dir(app.app_dir)[1]:  # no runs: that is often the mistake
+            _say(f"warning: {app.warnings[0]}", "yellow")
         rows = [row for places in runs(app) if (row := _row(places))]
     widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
     for row in rows:
@@ -191,7 +181,7 @@ def list_runs(project: Path | None) -> None:
 def _row(places: RunPlaces) -> tuple[str, ...]:
     """Return the columns of a run in the list; empty for one that has not begun."""
     try:
-        state = _state(places)
+        state = fold(read_log(places.log))
     except SearchError as error:
         return places.folder.name, "", "", "", safe(str(error))
     if state is None:
@@ -227,14 +217,14 @@ def show_run(project: Path | None, run: str) -> None:
     """Print the tree of a run."""
     with open_app(project) as app:
         places = find_run(app, run)
-    state = _required(places)
+    state = fold(read_log(places.log))
+    if state is None:
+        raise SearchError(f"The run {places.folder.name} has not begun.")
     journal = state.journal
-    waiting = [(0, node) for node in reversed(journal.nodes) if node.parent is None]
-    while waiting:
-        depth, node = waiting.pop()
+    roots = [node for node in journal.nodes if node.parent is None]
+    for depth, node in depth_first(roots, lambda node: journal.children(node.id)):
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
         click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
-        waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
     for said in run_statistics.overruled(journal):
         _say(said)
     for passed in state.passed:
@@ -257,20 +247,3 @@ def open_page(project: Path | None, run: str) -> None:
             report_run(app, places)
     _say(str(page))
     click.launch(page.as_uri())
-
-
-def _state(places: RunPlaces) -> RunState | None:
-    return fold(read_log(places.log))
-
-
-def _required(places: RunPlaces) -> RunState:
-    state = _state(places)
-    if state is None:
-        raise SearchError(f"The run {places.folder.name} has not begun.")
-    return state
-
-
-def session_of(project: Path | None, node: str) -> str:
-    """Make a session that continues from a node, and return its id."""
-    with open_app(project) as app:
-        return session_on_node(app, node)

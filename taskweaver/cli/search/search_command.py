@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from taskweaver.cli.opening.folder import require_folder
+from taskweaver.cli.options import NEW_FILE, PATH
 
 _EXAMPLES = """\b
 Examples:
@@ -84,8 +85,8 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 
 
 @search.command()
-@click.argument("idea", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--load_ideas", "--load-ideas", type=click.Path(path_type=Path), hidden=True)
+@click.argument("idea", required=False, type=NEW_FILE)
+@click.option("--load_ideas", "--load-ideas", type=PATH, hidden=True)
 @click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
 @click.option("--name", help="Name of a new run's folder.")
 @click.option("--resume", metavar="RUN", help="Continue a run; `latest` is the newest.")
@@ -102,15 +103,13 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
     type=click.Choice(["split", "single"]),
     help="Phases in a workspace, or one script in a kernel.",
 )
-@click.option(
-    "--config", "bfts", type=click.Path(path_type=Path), help="A bfts_config.yaml of the original."
-)
+@click.option("--config", "bfts", type=PATH, help="A bfts_config.yaml of the original.")
 @click.option("--resources", type=_FILE, help="A file of resources: data, code and models.")
 @click.option("--memory/--no-memory", "with_memory", default=None, help="Whether nodes remember.")
 @click.option(
     "--memory_db",
     "--memory-db",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File of a new run's memory; by default it is in the run's folder.",
 )
 @click.option("--enable_memgpt", "--enable-memgpt", is_flag=True, hidden=True)

@@ -133,8 +133,6 @@ Finding = tuple[int, str]
 
 @dataclass(slots=True)
 class _Check:
-    """Checks one cell."""
-
     policy: Policy
     _places: dict[str, str] = field(default_factory=lambda: dict(USUAL_NAMES))
     """Names of the cell, and the dotted places they were imported from."""

@@ -32,3 +32,14 @@ class Key:
 def enum(name: str, default: str | None, choices: str, doc: str) -> Key:
     """Return a key with choices, given as words."""
     return Key(name, "enum", default, doc, tuple(choices.split()))
+
+
+def key(name: str, default: Any, doc: str, *, minimum: float | None = 0) -> Key:
+    """Return a key of its default's type."""
+    kind: KeyType = type(default).__name__  # type: ignore[assignment]  # it is named like these
+    return Key(name, kind, default, doc, minimum=minimum)
+
+
+def path(name: str, default: str | None, doc: str) -> Key:
+    """Return a key of a path."""
+    return Key(name, "path", default, doc)

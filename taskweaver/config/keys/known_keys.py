@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taskweaver.config.keys.execution import EXECUTION_KEYS
-from taskweaver.config.keys.key import Key, KeyType, enum
+from taskweaver.config.keys.key import Key, enum, key, path
 from taskweaver.config.keys.memory import MEMORY_KEYS
 from taskweaver.config.keys.models import AZURE_AD_KEYS, MOCK_KEYS
 from taskweaver.config.keys.roles import EXPLORER_KEYS, MCP_KEYS, ROLE_KEYS
 from taskweaver.config.keys.search import SEARCH_KEYS
 from taskweaver.config.keys.session import SESSION_KEYS
 from taskweaver.config.keys.tracing import TRACING_KEYS
-
-__all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
 BLOCKED_FUNCTIONS = (
     "eval exec execfile compile open input raw_input reload __import__ getattr setattr delattr vars"
@@ -41,7 +39,14 @@ KEYS: tuple[Key, ...] = (
     Key("llm.api_base", "str", None, "Address of an OpenAI-compatible endpoint, up to `/v1`."),
     Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),
     Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
-    Key("llm.api_version", "str", "2024-10-21", "API version of an Azure endpoint."),
+    key("llm.api_version", "2024-10-21", "API version of an Azure endpoint."),
+    enum(
+        "llm.form",
+        "auto",
+        "auto tools json fences",
+        "Form of the replies: native tool calls, one JSON object, or text with fenced code. `auto`"
+        " is tool calls where the endpoint takes them, else JSON; `fences` suits small models.",
+    ),
     enum(
         "llm.response_format",
         "auto",
@@ -51,6 +56,14 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
+    Key(
+        "llm.context_window",
+        "int",
+        None,
+        "Tokens that the model takes, prompt and reply together. Longer prompts are shortened. None"
+        " learns it from the endpoint's refusal of a longer one.",
+        minimum=256,
+    ),
     Key(
         "llm.max_tokens",
         "int",
@@ -66,38 +79,22 @@ KEYS: tuple[Key, ...] = (
         "Seed for repeatable replies, where the endpoint knows one.",
         minimum=None,
     ),
-    Key(
-        "llm.auto_detect", "bool", True, "Whether `auto` may ask loopback ports for a local server."
-    ),
-    Key(
-        "llm.max_retries", "int", 4, "Further tries after a rate limit, timeout or lost connection."
-    ),
-    Key("llm.max_retry_time_s", "float", 120.0, "Longest time in seconds spent waiting to retry."),
-    Key(
-        "llm.connect_timeout_s",
-        "float",
-        5.0,
-        "Longest wait in seconds for a connection.",
-        minimum=0.1,
-    ),
-    Key(
+    key("llm.auto_detect", True, "Whether `auto` may ask loopback ports for a local server."),
+    key("llm.max_retries", 4, "Further tries after a rate limit, timeout or lost connection."),
+    key("llm.max_retry_time_s", 120.0, "Longest time in seconds spent waiting to retry."),
+    key("llm.connect_timeout_s", 5.0, "Longest wait in seconds for a connection.", minimum=0.1),
+    key(
         "llm.first_token_timeout_s",
-        "float",
         120.0,
         "Longest wait in seconds for a reply to begin.",
         minimum=0.1,
     ),
-    Key(
-        "llm.gap_timeout_s",
-        "float",
-        60.0,
-        "Longest pause in seconds inside a streamed reply.",
-        minimum=0.1,
+    key(
+        "llm.gap_timeout_s", 60.0, "Longest pause in seconds inside a streamed reply.", minimum=0.1
     ),
-    Key("llm.call_timeout_s", "float", 600.0, "Longest time in seconds for one call.", minimum=0.1),
-    Key(
+    key("llm.call_timeout_s", 600.0, "Longest time in seconds for one call.", minimum=0.1),
+    key(
         "llm.log_prompts",
-        "bool",
         False,
         "Whether each model call is written to `prompts.jsonl` in the session's folder, unmasked.",
     ),
@@ -109,10 +106,8 @@ KEYS: tuple[Key, ...] = (
         "record play play_or_record",
         "What `recorded` does: ask and record, play back only, or play back and record misses.",
     ),
-    Key(
-        "llm.recorded.path", "path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."
-    ),
-    Key("llm.recorded.api_type", "str", "auto", "Who is asked when `recorded` records."),
+    path("llm.recorded.path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."),
+    key("llm.recorded.api_type", "auto", "Who is asked when `recorded` records."),
     *MOCK_KEYS,
     *AZURE_AD_KEYS,
     enum(
@@ -125,59 +120,48 @@ KEYS: tuple[Key, ...] = (
     Key(
         "llm.embedding_api_base", "str", None, "Address for embeddings; none takes `llm.api_base`."
     ),
-    Key(
+    key(
         "ext_llms.llm_configs",
-        "dict",
         {},
         "Further models by alias, each a dictionary of `llm.*` keys that differ from the main one.",
     ),
     *SESSION_KEYS,
-    Key(
-        "workspace.workspace_path",
-        "path",
-        "${AppBaseDir}/workspace",
-        "Where sessions keep their files.",
-    ),
-    Key("plugin.base_path", "path", "${AppBaseDir}/plugins", "Folder of the plugins."),
-    Key("role.base_path", "path", "${AppBaseDir}/roles", "Folder of further roles."),
+    path("workspace.workspace_path", "${AppBaseDir}/workspace", "Where sessions keep their files."),
+    path("plugin.base_path", "${AppBaseDir}/plugins", "Folder of the plugins."),
+    path("role.base_path", "${AppBaseDir}/roles", "Folder of further roles."),
     # Roles
-    Key("{role}.use_example", "bool", True, "Whether examples are shown to the role's model."),
-    Key(
+    key("{role}.use_example", True, "Whether examples are shown to the role's model."),
+    path(
         "{role}.example_base_path",
-        "path",
         "${AppBaseDir}/examples/{role}_examples",
         "Folder of its examples.",
     ),
-    Key(
+    key(
         "{role}.dynamic_example_sub_path",
-        "bool",
         False,
         "Whether a shared `example_sub_path` entry names the folder inside that one; without an "
         "entry there are no examples then.",
     ),
-    Key("{role}.llm_alias", "str", "", "Alias in `ext_llms.llm_configs` of the role's model."),
-    Key("{role}.use_experience", "bool", False, "Whether experiences are shown to its model."),
-    Key("{role}.experience_dir", "path", "${AppBaseDir}/experience", "Folder of its experiences."),
-    Key(
+    key("{role}.llm_alias", "", "Alias in `ext_llms.llm_configs` of the role's model."),
+    key("{role}.use_experience", False, "Whether experiences are shown to its model."),
+    path("{role}.experience_dir", "${AppBaseDir}/experience", "Folder of its experiences."),
+    key(
         "{role}.dynamic_experience_sub_path",
-        "bool",
         False,
         "Whether a shared `experience_sub_path` entry names the folder inside that one.",
     ),
-    Key(
+    key(
         "experience.retrieve_threshold",
-        "float",
         0.2,
         "Least similarity, from 0 to 1, of an experience that is shown.",
     ),
-    Key("experience.llm_alias", "str", "", "Alias of the model that sums conversations up."),
-    Key("planner.prompt_file_path", "path", None, "Prompt file instead of the packaged one."),
-    Key("planner.max_retry_count", "int", 3, "Times a malformed reply is sent back."),
-    Key("code_interpreter.max_retry_count", "int", 3, "Times failed code is sent back."),
-    Key("code_interpreter.code_prefix", "str", "", "Code run before each cell and not shown."),
-    Key(
+    key("experience.llm_alias", "", "Alias of the model that sums conversations up."),
+    path("planner.prompt_file_path", None, "Prompt file instead of the packaged one."),
+    key("planner.max_retry_count", 3, "Times a malformed reply is sent back."),
+    key("code_interpreter.max_retry_count", 3, "Times failed code is sent back."),
+    key("code_interpreter.code_prefix", "", "Code run before each cell and not shown."),
+    key(
         "code_interpreter.code_verification_on",
-        "bool",
         False,
         "Whether code is checked against the policy below before it runs. Advice, not a wall.",
     ),
@@ -187,9 +171,8 @@ KEYS: tuple[Key, ...] = (
         None,
         "Modules that may be imported; none allows all but the blocked ones.",
     ),
-    Key(
+    key(
         "code_interpreter.blocked_modules",
-        "list",
         ["ctypes", "subprocess", "socket", "pty", "runpy"],
         "Modules that may not be imported.",
     ),
@@ -199,92 +182,68 @@ KEYS: tuple[Key, ...] = (
         None,
         "Functions that may be called; none allows all but the blocked ones.",
     ),
-    Key(
+    key(
         "code_interpreter.blocked_functions",
-        "list",
         BLOCKED_FUNCTIONS,
         "Functions that may not be used: builtins, `module.function`, or `.method` of anything.",
     ),
-    Key(
+    key(
         "code_interpreter.require_confirmation",
-        "bool",
         False,
         "Whether a person is asked before each cell runs; without a person to ask, none runs.",
     ),
-    Key(
+    key(
         "code_interpreter.confirmation_timeout_s",
-        "float",
         600.0,
         "Longest wait in seconds for that answer; no answer is a no.",
         minimum=1.0,
     ),
-    Key(
+    key(
         "code_interpreter.enable_auto_plugin_selection",
-        "bool",
         False,
         "Whether the code model is shown only the plugins that suit the request.",
     ),
-    Key(
+    key(
         "code_interpreter.auto_plugin_selection_topk",
-        "int",
         3,
         "Plugins chosen for a request; those the session has used are shown besides.",
         minimum=1,
     ),
-    Key(
-        "code_generator.role_name", "str", "ProgramApe", "Name the model plays when it writes code."
-    ),
-    Key(
-        "code_generator.prompt_file_path", "path", None, "Prompt file instead of the packaged one."
-    ),
-    Key("code_generator.load_plugin", "bool", True, "Whether plugins are loaded and shown."),
-    Key(
+    key("code_generator.role_name", "ProgramApe", "Name the model plays when it writes code."),
+    path("code_generator.prompt_file_path", None, "Prompt file instead of the packaged one."),
+    key("code_generator.load_plugin", True, "Whether plugins are loaded and shown."),
+    path(
         "code_generator.example_base_path",
-        "path",
         "${AppBaseDir}/examples/code_generator_examples",
         "Folder of its examples.",
     ),
-    Key(
-        "code_generator.use_example", "bool", True, "Whether examples are shown to the code model."
-    ),
-    Key(
-        "code_generator.llm_alias", "str", "", "Alias in `ext_llms.llm_configs` of the code model."
-    ),
-    Key(
+    key("code_generator.use_example", True, "Whether examples are shown to the code model."),
+    key("code_generator.llm_alias", "", "Alias in `ext_llms.llm_configs` of the code model."),
+    key(
         "{compacting}.prompt_compression",
-        "bool",
         True,
         "Whether old rounds are summarised in the background.",
     ),
-    Key(
+    key(
         "{compacting}.compaction_threshold",
-        "int",
         10,
         "Rounds not yet summarised that start a summary.",
         minimum=1,
     ),
-    Key(
+    key(
         "{compacting}.compaction_token_threshold",
-        "int",
         24000,
         "Estimated tokens in them that start one earlier.",
         minimum=1,
     ),
-    Key(
-        "{compacting}.compaction_retain_recent",
-        "int",
-        3,
-        "Newest rounds that are never summarised.",
-    ),
-    Key(
+    key("{compacting}.compaction_retain_recent", 3, "Newest rounds that are never summarised."),
+    path(
         "{compacting}.compaction_prompt_path",
-        "path",
         None,
         "Prompt file for summaries instead of the packaged one.",
     ),
-    Key(
+    key(
         "{compacting}.compaction_llm_alias",
-        "str",
         "",
         "Alias of the model that summarises; empty takes the role's.",
     ),
@@ -295,9 +254,9 @@ KEYS: tuple[Key, ...] = (
     *EXPLORER_KEYS,
     *SEARCH_KEYS,
     # Logs
-    Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
-    Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),
-    Key("logging.level", "str", "INFO", "Least level that is logged."),
+    key("logging.log_folder", "logs", "Folder of the log, in the project."),
+    key("logging.log_file", "task_weaver.log", "Name of the log file."),
+    key("logging.level", "INFO", "Least level that is logged."),
     *TRACING_KEYS,
 )
 

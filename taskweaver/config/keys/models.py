@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from taskweaver.config.keys.key import Key, enum
+from taskweaver.config.keys.key import Key, enum, key, path
 
 MOCK_KEYS: tuple[Key, ...] = (
-    Key(
+    key(
         "llm.use_mock",
-        "bool",
         False,
         "Whether a mock answers in place of every model; no endpoint is asked then.",
     ),
@@ -18,9 +17,8 @@ MOCK_KEYS: tuple[Key, ...] = (
         "What the mock answers: a fixed reply, or the one its file has for the same messages. A"
         " message that is not in the file is an error in both playback modes.",
     ),
-    Key(
+    key(
         "llm.mock.fixed_chat_responses",
-        "str",
         '{"role": "assistant", "content": "Hello!"}',
         "The fixed reply, a chat message as JSON.",
     ),
@@ -30,9 +28,8 @@ MOCK_KEYS: tuple[Key, ...] = (
         None,
         "The fixed vector as JSON; none takes 64 zeros.",
     ),
-    Key(
+    path(
         "llm.mock.cache_path",
-        "path",
         "${AppBaseDir}/cache/mock.yaml",
         "File of the replies to play back, as the original writes it.",
     ),
@@ -46,14 +43,13 @@ AZURE_AD_KEYS: tuple[Key, ...] = (
         "How `azure_ad` signs in: as the machine or user is signed in already, by a code entered in"
         " a browser, or as an application.",
     ),
-    Key("llm.aad_tenant_id", "str", "common", "Directory `azure_ad` signs in to."),
+    key("llm.aad_tenant_id", "common", "Directory `azure_ad` signs in to."),
     Key("llm.aad_client_id", "str", None, "Application `azure_ad` signs in as."),
     Key("llm.aad_client_secret", "str", None, "Secret of that application."),
-    Key(
+    key(
         "llm.aad_api_resource",
-        "str",
         "https://cognitiveservices.azure.com/",
         "Service that tokens of `azure_ad` are for.",
     ),
-    Key("llm.aad_api_scope", "str", ".default", "Scope of tokens of `azure_ad`."),
+    key("llm.aad_api_scope", ".default", "Scope of tokens of `azure_ad`."),
 )

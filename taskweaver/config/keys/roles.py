@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.config.keys.key import Key, enum
+from taskweaver.config.keys.key import Key, enum, key, path
 
 INTERPRETERS = ("code_interpreter_plugin_only", "code_interpreter_cli_only")
 EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search", "image_reader")
@@ -11,23 +11,20 @@ EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search", "image_reade
 def _interpreter_keys(role: str) -> tuple[Key, ...]:
     what = "call" if role.endswith("plugin_only") else "command"
     return (
-        Key(f"{role}.max_retry_count", "int", 3, f"Times a failed {what} is sent back."),
-        Key(
+        key(f"{role}.max_retry_count", 3, f"Times a failed {what} is sent back."),
+        key(
             f"{role}.require_confirmation",
-            "bool",
             False,
             f"Whether a person is asked before each {what}; without a person to ask, none runs.",
         ),
-        Key(
+        key(
             f"{role}.confirmation_timeout_s",
-            "float",
             600.0,
             "Longest wait in seconds for that answer; no answer is a no.",
             minimum=1.0,
         ),
-        Key(
+        path(
             f"{role}.prompt_file_path",
-            "path",
             None,
             "Prompt file whose texts go before the packaged ones; it needs `instruction`.",
         ),
@@ -35,9 +32,8 @@ def _interpreter_keys(role: str) -> tuple[Key, ...]:
 
 
 MCP_KEYS: tuple[Key, ...] = (
-    Key(
+    key(
         "mcp.servers",
-        "dict",
         {},
         "MCP servers by name, whose tools code can call: `command`, `args`, `env`, `cwd` of a "
         "program or `url`, `headers` of an address; `confirm`, `tools`, `timeout_s`; see mcp.md.",
@@ -46,18 +42,16 @@ MCP_KEYS: tuple[Key, ...] = (
 
 ROLE_KEYS: tuple[Key, ...] = (
     *(key for role in INTERPRETERS for key in _interpreter_keys(role)),
-    Key("echo.decorator", "str", "", "Text before and after what the Echo repeats."),
-    Key("recepta.decorator", "str", "", "Text before and after Recepta's acknowledgement."),
-    Key(
+    key("echo.decorator", "", "Text before and after what the Echo repeats."),
+    key("recepta.decorator", "", "Text before and after Recepta's acknowledgement."),
+    path(
         "document_retriever.index_folder",
-        "path",
         "${AppBaseDir}/knowledge_base",
         "Folder of the documents: text, Markdown, HTML, PDF, Word.",
     ),
-    Key("document_retriever.size", "int", 5, "Most passages in an answer.", minimum=1),
-    Key(
+    key("document_retriever.size", 5, "Most passages in an answer.", minimum=1),
+    key(
         "document_retriever.target_length",
-        "int",
         256,
         "Length of a passage in tokens, of 4 characters each.",
         minimum=16,
@@ -65,39 +59,35 @@ ROLE_KEYS: tuple[Key, ...] = (
     enum(
         "web_search.api_provider", "duckduckgo", "duckduckgo google bing searxng", "Who is asked."
     ),
-    Key("web_search.result_count", "int", 3, "Pages read, and most quotes, per query.", minimum=1),
-    Key("web_search.google_api_key", "str", "", "Key for Google's Custom Search JSON API."),
-    Key("web_search.google_search_engine_id", "str", "", "Id of the Google search engine (`cx`)."),
-    Key("web_search.bing_api_key", "str", "", "Key for the Bing Web Search API."),
-    Key("web_search.searxng_url", "str", "", "Address of a SearXNG server."),
-    Key(
+    key("web_search.result_count", 3, "Pages read, and most quotes, per query.", minimum=1),
+    key("web_search.google_api_key", "", "Key for Google's Custom Search JSON API."),
+    key("web_search.google_search_engine_id", "", "Id of the Google search engine (`cx`)."),
+    key("web_search.bing_api_key", "", "Key for the Bing Web Search API."),
+    key("web_search.searxng_url", "", "Address of a SearXNG server."),
+    key(
         "web_search.chunk_size",
-        "int",
         2000,
         "Length in characters of the parts a page is cut into; the best are quoted.",
         minimum=100,
     ),
-    Key("web_search.chunk_overlap", "int", 500, "Characters a part shares with the next."),
+    key("web_search.chunk_overlap", 500, "Characters a part shares with the next."),
 )
 
 EXPLORER_KEYS: tuple[Key, ...] = (
-    Key(
+    path(
         "web_explorer.browser_path",
-        "path",
         None,
         "Program of a Chromium or Google Chrome; none takes the one that is installed.",
     ),
-    Key("web_explorer.max_steps", "int", 10, "Most actions for one task.", minimum=1),
-    Key(
+    key("web_explorer.max_steps", 10, "Most actions for one task.", minimum=1),
+    key(
         "web_explorer.page_timeout_s",
-        "float",
         30.0,
         "Longest wait in seconds for a page to load.",
         minimum=1.0,
     ),
-    Key(
+    key(
         "web_explorer.allowed_hosts",
-        "list",
         [],
         "Hosts whose pages may be opened, each with all below it; an empty list allows all.",
     ),

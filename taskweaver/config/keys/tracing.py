@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.config.keys.key import Key, enum
+from taskweaver.config.keys.key import Key, enum, key
 
 TRACING_KEYS: tuple[Key, ...] = (
     Key(
@@ -33,9 +33,8 @@ TRACING_KEYS: tuple[Key, ...] = (
         None,
         "Name of the service. Not set takes `OTEL_SERVICE_NAME`, else `taskweaver`.",
     ),
-    Key(
+    key(
         "tracing.contents",
-        "bool",
         False,
         "Whether spans carry prompts, replies, code and results, with secrets masked.",
     ),

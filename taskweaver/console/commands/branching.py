@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.blocks import FactsBlock, FailureBlock, NoteBlock
-from taskweaver.console.terminal.text import head, safe
+from taskweaver.console.terminal.text import depth_first, head, safe
 from taskweaver.session.storage.compare import Pair
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.text import counted
@@ -20,54 +19,39 @@ def show_fork(chat: Chat, arguments: str) -> None:
     """Fork the session and switch to the fork."""
     match = _FORK.fullmatch(arguments)
     if match is None:
-        chat.surface.show(FailureBlock("Like this: /fork, /fork NAME, /fork NAME at 3"))
+        chat.refuse("Like this: /fork, /fork NAME, /fork NAME at 3")
         return
     before = chat.session.branch
     at_round = int(match["round"]) if match["round"] else None
     name = chat.session.fork(match["name"] or "", at_round=at_round)
     chat.session.checkout(name)
-    chat.surface.show(NoteBlock(f"now on {name}; /checkout {before} goes back"))
+    chat.note(f"now on {name}; /checkout {before} goes back")
     chat.show_notice()
 
 
 def show_branches(chat: Chat, _: str) -> None:
     """Show the branches as a tree."""
-    branches = chat.session.branches()
-    depths: dict[str, int] = {}
-    for branch in branches:
-        depths[branch.name] = depths.get(branch.parent or "", -1) + 1
+    children: dict[str | None, list[BranchInfo]] = {}
+    for branch in chat.session.branches():
+        children.setdefault(branch.parent, []).append(branch)
     rows = [
         (
-            f"{'  ' * min(depths[branch.name], _DEEPEST)}{branch.name}",
+            f"{'  ' * min(depth, _DEEPEST)}{branch.name}",
             counted(branch.rounds, "round") + (", current" if branch.is_current else ""),
         )
-        for branch in _in_tree_order(branches)
+        for depth, branch in depth_first(children.get(None, []), lambda b: children.get(b.name, []))
     ]
-    chat.surface.show(FactsBlock(tuple(rows)))
-
-
-def _in_tree_order(branches: list[BranchInfo]) -> list[BranchInfo]:
-    children: dict[str | None, list[BranchInfo]] = {}
-    for branch in branches:
-        children.setdefault(branch.parent, []).append(branch)
-    ordered, waiting = [], list(reversed(children.get(None, [])))
-    while waiting:
-        branch = waiting.pop()
-        ordered.append(branch)
-        waiting += reversed(children.get(branch.name, []))
-    return ordered
+    chat.list_facts(rows)
 
 
 def show_checkout(chat: Chat, arguments: str) -> None:
     """Switch to another branch."""
     if not arguments:
-        chat.surface.show(FailureBlock("Which branch? /branches lists them."))
+        chat.refuse("Which branch? /branches lists them.")
         return
     chat.session.checkout(arguments)
     rounds = chat.session.memory.conversation.rounds
-    chat.surface.show(
-        NoteBlock(f"now on {chat.session.branch}, after {counted(len(rounds), 'round')}")
-    )
+    chat.note(f"now on {chat.session.branch}, after {counted(len(rounds), 'round')}")
     chat.show_notice()
 
 
@@ -76,11 +60,7 @@ def show_undo(chat: Chat, _: str) -> None:
     before = chat.session.branch
     name = chat.session.undo()
     rounds = len(chat.session.memory.conversation.rounds)
-    chat.surface.show(
-        NoteBlock(
-            f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this"
-        )
-    )
+    chat.note(f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this")
     chat.show_notice()
 
 
@@ -90,7 +70,7 @@ def show_diff(chat: Chat, arguments: str) -> None:
     if len(names) == 1:
         names = [chat.session.branch, names[0]]
     if len(names) != 2:
-        chat.surface.show(FailureBlock("Which branches? /diff A B"))
+        chat.refuse("Which branches? /diff A B")
         return
     found = chat.session.diff(*names)
     rows = [
@@ -100,7 +80,7 @@ def show_diff(chat: Chat, arguments: str) -> None:
     ]
     rows += _pairs("variable", found.variables) + _pairs("file", found.files)
     rows += _pairs("memory", found.memory.core)
-    chat.surface.show(FactsBlock(tuple(rows)) if rows else NoteBlock("They are the same."))
+    chat.list_facts(rows, "They are the same.")
 
 
 def _pairs(what: str, pairs: dict[str, Pair]) -> list[tuple[str, str]]:
@@ -117,9 +97,9 @@ def _value(value: str | None) -> str:
 def show_merge(chat: Chat, arguments: str) -> None:
     """Copy a branch's core and archival memory to the current branch."""
     if not arguments:
-        chat.surface.show(FailureBlock("Which branch? /branches lists them."))
+        chat.refuse("Which branch? /branches lists them.")
         return
     report = chat.session.merge(arguments)
     taken = f"{counted(len(report.taken), 'item')} of {arguments} taken over"
     conflicts = f"; replaced here: {', '.join(report.conflicts)}" if report.conflicts else ""
-    chat.surface.show(NoteBlock(taken + conflicts))
+    chat.note(taken + conflicts)

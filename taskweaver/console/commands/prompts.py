@@ -6,9 +6,6 @@ import re
 
 from taskweaver.console.chat import Chat
 from taskweaver.console.terminal.blocks import (
-    FactsBlock,
-    FailureBlock,
-    NoteBlock,
     OutputBlock,
     format_seconds,
 )
@@ -26,9 +23,7 @@ def show_prompts(chat: Chat, arguments: str) -> None:
     """List the calls of the last round, or show one of them, a page at a time."""
     match = _ARGUMENTS.fullmatch(arguments)
     if match is None:
-        chat.surface.show(
-            FailureBlock("Like this: /prompts, /prompts 3, /prompts 3 2 (page 2 of it)")
-        )
+        chat.refuse("Like this: /prompts, /prompts 3, /prompts 3 2 (page 2 of it)")
     elif match["number"] is None:
         _list(chat)
     else:
@@ -39,10 +34,10 @@ def _list(chat: Chat) -> None:
     prompts = chat.session.prompts
     records = prompts.records(prompts.round_id)
     if not records:
-        chat.surface.show(NoteBlock("No model was asked in the last round."))
+        chat.note("No model was asked in the last round.")
         return
-    chat.surface.show(FactsBlock(tuple((str(item.number), _summary(item)) for item in records)))
-    chat.surface.show(NoteBlock(f"/prompts {records[-1].number} shows that prompt and its reply"))
+    chat.list_facts((str(item.number), _summary(item)) for item in records)
+    chat.note(f"/prompts {records[-1].number} shows that prompt and its reply")
 
 
 def _summary(record: PromptRecord) -> str:
@@ -61,20 +56,20 @@ def _show(chat: Chat, number: int, page: int) -> None:
     records = {record.number: record for record in chat.session.prompts.records()}
     if number not in records:
         known = f"{min(records)} to {max(records)}" if records else "none yet"
-        chat.surface.show(FailureBlock(f"There is no call {number}; there are: {known}."))
+        chat.refuse(f"There is no call {number}; there are: {known}.")
         return
     record = records[number]
     lines = _lines(record)
     pages = -(-len(lines) // _PAGE_LINES)
     if not 1 <= page <= pages:
-        chat.surface.show(FailureBlock(f"Call {number} has {counted(pages, 'page')}."))
+        chat.refuse(f"Call {number} has {counted(pages, 'page')}.")
         return
     start = (page - 1) * _PAGE_LINES
-    chat.surface.show(FactsBlock(((str(number), _summary(record)),)))
+    chat.list_facts(((str(number), _summary(record)),))
     chat.surface.show(OutputBlock(tuple(lines[start : start + _PAGE_LINES])))
     if pages > 1:
         more = f"; /prompts {number} {page + 1} shows the next" if page < pages else ""
-        chat.surface.show(NoteBlock(f"page {page} of {pages}{more}"))
+        chat.note(f"page {page} of {pages}{more}")
 
 
 def _lines(record: PromptRecord) -> list[str]:

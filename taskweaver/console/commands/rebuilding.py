@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.blocks import FactsBlock, NoteBlock
 from taskweaver.console.terminal.confirmation import read_line
 from taskweaver.console.terminal.text import head, safe
 from taskweaver.session.rebuild import RebuildResult
@@ -24,18 +23,18 @@ def show_rebuild(chat: Chat, _: str) -> None:
     with chat.surface.working(lambda: f"running cells on a scratch copy, {done[-1]} done"):
         rebuilt = chat.session.rebuild(done.append)
     try:
-        chat.surface.show(FactsBlock(tuple(_rows(rebuilt))))
+        chat.list_facts(_rows(rebuilt))
         is_agreed = _is_agreed(chat, rebuilt)
     except BaseException:
         rebuilt.discard()
         raise
     if not is_agreed:
         rebuilt.discard()
-        chat.surface.show(NoteBlock("not taken over: nothing has changed"))
+        chat.note("not taken over: nothing has changed")
         return
     before = chat.session.branch
     rebuilt.accept()
-    chat.surface.show(NoteBlock(f"now on {rebuilt.name}; /checkout {before} goes back"))
+    chat.note(f"now on {rebuilt.name}; /checkout {before} goes back")
 
 
 def _rows(rebuilt: RebuildResult) -> list[tuple[str, str]]:
@@ -54,9 +53,7 @@ def _rows(rebuilt: RebuildResult) -> list[tuple[str, str]]:
 def _is_agreed(chat: Chat, rebuilt: RebuildResult) -> bool:
     ran = counted(len(rebuilt.steps), "cell")
     outcome = "all as recorded" if rebuilt.is_same else "not all as recorded"
-    chat.surface.show(
-        NoteBlock(f"{ran} ran on a scratch copy, {outcome}. Continue with it? y: yes")
-    )
+    chat.note(f"{ran} ran on a scratch copy, {outcome}. Continue with it? y: yes")
     answer = read_line(_ANSWER_S)
     return answer is not None and answer.strip().lower() in {"y", "yes"}
 
@@ -65,5 +62,5 @@ def show_trust(chat: Chat, _: str) -> None:
     """Agree to load stored variables of another installation."""
     chat.session.trust_state()
     is_running = chat.session.restoring() is None
-    chat.surface.show(NoteBlock(_TRUSTED_LATE if is_running else _TRUSTED))
+    chat.note(_TRUSTED_LATE if is_running else _TRUSTED)
     chat.show_notice()

@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.session.errors import SessionError
 from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
@@ -66,16 +65,16 @@ def show_receipt(chat: Chat, name: str) -> None:
     full_name = name if name.endswith(SUFFIX) else f"{name}{SUFFIX}"
     with export_target(session, full_name) as (draft, target):
         write_receipt(draft, receipt)
-    chat.surface.show(NoteBlock(f"written to {display_path(target)}"))
+    chat.note(f"written to {display_path(target)}")
     for item in receipt.inputs:
         if item.change:
             text = f"{item.name} was changed {item.change} after it was added"
-            chat.surface.show(NoteBlock(safe(text), is_warning=True))
+            chat.note(safe(text), is_warning=True)
         if item.content is None:
             text = f"{item.name} is too large for the receipt: send it along"
-            chat.surface.show(NoteBlock(safe(text)))
+            chat.note(safe(text))
     unsupported = receipt.answer.unsupported_numbers
     if unsupported:
         numbers = counted(len(unsupported), "number")
         note = f"{numbers} of the answer stand in no outcome: {', '.join(unsupported)}"
-        chat.surface.show(NoteBlock(safe(note), is_warning=True))
+        chat.note(safe(note), is_warning=True)

@@ -21,7 +21,6 @@ from taskweaver.console.commands.branching import (
 from taskweaver.console.commands.prompts import show_prompts
 from taskweaver.console.commands.rebuilding import show_rebuild, show_trust
 from taskweaver.console.commands.receipts import export_target, show_receipt
-from taskweaver.console.terminal.blocks import FactsBlock, FailureBlock, NoteBlock
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
@@ -65,12 +64,12 @@ class CommandLine:
         if command is EXIT:
             return False
         if command is None:
-            self.chat.surface.show(FailureBlock(_unknown(name)))
+            self.chat.refuse(_unknown(name))
             return True
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.surface.show(FailureBlock(safe(str(error))))
+            self.chat.refuse(safe(str(error)))
         return True
 
     def words(self) -> list[str]:
@@ -93,12 +92,10 @@ def _help(chat: Chat, _: str) -> None:
         (" ".join(f"/{name}" for name in command.names) + f" {command.arguments}", command.summary)
         for command in COMMANDS
     ]
-    chat.surface.show(FactsBlock(tuple(rows)))
-    chat.surface.show(
-        NoteBlock(
-            "Anything else is a request. Files it names are added to the session. Ctrl-C stops an"
-            " answer, Alt-Enter starts a new line, Ctrl-D leaves."
-        )
+    chat.list_facts(rows)
+    chat.note(
+        "Anything else is a request. Files it names are added to the session. Ctrl-C stops an"
+        " answer, Alt-Enter starts a new line, Ctrl-D leaves."
     )
 
 
@@ -109,22 +106,20 @@ def _clear(chat: Chat, _: str) -> None:
 
 def _reset(chat: Chat, _: str) -> None:
     chat.reset()
-    chat.surface.show(NoteBlock(f"new session {chat.session.session_id}"))
+    chat.note(f"new session {chat.session.session_id}")
 
 
 def _load(chat: Chat, arguments: str) -> None:
     paths = [Path(name).expanduser() for name in _split(arguments)]
     if not paths:
-        chat.surface.show(FailureBlock("Which file? /load PATH..."))
+        chat.refuse("Which file? /load PATH...")
     for path in paths:
         if not path.is_file():
             why = "is a folder" if path.is_dir() else "does not exist"
-            chat.surface.show(FailureBlock(f"{path} {why}."))
+            chat.refuse(f"{path} {why}.")
         elif path.resolve() not in chat.waiting:
             chat.add_file(path)
-            chat.surface.show(
-                NoteBlock(f"{display_path(path.resolve())} goes with the next message")
-            )
+            chat.note(f"{display_path(path.resolve())} goes with the next message")
 
 
 def _split(arguments: str) -> list[str]:
@@ -140,10 +135,10 @@ def _split(arguments: str) -> list[str]:
 def _save(chat: Chat, _: str) -> None:
     folder = chat.session.config.experience_dir
     if not chat.session.memory.conversation.rounds:
-        chat.surface.show(FailureBlock("There is nothing to save yet."))
+        chat.refuse("There is nothing to save yet.")
         return
     path = chat.session.memory.save_experience(folder, thin_mode=False)
-    chat.surface.show(NoteBlock(f"saved as {display_path(path)}"))
+    chat.note(f"saved as {display_path(path)}")
 
 
 def _export(chat: Chat, arguments: str) -> None:
@@ -157,12 +152,12 @@ def _export(chat: Chat, arguments: str) -> None:
     with export_target(session, name) as (draft, target):
         rounds, cwd = session.memory.conversation.rounds, session.execution_cwd
         export(rounds, draft, title=title, folder=cwd)
-    chat.surface.show(NoteBlock(f"written to {display_path(target)}"))
+    chat.note(f"written to {display_path(target)}")
 
 
 def _continue(chat: Chat, _: str) -> None:
     chat.session.extend_limits()
-    chat.surface.show(NoteBlock("the session may use as much again"))
+    chat.note("the session may use as much again")
 
 
 def _kernel(session: Session) -> str:
@@ -196,7 +191,7 @@ def _info(chat: Chat, _: str) -> None:
     ]
     rows += [("limit", str(bound)) for bound in session.bounds]
     rows += [("cost", f"{usage.cost:.4f}")] if usage.cost is not None else []
-    chat.surface.show(FactsBlock(tuple(rows)))
+    chat.list_facts(rows)
 
 
 def _plugins(chat: Chat, _: str) -> None:
@@ -208,9 +203,7 @@ def _plugins(chat: Chat, _: str) -> None:
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]
     rows += [(problem.server, safe(problem.problem)) for problem in offer.problems]
-    chat.surface.show(
-        FactsBlock(tuple(rows)) if rows else NoteBlock("This project has no plugins.")
-    )
+    chat.list_facts(rows, "This project has no plugins.")
 
 
 def _leave(_chat: Chat, _text: str) -> None:

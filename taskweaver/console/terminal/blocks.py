@@ -13,17 +13,18 @@ from taskweaver.utils.markup.characters import without_steering
 
 
 @dataclass(frozen=True, slots=True)
-class PlanBlock:
+class TextBlock:
+    """A block that is a text."""
+
+    text: str
+
+
+class PlanBlock(TextBlock):
     """The Planner's plan, complete."""
 
-    text: str
 
-
-@dataclass(frozen=True, slots=True)
-class ThoughtBlock:
+class ThoughtBlock(TextBlock):
     """Reasoning of a role before it acts."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,8 @@ class OrderBlock:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
+class CodeBlock(TextBlock):
     """A cell that is going to run."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +71,12 @@ class RunBlock:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ValueBlock:
+class ValueBlock(TextBlock):
     """The value of a cell's last expression, as text."""
 
-    text: str
 
-
-@dataclass(frozen=True, slots=True)
-class TracebackBlock:
+class TracebackBlock(TextBlock):
     """Traceback of a failed cell."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +106,8 @@ class AnswerBlock:
     gave_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FailureBlock:
+class FailureBlock(TextBlock):
     """Reason a round failed."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

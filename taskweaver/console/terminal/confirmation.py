@@ -28,7 +28,9 @@ class TerminalConfirmation:
     ) -> Confirmation | None:
         """Show the changes, and ask."""
         with self._surface.paused():
-            shown = request.content if _is_tool(request) else request.diff()
+            # Code was on the screen before, the call of a tool was not.
+            is_tool = any(kind.startswith("tool ") for kind in request.kinds)
+            shown = request.content if is_tool else request.diff()
             if shown:
                 self._surface.show(CodeBlock(safe(shown)))
             kinds = ", ".join(sorted(request.kinds))
@@ -43,11 +45,6 @@ class TerminalConfirmation:
         if answer is Confirmation.no:
             self._surface.show(NoteBlock("it does not run"))
         return answer
-
-
-def _is_tool(request: ConfirmationRequest) -> bool:
-    """Return whether a call is asked about: unlike code, it was not on the screen before."""
-    return any(kind.startswith("tool ") for kind in request.kinds)
 
 
 def read_line(timeout_s: float) -> str | None:

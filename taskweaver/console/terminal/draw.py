@@ -13,26 +13,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from taskweaver.console.terminal.blocks import (
-    AnswerBlock,
-    Block,
-    CodeBlock,
-    FactsBlock,
-    FailureBlock,
-    FilesBlock,
-    NoteBlock,
-    OrderBlock,
-    Outcome,
-    OutputBlock,
-    PlanBlock,
-    RunBlock,
-    SummaryBlock,
-    ThoughtBlock,
-    TracebackBlock,
-    ValueBlock,
-    describe_effort,
-    format_seconds,
-)
+from taskweaver.console.terminal import blocks
+from taskweaver.console.terminal.blocks import Block, Outcome, describe_effort, format_seconds
 from taskweaver.console.terminal.plain import ORDER_CHARS, ORDER_LINES, VALUE_CHARS, VALUE_LINES
 from taskweaver.console.terminal.text import as_rows, head, safe_markdown
 
@@ -65,17 +47,17 @@ def glyphs_for(encoding: str) -> Glyphs:
 def draw(block: Block, glyphs: Glyphs) -> RenderableType:
     """Return a block as a renderable."""
     match block:
-        case PlanBlock(text):
+        case blocks.PlanBlock(text):
             return Panel(
                 Text(text), title="Plan", title_align="left", border_style="blue", expand=False
             )
-        case ThoughtBlock(text):
+        case blocks.ThoughtBlock(text):
             return Padding(Text(text, style="dim italic"), (0, 0, 0, 2))
-        case OrderBlock(sender, receiver, text):
+        case blocks.OrderBlock(sender, receiver, text):
             return _order(sender, receiver, text, glyphs)
-        case CodeBlock(text):
+        case blocks.CodeBlock(text):
             return Padding(Syntax(text, "python", theme=THEME, word_wrap=True), (0, 0, 0, 2))
-        case AnswerBlock(text, gave_up):
+        case blocks.AnswerBlock(text, gave_up):
             # Without links of the terminal: their text may name another address than they open.
             body = Markdown(safe_markdown(text), code_theme=THEME, hyperlinks=False)
             warning = Text("This could not be done.", style="yellow")
@@ -87,27 +69,27 @@ def draw(block: Block, glyphs: Glyphs) -> RenderableType:
 def _draw_outcome(block: Outcome, glyphs: Glyphs) -> RenderableType:
     drawn: RenderableType = ""
     match block:
-        case OutputBlock(lines, is_error):
+        case blocks.OutputBlock(lines, is_error):
             bar, style = (f"  {glyphs.bar} ", "dim"), "red" if is_error else ""
             drawn = Text("\n").join(Text.assemble(bar, (line, style)) for line in lines)
-        case RunBlock(is_ok, seconds):
+        case blocks.RunBlock(is_ok, seconds):
             said = "ran" if is_ok else "failed"
             drawn = Text("  ").join(
                 [Text(), _sign(said, glyphs, is_good=is_ok), _dim(format_seconds(seconds))]
             )
-        case ValueBlock(text):
+        case blocks.ValueBlock(text):
             drawn = Padding(_value(text), (0, 0, 0, 2))
-        case TracebackBlock(text):
+        case blocks.TracebackBlock(text):
             drawn = Padding(Text(text, style="red"), (0, 0, 0, 2))
-        case FilesBlock(paths):
+        case blocks.FilesBlock(paths):
             drawn = Text("\n").join(Text(f"  {glyphs.file} {path}", style="cyan") for path in paths)
-        case NoteBlock(text, is_warning):
+        case blocks.NoteBlock(text, is_warning):
             drawn = Padding(Text(text, style="yellow" if is_warning else "dim"), (0, 0, 0, 2))
-        case FactsBlock(rows):
+        case blocks.FactsBlock(rows):
             drawn = _facts(rows)
-        case FailureBlock(text):
+        case blocks.FailureBlock(text):
             drawn = _sign(text, glyphs, is_good=False)
-        case SummaryBlock(is_ok=is_ok):
+        case blocks.SummaryBlock(is_ok=is_ok):
             drawn = Text.assemble(
                 "\n", _sign("", glyphs, is_good=is_ok), _dim(describe_effort(block))
             )

@@ -7,26 +7,8 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from taskweaver.console.terminal.blocks import (
-    AnswerBlock,
-    Block,
-    CodeBlock,
-    FactsBlock,
-    FailureBlock,
-    FilesBlock,
-    NoteBlock,
-    OrderBlock,
-    Outcome,
-    OutputBlock,
-    PlanBlock,
-    RunBlock,
-    SummaryBlock,
-    ThoughtBlock,
-    TracebackBlock,
-    ValueBlock,
-    describe_effort,
-    format_seconds,
-)
+from taskweaver.console.terminal import blocks
+from taskweaver.console.terminal.blocks import Block, Outcome, describe_effort, format_seconds
 from taskweaver.console.terminal.text import head, without_marks
 
 ORDER_LINES, ORDER_CHARS = 6, 600
@@ -36,16 +18,16 @@ VALUE_LINES, VALUE_CHARS = 40, 8_000
 def spell(block: Block) -> str:
     """Return a block as text, without a line end."""
     match block:
-        case PlanBlock(text):
+        case blocks.PlanBlock(text):
             return f"\nplan:\n{indent(text, '  ')}"
-        case ThoughtBlock(text):
+        case blocks.ThoughtBlock(text):
             return f"\n{text}"
-        case OrderBlock(sender, receiver, text):
+        case blocks.OrderBlock(sender, receiver, text):
             arrow = f"{sender} -> {receiver}" if receiver else sender
             return f"\n{arrow}: {head(text, ORDER_LINES, ORDER_CHARS)}"
-        case CodeBlock(text):
+        case blocks.CodeBlock(text):
             return f"\ncode:\n{indent(text, '  ')}"
-        case AnswerBlock(text, gave_up):
+        case blocks.AnswerBlock(text, gave_up):
             return f"\n{'not done: ' if gave_up else ''}{without_marks(text)}"
         case _:
             return _spell_outcome(block)
@@ -54,23 +36,23 @@ def spell(block: Block) -> str:
 def _spell_outcome(block: Outcome) -> str:
     said = ""
     match block:
-        case OutputBlock(lines, is_error):
+        case blocks.OutputBlock(lines, is_error):
             said = "\n".join(f"  {'!' if is_error else '|'} {line}" for line in lines)
-        case RunBlock(is_ok, seconds):
+        case blocks.RunBlock(is_ok, seconds):
             said = f"{'ran' if is_ok else 'failed'} ({format_seconds(seconds)})"
-        case ValueBlock(text):
+        case blocks.ValueBlock(text):
             said = f"result:\n{indent(head(text, VALUE_LINES, VALUE_CHARS), '  ')}"
-        case TracebackBlock(text):
+        case blocks.TracebackBlock(text):
             said = f"error:\n{indent(text, '  ')}"
-        case FilesBlock(paths):
+        case blocks.FilesBlock(paths):
             said = "\n".join(f"file: {path}" for path in paths)
-        case NoteBlock(text, is_warning):
+        case blocks.NoteBlock(text, is_warning):
             said = f"{'warning: ' if is_warning else ''}{text}"
-        case FactsBlock(rows):
+        case blocks.FactsBlock(rows):
             width = max((len(name) for name, _ in rows), default=0)
             said = "\n".join(f"  {name:{width}}  {text}" for name, text in rows)
-        case FailureBlock(text):
+        case blocks.FailureBlock(text):
             said = f"\nfailed: {text}"
-        case SummaryBlock():
+        case blocks.SummaryBlock():
             said = f"\n({describe_effort(block)})"
     return said

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from taskweaver.console.terminal.text import safe
+from taskweaver.console.terminal.text import depth_first, safe
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.record.run_facts import NodeFacts, SearchSnapshot
 
@@ -97,11 +97,7 @@ def _ordered(nodes: Sequence[NodeFacts]) -> Iterator[tuple[int, NodeFacts]]:
     for node in nodes:
         parent = node.parent if node.parent in known else None
         children.setdefault(parent, []).append(node)
-    waiting = [(0, node) for node in reversed(children.get(None, []))]
-    while waiting:
-        depth, node = waiting.pop()
-        yield depth, node
-        waiting += [(depth + 1, child) for child in reversed(children.get(node.id, []))]
+    yield from depth_first(children.get(None, []), lambda node: children.get(node.id, []))
 
 
 def _line(snapshot: SearchSnapshot, node: NodeFacts, depth: int) -> Text:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from taskweaver.utils.markup.characters import escaped_steering, without_steering
 from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.redact import redact_known
 
+T = TypeVar("T")
 _LAST_CODE = re.compile(r"^(`{3,9})python\n(?:(?!\1).*(?:\n|\Z))*(?:\1\s*)?\Z", re.MULTILINE)
 _FENCE, _SPAN = r"^(`{3,9}|~{3,9})[^\n]*\n.*?^\1[ \t]*$", r"(?<!`)(`{1,3})[^`\n]+\2(?!`)"
 _CODE = re.compile(f"{_FENCE}|{_SPAN}", re.DOTALL | re.MULTILINE)
@@ -63,6 +65,15 @@ def without_code(order: str) -> str:
 def overwritten(line: str) -> str:
     """Return the visible part of a line with carriage returns (progress bars)."""
     return line.rstrip("\r").rpartition("\r")[2]
+
+
+def depth_first(roots: Sequence[T], below: Callable[[T], Sequence[T]]) -> Iterator[tuple[int, T]]:
+    """Yield the items of trees with their depths, each before its children."""
+    waiting = [(0, root) for root in reversed(roots)]
+    while waiting:
+        depth, item = waiting.pop()
+        yield depth, item
+        waiting += [(depth + 1, child) for child in reversed(below(item))]
 
 
 def head(text: str, lines: int, chars: int) -> str:

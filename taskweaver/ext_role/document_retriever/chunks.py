@@ -13,12 +13,7 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 @dataclass(frozen=True, slots=True)
 class DocumentChunk:
-    """A paragraph, or a part of a long one.
-
-    Attributes:
-        heading: The headings it stands under, outermost first; empty before the first.
-        text: Its text.
-    """
+    """A paragraph, or a part of a long one, with the headings above it, outermost first."""
 
     heading: str
     text: str

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import asdict, replace
-from operator import mul
 from pathlib import Path
 
 from injector import inject
@@ -23,6 +20,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.role import RoleConfig, RoleEntry
+from taskweaver.utils.ranking import cosine
 from taskweaver.utils.text import shorten
 
 _CHARS_PER_TOKEN = 4
@@ -99,15 +97,10 @@ class DocumentRetriever(TaskRole):
             return passages
         best = passages[0].score or 1.0
         mixed = [
-            replace(passage, score=round((passage.score / best + _cosine(asked, vector)) / 2, 4))
+            replace(passage, score=round((passage.score / best + cosine(asked, vector)) / 2, 4))
             for passage, vector in zip(passages, vectors, strict=True)
         ]
         return sorted(mixed, key=lambda passage: -passage.score)
-
-
-def _cosine(one: Sequence[float], two: Sequence[float]) -> float:
-    lengths = math.hypot(*one) * math.hypot(*two)
-    return sum(map(mul, one, two)) / lengths if lengths else 0.0
 
 
 def _found(query: str, passages: list[DocumentPassage], folder: Path) -> str:

@@ -45,13 +45,9 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class DocumentPassage:
-    """A part of a document that matches a query.
+    """A part of a document that matches a query, with the heading it stands under.
 
-    Attributes:
-        path: The document, below the folder.
-        heading: The heading the passage stands under.
-        text: Its text.
-        score: Its relevance; higher is better, comparable within one answer.
+    The path is below the folder; scores are higher for better ones, comparable within one answer.
     """
 
     path: str
@@ -72,41 +68,30 @@ class _Found:
         return _key(self.path)
 
 
+@dataclass(frozen=True, slots=True)
 class DocumentIndex:
-    """The index of one folder; it holds nothing open between calls."""
+    """The index of one folder; it holds nothing open between calls.
 
-    def __init__(
-        self,
-        file: Path,
-        folder: Path,
-        target_chars: int,
-        leave_out: Path,
-        root: Path | None = None,
-    ) -> None:
-        """Read nothing yet.
+    Attributes:
+        file: The index.
+        folder: The documents.
+        target_chars: Length of a passage in characters.
+        leave_out: Folder whose files are no documents, should it be in there.
+        root: Project folder that links in it may not leave; None for any target.
+    """
 
-        Args:
-            file: The index.
-            folder: The documents.
-            target_chars: Length of a passage in characters.
-            leave_out: Folder whose files are no documents, should it be in there.
-            root: Project folder that links in it may not leave; None for any target.
-        """
-        self._file = file
-        self._folder = folder
-        self._target = target_chars
-        self._leave_out = leave_out
-        self._root = root
+    file: Path
+    folder: Path
+    target_chars: int
+    leave_out: Path
+    root: Path | None = None
 
     def search(
         self, query: str, size: int, report: Callable[[str], None]
     ) -> tuple[list[DocumentPassage], list[str]]:
-        """Bring the index up to date, and look for any word of a query.
+        """Bring the index up to date; return at most `size` passages with any word of a query.
 
-        Args:
-            query: Words; operators of the full-text syntax have no effect.
-            size: Most passages.
-            report: Receives the progress.
+        Operators of the full-text syntax have no effect; `report` receives the progress.
 
         Returns:
             The passages, best first, and a sentence for each document that cannot be read.
@@ -122,7 +107,7 @@ class DocumentIndex:
                 raise
             report("making the index again")
             for suffix in ("", "-journal"):
-                self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+                self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
             return self._search(query, size, report)
 
     def _search(
@@ -141,8 +126,8 @@ class DocumentIndex:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self._file, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.file, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
         with closing(connection):
             connection.execute("PRAGMA synchronous = OFF")  # what a power failure takes is remade
             self._make_tables(connection)
@@ -150,7 +135,7 @@ class DocumentIndex:
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
         """Make the tables where there are none; chunks of another length are dropped."""
-        stamp = _VERSION * _LENGTHS + min(self._target, _LENGTHS - 1)
+        stamp = _VERSION * _LENGTHS + min(self.target_chars, _LENGTHS - 1)
         if _stamp(connection) == stamp:
             return
         with _transaction(connection):
@@ -185,19 +170,19 @@ class DocumentIndex:
 
     def _documents(self, problems: list[str]) -> Iterator[_Found]:
         def refuse(error: OSError) -> None:
-            if error.filename == str(self._folder):
+            if error.filename == str(self.folder):
                 raise error
             problems.append(f"{self._shown(_key(Path(error.filename)))}: {error.strerror}")
 
-        for folder, names, files in os.walk(self._folder, onerror=refuse):
+        for folder, names, files in os.walk(self.folder, onerror=refuse):
             here = Path(folder)
             names[:] = sorted(
-                name for name in names if name[0] != "." and here / name != self._leave_out
+                name for name in names if name[0] != "." and here / name != self.leave_out
             )
             for name in sorted(files):
                 path = here / name
                 is_document = name[0] != "." and path.suffix.lower() in SUFFIXES
-                if is_document and not (path.is_symlink() and leaves(path, self._root)):
+                if is_document and not (path.is_symlink() and leaves(path, self.root)):
                     yield from _found(path)
 
     def _read(self, path: Path) -> tuple[list[DocumentChunk], str]:
@@ -207,7 +192,7 @@ class DocumentIndex:
             reason = getattr(error, "strerror", None) or str(error)
             return [], " ".join(reason.split()) or type(error).__name__
         clean = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-        return list(document_chunks(clean, self._target)), ""
+        return list(document_chunks(clean, self.target_chars)), ""
 
     def _passages(
         self, connection: sqlite3.Connection, wanted: str, size: int
@@ -240,7 +225,7 @@ class DocumentIndex:
         for is_after in (True, False):
             while (at := last + 1 if is_after else first - 1) in window:
                 length += len(window[at].text) + 2
-                if length > self._target:
+                if length > self.target_chars:
                     length -= len(window[at].text) + 2
                     break
                 first, last = min(first, at), max(last, at)
@@ -265,7 +250,7 @@ class DocumentIndex:
         return {at: DocumentChunk(heading, text) for at, heading, text in rows}
 
     def _shown(self, path: str) -> str:
-        return Path(path).relative_to(_key(self._folder)).as_posix()
+        return Path(path).relative_to(_key(self.folder)).as_posix()
 
 
 def _key(path: Path) -> str:

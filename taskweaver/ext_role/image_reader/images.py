@@ -32,12 +32,7 @@ class ImageNotUsable(TaskWeaverError):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image a model can be shown.
-
-    Attributes:
-        name: Its name in the task.
-        url: Its address, or its content as a ``data:`` address.
-    """
+    """An image a model can be shown, by its address or its content as a ``data:`` address."""
 
     name: str
     url: str

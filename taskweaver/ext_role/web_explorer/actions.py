@@ -22,14 +22,10 @@ SCHEMA = reply_schema(
 
 @dataclass(frozen=True, slots=True)
 class BrowserAction:
-    """One action.
+    """One action, with the model's reason for it; `answer` is the final one to the task.
 
-    Attributes:
-        thought: The model's reason for it.
-        kind: Its kind.
-        target: An address, the number of an element, or a direction.
-        text: The text to type, or the option to select.
-        answer: The final answer to the task.
+    The target is an address, the number of an element, or a direction; the text is typed, or the
+    option to select.
     """
 
     thought: str

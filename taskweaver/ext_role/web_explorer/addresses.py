@@ -12,11 +12,7 @@ class Addresses:
     """The addresses a browser may open: web pages, of some hosts or of all."""
 
     def __init__(self, allowed_hosts: Sequence[str]) -> None:
-        """Set the hosts.
-
-        Args:
-            allowed_hosts: Names of hosts, each with all below it; none allows every host.
-        """
+        """Take names of hosts, each with all below it; none allows every host."""
         self._hosts = [host.strip().lower().strip(".") for host in allowed_hosts]
 
     def problem(self, url: str) -> str:

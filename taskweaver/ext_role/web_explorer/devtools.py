@@ -7,7 +7,6 @@ kept up to a limit; beyond it the browser has to wait.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import threading
@@ -34,13 +33,7 @@ _JOIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DevToolsEvent:
-    """An event of the browser.
-
-    Attributes:
-        method: Its name, e.g. ``Page.loadEventFired``.
-        params: Its data.
-        session: Id of the page's protocol session; empty for the browser itself.
-    """
+    """An event, e.g. ``Page.loadEventFired``, in a page's session; of the browser without one."""
 
     method: str
     params: Mapping[str, Any]
@@ -51,11 +44,7 @@ class DevTools:
     """The protocol's client, and owner of the browser behind it."""
 
     def __init__(self, program: Path, on_event: Callable[[DevToolsEvent], None]) -> None:
-        """Start a browser.
-
-        Args:
-            program: The browser.
-            on_event: Handles events, in the thread of the call that waits.
+        """Start a browser; `on_event` handles events, in the thread of the call that waits.
 
         Raises:
             BrowserError: If it cannot be started.
@@ -262,8 +251,3 @@ class DevTools:
                     DevToolsEvent(message["method"], message.get("params", {}), session)
                 )
             self._changed.notify_all()
-
-
-def decoded(data: str) -> bytes:
-    """Return the bytes the protocol carries as text."""
-    return base64.b64decode(data)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from taskweaver.role.errors import RoleError
 
-_ROLE = "web_explorer"
 INSTALL = (
     "install Chromium (Debian: `apt-get install chromium`) or Google Chrome, or set"
     " `web_explorer.browser_path` to the program of one"
 )
 
 
-class BrowserError(RoleError):
-    """The browser cannot be used any more; another one may.
+class WebExplorerError(RoleError):
+    """A problem of the WebExplorer.
 
     Attributes:
-        problem: The problem, as the end of a sentence.
+        problem: The problem, as the end of a sentence, or for a model to read.
     """
 
     def __init__(self, problem: str) -> None:
-        super().__init__(_ROLE, problem)
+        super().__init__("web_explorer", problem)
         self.args = (problem,)
+
+
+class BrowserError(WebExplorerError):
+    """The browser cannot be used any more; another one may."""
 
 
 class NoBrowser(BrowserError):
@@ -43,13 +46,8 @@ class ProtocolError(BrowserError):
     """The browser refused a call."""
 
 
-class PageError(RoleError):
+class PageError(WebExplorerError):
     """An action could not be done on the page; the browser can continue.
 
-    Attributes:
-        problem: The problem and the remedy, for a model to read.
+    Its problem has the remedy.
     """
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(_ROLE, problem)
-        self.args = (problem,)

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An interactive element of a page.
+    """An interactive element of a page: link, button, select, ``input text`` and the like.
 
-    Attributes:
-        kind: Its kind: link, button, select, ``input text`` and the like.
-        label: Its label.
-        value: Its value; empty for an element without one.
-        target: Address a link leads to.
-        is_disabled: Whether it is disabled now.
-        options: The options to select from.
+    The value is empty for an element without one; `target` is the address a link leads to.
     """
 
     kind: str
@@ -37,18 +31,10 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Content of a page at one moment.
+    """Content of a page at one moment: its text and elements from the top of the window on.
 
-    Attributes:
-        title: Its title.
-        url: Its address.
-        text: Its text from the top of the window on.
-        is_cut: Whether there is more text than that.
-        elements: Interactive elements from there on; their numbers start at 1.
-        elements_left_out: Number of further elements.
-        screens_above: Number of windows of page above.
-        screens_below: Number of windows of page below.
-        notes: Events since the last observation.
+    `is_cut` says whether there is more text, `screens_above` and `screens_below` how many windows
+    of page there are; `notes` are the events since the last observation.
     """
 
     title: str

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ext_role.web_explorer.addresses import Addresses
-from taskweaver.ext_role.web_explorer.devtools import DevTools, decoded
+from taskweaver.ext_role.web_explorer.devtools import DevTools
 from taskweaver.ext_role.web_explorer.errors import (
     DeadlineExceeded,
     ExplorationInterrupted,
@@ -42,10 +42,8 @@ class BrowserPage:
     ) -> None:
         """Start a browser; no page is open yet.
 
-        Args:
-            program: The browser.
-            timeout_s: Longest wait for a page, in seconds.
-            allowed_hosts: Hosts whose pages may be opened; none allows all.
+        Pages of `allowed_hosts` may be opened, without any those of all; `timeout_s` is the longest
+        wait for a page.
 
         Raises:
             BrowserError: If it cannot be started.
@@ -125,12 +123,7 @@ class BrowserPage:
         self._settle()
 
     def type(self, number: int, text: str, *, submit: bool = False) -> None:
-        """Replace the value of an element of the last observation.
-
-        Args:
-            number: Its number.
-            text: Its new value.
-            submit: Whether the Enter key is pressed afterwards.
+        """Replace the value of an element of the last observation; with `submit`, press Enter.
 
         Raises:
             PageError: If it is not there any more, or does not take text.
@@ -178,16 +171,6 @@ class BrowserPage:
         else:
             raise PageError("there is no page to go back to.")
         self._settle()
-
-    def screenshot(self) -> bytes:
-        """Return a picture of the window as a PNG.
-
-        Raises:
-            PageError: If the page does not answer.
-            BrowserError: If the browser has ended.
-        """
-        png = {"format": "png"}
-        return decoded(self._input("Page.captureScreenshot", png, self._timeout_s)["data"])
 
     def close(self) -> None:
         """End the browser; safe to call again."""
@@ -309,11 +292,9 @@ class BrowserPage:
             raise PageError("the page cannot be read: its scripts keep it from being looked at.")
         return found
 
-    def _input(
-        self, method: str, params: Mapping[str, Any], within_s: float = _CALL_S
-    ) -> dict[str, Any]:
+    def _input(self, method: str, params: Mapping[str, Any]) -> None:
         try:
-            return self._call(method, params, within_s, self._living_tab())
+            self._call(method, params, tab=self._living_tab())
         except ProtocolError as error:
             raise PageError(f"{error.problem}; {_CHANGED}") from error
 

@@ -45,10 +45,7 @@ _PASSED_STARTS = ("LC_", "FONTCONFIG_")
 
 
 def find_browser(path: str = "") -> Path:
-    """Return the browser's program.
-
-    Args:
-        path: Where it is, or its name; empty looks for the usual ones.
+    """Return the browser's program, by its path or name; empty looks for the usual ones.
 
     Raises:
         NoBrowser: If there is none.

@@ -28,13 +28,9 @@ class _Send(Protocol):
 
 @dataclass(slots=True)
 class Tab:
-    """One tab.
+    """One tab, by its protocol session and its id, which is that of its main frame too.
 
-    Attributes:
-        session: Id of its protocol session.
-        target: Id of the tab, and of its main frame.
-        is_loading: Whether its page is being loaded.
-        is_dead: Whether its page crashed or stopped answering.
+    `is_dead` is a page that crashed or stopped answering.
     """
 
     session: str

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from injector import inject
 
+from taskweaver.ext_role.task import task_for
 from taskweaver.ext_role.web_explorer.actions import SCHEMA, BrowserAction, read_action
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
@@ -26,8 +27,6 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.correction import task_of
-from taskweaver.role.errors import RoleError
 from taskweaver.role.prompt import load_prompt
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
 from taskweaver.utils.asking import Asking
@@ -98,9 +97,7 @@ class WebExplorer(Role):
             ExplorationInterrupted: If the exploration is interrupted.
             RoleError: If no post was sent to this role.
         """
-        task = task_of(memory.get_role_rounds(self.alias), self.alias)
-        if task is None:
-            raise RoleError(self.alias, "no task was sent to it in this round.")
+        task = task_for(memory, self.alias)
         self._given_up = CancelToken()
         if self._page is not None:
             self._page.devtools.resume()

@@ -23,13 +23,7 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page that was read.
-
-    Attributes:
-        url: Where it was found, after redirects.
-        title: Its title; may be empty.
-        text: Its text.
-    """
+    """A page that was read, at its address after redirects; its title may be empty."""
 
     url: str
     title: str
@@ -37,11 +31,7 @@ class WebPage:
 
 
 def read_page(url: str, *, allows_private: bool) -> WebPage:
-    """Read a page.
-
-    Args:
-        url: Its address.
-        allows_private: Whether addresses of this machine and its network are allowed.
+    """Read a page; `allows_private` admits addresses of this machine and its network.
 
     Raises:
         WebError: If it cannot be read, or may not.

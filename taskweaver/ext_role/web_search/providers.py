@@ -15,13 +15,7 @@ from taskweaver.utils.markup.html_text import tamed
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A result of a search engine.
-
-    Attributes:
-        title: Its title.
-        url: Its address.
-        snippet: The engine's excerpt; may be empty.
-    """
+    """A result of a search engine, with the engine's excerpt, which may be empty."""
 
     title: str
     url: str
@@ -37,7 +31,6 @@ class SearchProvider(Protocol):
         Raises:
             WebError: If the engine gives none: offline, refused, too many requests.
         """
-        ...
 
 
 class DuckDuckGo:

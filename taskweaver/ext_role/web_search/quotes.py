@@ -10,13 +10,7 @@ from taskweaver.utils.ranking import best_texts
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A part of a page.
-
-    Attributes:
-        title: The page's title.
-        url: Its address.
-        text: The part.
-    """
+    """A part of a page, with the title and the address of the page."""
 
     title: str
     url: str

@@ -1,11 +1,13 @@
-"""Reads the body of a streamed reply: events to text, and whether it came to its end."""
+"""Reads the body of a streamed reply: events to pieces, and whether it came to its end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.parsing.calls import CallCollector
 from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
+from taskweaver.llm.parsing.thinking import ThinkingSplitter
 from taskweaver.llm.parsing.wire import StreamEvent, read_event
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
@@ -40,17 +42,19 @@ class ReplyReader:
         self._refusal = ""
         self._reader = EventReader()
         self._joiner = SurrogateJoiner()
+        self._thinking = ThinkingSplitter()
+        self._calls = CallCollector()
 
-    def feed(self, block: bytes) -> str:
-        """Read a block of the body; return the text that is new.
+    def feed(self, block: bytes) -> list[Chunk]:
+        """Read a block of the body; return the pieces that are new.
 
         Raises:
             ModelError: If it is not part of a reply, or the server reports an error.
         """
         return self._take(self._reader.feed(block))
 
-    def end(self) -> str:
-        """Read the remainder at the end of the body; return its new text.
+    def end(self) -> list[Chunk]:
+        """Read the remainder at the end of the body; return its new pieces.
 
         Raises:
             ModelError: As `feed`.
@@ -68,20 +72,32 @@ class ReplyReader:
         if self.finish is None:
             detail = "the reply ended without saying that it was complete."
             raise failure("truncated", detail, self._model, hint="Try again.")
-        return Chunk(self._joiner.finish(), self.finish, self.usage, self.answered_by)
+        text, reasoning = self._thinking.feed(self._joiner.finish())
+        rest, more = self._thinking.finish()
+        return Chunk(
+            text + rest,
+            self.finish,
+            self.usage,
+            self.answered_by,
+            reasoning=reasoning + more,
+            calls=self._calls.calls(),
+        )
 
-    def _take(self, events: Iterator[bytes]) -> str:
+    def _take(self, events: Iterator[bytes]) -> list[Chunk]:
+        """Return the pieces in some events; the texts of neighbours are joined."""
+        pieces: list[Chunk] = []
         try:
-            texts = [self._add(data) for data in events]
+            for data in events:
+                pieces += self._add(data)
         except NotAnEventStream as error:
             raise self._not_a_stream(error.beginning) from error
-        return "".join(texts)
+        return list(_joined(pieces))
 
-    def _add(self, data: bytes) -> str:
+    def _add(self, data: bytes) -> list[Chunk]:
         self.events += 1
         if self.is_done or data == _DONE:
             self.is_done = True
-            return ""
+            return []
         event = self._read(data)
         if event.error is not None:
             raise stream_failure(event.error, self._model)
@@ -89,11 +105,16 @@ class ReplyReader:
         self.usage = event.usage or self.usage
         self.answered_by = event.model or self.answered_by
         self._refusal += event.refusal
-        self.length += len(event.text) + len(event.refusal)
+        deltas = self._calls.add(event.calls)
+        self.length += len(event.text) + len(event.refusal) + len(event.reasoning)
+        self.length += sum(len(delta.text) for delta in deltas)
         if self.length > MAX_TEXT_CHARS:
             detail = f"the reply went on after {MAX_TEXT_CHARS:,} characters and was given up."
             raise failure("malformed", detail, self._model, hint="")
-        return self._joiner.feed(event.text)
+        text, reasoning = self._thinking.feed(self._joiner.feed(event.text))
+        reasoning += event.reasoning
+        said = [Chunk(text, reasoning=reasoning)] if text or reasoning else []
+        return said + [Chunk(call=delta) for delta in deltas]
 
     def _read(self, data: bytes) -> StreamEvent:
         try:
@@ -112,3 +133,18 @@ class ReplyReader:
             return stream_failure(event.error, self._model)
         shown = " ".join(beginning[:300].split()) or "nothing"
         return failure("malformed", f"the server sent no event stream but: {shown}", self._model)
+
+
+def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
+    """Yield pieces, those of text alone that follow each other as one."""
+    texts: list[str] = []
+    for piece in pieces:
+        if piece.text and not piece.reasoning and piece.call is None:
+            texts.append(piece.text)
+            continue
+        if texts:
+            yield Chunk("".join(texts))
+            texts.clear()
+        yield piece
+    if texts:
+        yield Chunk("".join(texts))

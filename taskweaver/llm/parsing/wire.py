@@ -9,7 +9,7 @@ from typing import Any
 import jiter
 
 from taskweaver.llm.surrogates import repair
-from taskweaver.llm.types import ChatMessage, FinishReason, Usage
+from taskweaver.llm.types import ChatMessage, FinishReason, ModelTool, Usage
 from taskweaver.utils.redact import redact_secrets
 
 _FINISH: dict[str, FinishReason] = {
@@ -20,6 +20,8 @@ _FINISH: dict[str, FinishReason] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
+_BROKEN_OFF = {"error", "MALFORMED_FUNCTION_CALL"}
+"""Reasons for an end at which the reply is not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class StreamEvent:
         usage: Consumption of the call.
         error: An error object, when the server failed.
         model: Name of the model that answers.
+        reasoning: New text of its reasoning.
+        calls: Pieces of tool calls, as they came.
     """
 
     text: str = ""
@@ -41,6 +45,8 @@ class StreamEvent:
     usage: Usage | None = None
     error: Any = None
     model: str = ""
+    reasoning: str = ""
+    calls: Any = None
 
 
 def read_event(data: bytes) -> StreamEvent:
@@ -76,12 +82,31 @@ def _event(value: dict[str, Any]) -> StreamEvent:
     if not isinstance(choice, dict):
         return StreamEvent(usage=usage, model=model)
     delta = choice.get("delta") or choice.get("message")
-    content = refusal = None
-    if isinstance(delta, dict):
-        content, refusal = delta.get("content"), delta.get("refusal")
+    delta = delta if isinstance(delta, dict) else {}
     reason = choice.get("finish_reason")
-    finish = _FINISH.get(str(reason), "stop") if reason else None
-    return StreamEvent(_text(content), _text(refusal), finish, usage, model=model)
+    is_whole = bool(reason) and reason not in _BROKEN_OFF
+    return StreamEvent(
+        _text(delta.get("content")),
+        _text(delta.get("refusal")),
+        _FINISH.get(str(reason), "stop") if is_whole else None,
+        usage,
+        model=model,
+        reasoning=_reasoning(delta),
+        calls=delta.get("tool_calls"),
+    )
+
+
+def _reasoning(delta: dict[str, Any]) -> str:
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(delta.get(name), str):
+            return str(delta[name])
+    content = delta.get("content")
+    thoughts = [
+        part.get("thinking")
+        for part in (content if isinstance(content, list) else [])
+        if isinstance(part, dict) and part.get("type") == "thinking"
+    ]
+    return "".join(_text(thought) for thought in thoughts)
 
 
 def _text(content: Any) -> str:
@@ -131,6 +156,10 @@ def without_secrets(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 def _changed(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
     """Return a message with its texts changed; the same object where they stay as they are."""
+    if "tool_calls" in message:
+        calls = [_changed_call(call, change) for call in message["tool_calls"]]
+        if calls != message["tool_calls"]:
+            message = {**message, "tool_calls": calls}
     content = message["content"]
     if isinstance(content, str):
         new = change(content)
@@ -142,9 +171,34 @@ def _changed(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
     return {**message, "content": parts}
 
 
+def _changed_call(call: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """Return a call with its arguments changed; ids and signatures stay as they are."""
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": change(function["arguments"])}}
+
+
 def chat_body(
-    model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
+    model: str,
+    messages: Sequence[ChatMessage],
+    parameters: Mapping[str, Any],
+    tools: Sequence[ModelTool] = (),
 ) -> dict[str, Any]:
     """Return the body of a chat request; parameters that are None are left out."""
     given = {name: value for name, value in parameters.items() if value is not None}
-    return {**given, "model": model, "messages": encodable(messages), "stream": True}
+    if tools:
+        given["tools"] = [_tool(tool) for tool in tools]
+    sent = [_sent(message) for message in encodable(messages)]
+    return {**given, "model": model, "messages": sent, "stream": True}
+
+
+def _tool(tool: ModelTool) -> dict[str, Any]:
+    function = {
+        "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+    }  # fmt: skip
+    return {"type": "function", "function": function}
+
+
+def _sent(message: ChatMessage) -> Mapping[str, Any]:
+    """Return a message as it is sent; one of calls alone has no content."""
+    is_only_calls = "tool_calls" in message and not message["content"]
+    return {**message, "content": None} if is_only_calls else message

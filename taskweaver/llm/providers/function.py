@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import CallDelta, Chunk, Form, ModelRequest, ToolCall
 from taskweaver.utils.parsing import signature_of
 
 
@@ -15,11 +15,18 @@ class FunctionService:
     """A model that is a callable.
 
     The callable gets the messages, and the `ModelRequest` too if it takes two arguments. It
-    returns the reply, or an iterator of its pieces. Its exceptions are passed on unchanged.
+    returns the reply, or an iterator of its pieces: texts, and `ToolCall` for calls of tools. Its
+    exceptions are passed on unchanged.
+
+    Attributes:
+        form: The form of its replies.
     """
 
-    def __init__(self, function: Callable[..., str | Iterator[str]]) -> None:
+    def __init__(
+        self, function: Callable[..., str | Iterator[str | ToolCall]], form: Form = "json"
+    ) -> None:
         self._function = function
+        self.form = form
         self._takes_request = _takes_two(function)
 
     @property
@@ -39,12 +46,17 @@ class FunctionService:
             arguments += (request,)
         self._check(request)
         reply = self._function(*arguments)
+        calls: list[ToolCall] = []
         for piece in [reply] if isinstance(reply, str) else self._pieces(reply):
             self._check(request)
-            if not isinstance(piece, str):
+            if isinstance(piece, ToolCall):
+                yield Chunk(call=CallDelta(len(calls), piece.name, piece.arguments))
+                calls.append(piece)
+            elif isinstance(piece, str):
+                yield Chunk(piece)
+            else:
                 raise self._not_text(piece)
-            yield Chunk(piece)
-        yield Chunk(finish="stop")
+        yield Chunk(finish="stop", calls=tuple(calls))
 
     def close(self) -> None:
         """Nothing to release."""

@@ -9,6 +9,7 @@ from typing import Any
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.reply import ReplyReader
 from taskweaver.llm.parsing.wire import chat_body, without_secrets
+from taskweaver.llm.providers.forms import FormMemory, is_about_tools
 from taskweaver.llm.providers.parameters import ParameterMemory
 from taskweaver.llm.providers.structured import (
     FormatMemory,
@@ -20,7 +21,7 @@ from taskweaver.llm.providers.structured import (
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import Chunk, Form, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -50,6 +51,7 @@ class OpenAIService:
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
+        form: str = "auto",
     ) -> None:
         self._endpoint = endpoint
         self._sampling = sampling or Sampling()
@@ -57,6 +59,12 @@ class OpenAIService:
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
         self._format = FormatMemory(response_format)
+        self._forms = FormMemory(form)
+
+    @property
+    def form(self) -> Form:
+        """The form of replies that is in force."""
+        return self._forms.current
 
     @property
     def model(self) -> str:
@@ -102,11 +110,13 @@ class OpenAIService:
             "stop": list(request.stop) if request.stop is not None else usual.stop,
             "seed": usual.seed,
         }
-        if request.schema is not None:
+        if request.tools:
+            parameters["tool_choice"] = "none" if request.tool_choice == "none" else None
+        elif request.schema is not None:
             parameters["response_format"] = format_option(request.schema, form)
             messages = with_instruction(messages, request.schema, form)
         parameters |= request.extra
-        return chat_body(self.model, messages, self._parameters.apply(parameters))
+        return chat_body(self.model, messages, self._parameters.apply(parameters), request.tools)
 
     def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
         """Learn from a rejection; return whether asking again can help."""
@@ -115,6 +125,9 @@ class OpenAIService:
         words = error_words(cause.body) or error.detail if status else ""
         if status in (400, 422, 500, 501) and "response_format" in body and is_about_format(words):
             return self._format.step_down(form)
+        if "tools" in body and status in (400, 404, 422, 500, 501) and is_about_tools(words):
+            self._forms.step_down("tools")
+            raise ModelError("form", error.detail, self.model) from error
         if status not in (400, 422):
             return False
         return self._parameters.learn(body, words, str(cause.param or "")) is not None
@@ -124,15 +137,14 @@ class OpenAIService:
         request.on_sent(body)
         with HttpExchange(self._pool, body, self._deadlines, request.cancel) as exchange:
             try:
-                for text in self._texts(exchange, reader):
-                    if text:
-                        yield Chunk(text)
+                for pieces in self._pieces(exchange, reader):
+                    yield from pieces
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
         yield reader.last()
 
-    def _texts(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[str]:
+    def _pieces(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[list[Chunk]]:
         for block in exchange.blocks():
             seen = reader.events
             yield reader.feed(block)

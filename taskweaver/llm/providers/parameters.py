@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _RENAMED = {"max_tokens": "max_completion_tokens"}
-_KEPT = frozenset({"model", "messages", "stream"})
+_KEPT = frozenset({"model", "messages", "stream", "tools", "tool_choice"})
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default",

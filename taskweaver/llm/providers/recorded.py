@@ -12,12 +12,22 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from taskweaver.llm.base import CompletionService
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
+from taskweaver.llm.types import (
+    CallDelta,
+    ChatMessage,
+    Chunk,
+    FinishReason,
+    Form,
+    ModelRequest,
+    ToolCall,
+    Usage,
+)
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in
 
@@ -36,7 +46,11 @@ class RecordedService:
     """
 
     def __init__(
-        self, path: Path, mode: RecordedMode, connect: Callable[[], CompletionService]
+        self,
+        path: Path,
+        mode: RecordedMode,
+        connect: Callable[[], CompletionService],
+        form: Form = "json",
     ) -> None:
         """Read the recordings when the first call needs them.
 
@@ -44,10 +58,12 @@ class RecordedService:
             path: The file; made when the first reply is recorded.
             mode: Ask and record, play back only, or play back and record misses.
             connect: Makes the service that is asked when something is to be recorded.
+            form: The form of the replies.
         """
         self._path = path
         self._mode = mode
         self._connect = connect
+        self._form = form
         self._lock = threading.Lock()
         self._recordings: dict[str, dict[str, Any]] | None = None
         self._inner: CompletionService | None = None
@@ -56,6 +72,11 @@ class RecordedService:
     def model(self) -> str:
         """``recorded/`` and the name of the file."""
         return f"recorded/{self._path.name}"
+
+    @property
+    def form(self) -> Form:
+        """The form of the replies that are recorded."""
+        return self._form
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request from the recordings, or record the answer.
@@ -104,6 +125,8 @@ class RecordedService:
             last = chunk
             yield chunk
         reply: dict[str, Any] = {"text": "".join(texts), "finish": last.finish}
+        if last.calls:
+            reply["calls"] = [asdict(call) for call in last.calls]
         if last.usage is not None:
             reply["prompt_tokens"] = last.usage.prompt_tokens
             reply["completion_tokens"] = last.usage.completion_tokens
@@ -135,7 +158,9 @@ class RecordedService:
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
     """Return the identity of a request, as plain data."""
+    tools = {"tools": [asdict(tool) for tool in request.tools]} if request.tools else {}
     return {
+        **tools,
         "messages": [_told(message) for message in request.messages],
         "schema": request.schema,
         "temperature": request.temperature,
@@ -165,11 +190,14 @@ def _checked(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _play(recording: dict[str, Any]) -> Iterator[Chunk]:
     reply = recording["reply"]
+    calls = tuple(ToolCall(**call) for call in reply.get("calls", ()))
     yield Chunk(reply["text"])
+    for position, call in enumerate(calls):
+        yield Chunk(call=CallDelta(position, call.name, call.arguments))
     usage = None
     if "prompt_tokens" in reply:
         usage = Usage(reply["prompt_tokens"], reply["completion_tokens"], calls=1)
-    yield Chunk("", cast("FinishReason", reply.get("finish") or "stop"), usage)
+    yield Chunk("", cast("FinishReason", reply.get("finish") or "stop"), usage, calls=calls)
 
 
 def _agreement(mine: str, theirs: str) -> int:

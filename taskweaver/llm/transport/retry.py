@@ -90,7 +90,7 @@ def stream_with_retries(
     policy: RetryPolicy,
     on_status: StatusListener | None = None,
 ) -> Iterator[Chunk]:
-    """Stream a reply; make the call again while it fails before its first text.
+    """Stream a reply; make the call again while it fails before its first text or call.
 
     Raises:
         ModelError: If the call fails for good or is cancelled.
@@ -100,7 +100,7 @@ def stream_with_retries(
         is_begun = False
         try:
             for chunk in service.stream(request):
-                is_begun = is_begun or bool(chunk.text)
+                is_begun = is_begun or bool(chunk.text) or chunk.call is not None
                 yield chunk
         except ModelError as error:
             if is_begun:

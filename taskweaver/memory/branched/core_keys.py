@@ -40,11 +40,8 @@ class CoreKeys(MutableMapping[str, str]):
     ) -> None:
         """Set a key; see `Core.put`.
 
-        Args:
-            key: The key.
-            value: Its value.
-            ttl: Lifetime in seconds, or a text as ``"30m"``, ``"2h"``, ``"7d"``; None for no end.
-            importance: From 1 to 5; 5 is never evicted. Numbers beyond become 1 or 5.
+        `ttl` is in seconds, or a text as ``"30m"``, ``"2h"``, ``"7d"``; None is no end. Importance
+        is from 1 to 5; 5 is never evicted, and numbers beyond become 1 or 5.
 
         Raises:
             InvalidUpdate: If an argument is malformed, or the value exceeds core memory.

@@ -107,11 +107,7 @@ def _code(error: BaseException) -> int:
 
 @contextmanager
 def translated(path: object) -> Iterator[None]:
-    """Raise SQLite's errors inside the block as errors of this package.
-
-    Args:
-        path: The file, for the message.
-    """
+    """Raise SQLite's errors inside the block as errors of this package, which name the file."""
     try:
         yield
     except sqlite3.ProgrammingError as error:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
-from types import TracebackType
 from typing import Any, Self
 
 from taskweaver.memory.branched.config import MemoryConfig
@@ -60,12 +59,7 @@ class BranchHandle:
         """Return the handle itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Prune the branch after an exception."""
         if error is not None:
             self.prune()
@@ -115,15 +109,7 @@ class BranchHandle:
         return self._parts.comparison.history(self.id, limit=limit)
 
     def promote(self, record: str | int, to: str) -> str:
-        """Copy a core key (a text) or an archival record (a number) to another branch.
-
-        Returns:
-            The key, or the id of the copy.
-
-        Raises:
-            RecordNotVisible: If the key or record is not in view.
-            UnknownBranch, BranchSealed: If the target takes no writes.
-        """
+        """Copy a core key or an archival record; see `BranchComparison.promote`."""
         result = self._parts.database.write(
             lambda writer: self._parts.comparison.promote(writer, self.id, record, to)
         )

@@ -83,17 +83,10 @@ class MemoryTurn:
         leave_out: Collection[str] = (),
         is_relieved: bool = False,
     ) -> None:
-        """Render the memory for a prompt, and note that it was shown.
+        """Render the memory for a prompt, and note that it was shown, in a log beside it too.
 
-        Args:
-            branch: The branch.
-            task_hint: Kind of the task.
-            task: The task in words, for the archival search.
-            node_id: Node the events are noted for.
-            log: Log beside the prompt; None for none.
-            label: Name of the prompt in the log.
-            leave_out: Keys, tags and kinds that are not shown.
-            is_relieved: Whether an overflow was relieved already.
+        The task in words is for the archival search, and `label` names the prompt in the log. Keys,
+        tags and kinds in `leave_out` are not shown; with `is_relieved` no overflow is relieved.
         """
         self._branch = branch
         self._task_hint = task_hint
@@ -112,12 +105,9 @@ class MemoryTurn:
     def take(
         self, text: str, presence: Presence, attempt: str | None = None
     ) -> tuple[str, dict[str, Any], bool]:
-        """Apply the block of a reply, whole or not at all.
+        """Apply the block of a reply, which must, may or must not have one: whole or not at all.
 
-        Args:
-            text: The reply.
-            presence: Whether it must, may or must not have a block.
-            attempt: Name of the reply; a block of the same name is applied once.
+        Blocks of one `attempt`, the name of a reply, are applied once.
 
         Returns:
             The reply without its block, the block's results, and whether it reads.
@@ -206,11 +196,8 @@ def ask_with_memory(
     missing, malformed or refused is sent back with the reason, three replies in all. A reply to
     results of reads needs no block of its own: the one that read was the block of the question.
 
-    Args:
-        memory: The memory.
-        ask: The model: a prompt in, its reply out.
-        question: The question.
-        log: Log of the memory that was shown and of the operations; None for none.
+    `ask` is the model: a prompt in, its reply out. The log has the memory that was shown, and the
+    operations.
 
     Raises:
         MemoryUpdateError, InvalidUpdate, RecordNotVisible: If the last reply was still unusable.

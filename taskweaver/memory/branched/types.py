@@ -23,7 +23,6 @@ class TextModel(Protocol):
 
     def __call__(self, prompt: str, /) -> str:
         """Return the answer to a prompt."""
-        ...
 
 
 class Segment(NamedTuple):

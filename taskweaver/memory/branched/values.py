@@ -46,12 +46,8 @@ def checked_text(path: str, value: object, *, may_be_empty: bool = False) -> str
         InvalidUpdate: If it is no text, empty, longer than `MOST_CHARS`, or has characters
             that no database keeps (NUL, lone surrogates).
     """
-    if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
-        raise InvalidUpdate(path, f"must be a text, not {shown(value)}")
-    if isinstance(value, bool | int | float):
-        value = str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):
-        raise InvalidUpdate(path, f"must be a text, not {_kind(value)}")
+        value = _number_text(path, value)
     if not value.strip() and not may_be_empty:
         raise InvalidUpdate(path, "must not be empty")
     if len(value) > MOST_CHARS:
@@ -59,6 +55,19 @@ def checked_text(path: str, value: object, *, may_be_empty: bool = False) -> str
     if _NO_TEXT.search(value):
         raise InvalidUpdate(path, "has a character that is no text (NUL or a lone surrogate)")
     return value
+
+
+def _number_text(path: str, value: object) -> str:
+    """Return a number, or true or false, as a text.
+
+    Raises:
+        InvalidUpdate: If it is something else, or has very many digits.
+    """
+    if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
+        raise InvalidUpdate(path, f"must be a text, not {shown(value)}")
+    if not isinstance(value, bool | int | float):
+        raise InvalidUpdate(path, f"must be a text, not {_kind(value)}")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def checked_tags(path: str, value: object) -> tuple[str, ...]:

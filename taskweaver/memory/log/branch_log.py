@@ -23,11 +23,7 @@ _TORN: RoundState = "failed"
 
 
 class BranchLog:
-    """The conversation of one branch.
-
-    Attributes:
-        branch_id: The branch.
-    """
+    """The conversation of one branch."""
 
     def __init__(self, store: BranchedMemory, branch_id: str) -> None:
         self.branch_id = branch_id

@@ -14,19 +14,15 @@ class ConversationLog(Protocol):
 
     def round_started(self, round_: Round) -> None:
         """Keep a new round."""
-        ...
 
     def post_added(self, round_: Round, post: Post) -> None:
         """Keep a complete post."""
-        ...
 
     def round_ended(self, round_: Round) -> None:
         """Keep how a round ended."""
-        ...
 
     def summaries(self, role: str) -> SummaryStore:
         """Return the store of the summaries of a role's rounds."""
-        ...
 
 
 class NoLog:

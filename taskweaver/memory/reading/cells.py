@@ -1,7 +1,8 @@
-"""The code a conversation ran, for running it again."""
+"""The cells a conversation ran: their code, for running it again, and their outcomes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -19,13 +20,7 @@ ORDER_KEY = "order"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCell:
-    """A cell that ran.
-
-    Attributes:
-        post_id: Post it belongs to; its files were named after that.
-        code: The code that ran.
-        role: Alias of the role that ran it.
-    """
+    """A cell that ran, in a post after which its files were named, by the role of an alias."""
 
     post_id: str
     code: str
@@ -39,13 +34,7 @@ class RecordedCell:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Outcome of a cell that ran again.
-
-    Attributes:
-        report: The report on it, as it is recorded.
-        error: Why it failed; empty when it did not.
-        variables: The variables after it, each in a line, by name.
-    """
+    """Outcome of a cell that ran again: report as recorded, error or empty, a line per variable."""
 
     report: str
     error: str
@@ -89,3 +78,76 @@ def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
 def ran_code(round_: Round) -> bool:
     """Return whether code ran in a round, with success or without."""
     return any(post.get_attachment(AttachmentType.execution_status) for post in round_.post_list)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedCell:
+    """A cell that ran, with success or without; its number in the conversation is from 1.
+
+    The report has result, output and errors, as recorded; variables are names and descriptions, and
+    artifacts the names of the files it made.
+    """
+
+    number: int
+    post_id: str
+    role: str
+    code: str
+    is_success: bool
+    report: str
+    variables: tuple[tuple[str, str], ...] = ()
+    artifacts: tuple[str, ...] = ()
+
+
+def executed_cells(rounds: Iterable[Round]) -> list[ExecutedCell]:
+    """Return the cells of a conversation that ran, in order."""
+    posts = (post for round_ in rounds for post in round_.post_list if has_run(post))
+    return [executed_cell(number, post) for number, post in enumerate(posts, start=1)]
+
+
+def has_run(post: Post) -> bool:
+    """Return whether the cell of a post ran."""
+    return bool(_status(post))
+
+
+def executed_cell(number: int, post: Post) -> ExecutedCell:
+    """Return the cell of a post whose cell ran, and its place among those of the conversation."""
+    return ExecutedCell(
+        number=number,
+        post_id=post.id,
+        role=post.send_from,
+        code=_last(post, AttachmentType.reply_content),
+        is_success=_status(post) == "SUCCESS",
+        report="\n\n".join(_texts(post, AttachmentType.execution_result)),
+        variables=tuple(_variables(post)),
+        artifacts=tuple(_artifacts(post)),
+    )
+
+
+def _status(post: Post) -> str:
+    return _last(post, AttachmentType.execution_status)
+
+
+def _texts(post: Post, kind: AttachmentType) -> list[str]:
+    return [str(attachment.content) for attachment in post.get_attachment(kind)]
+
+
+def _last(post: Post, kind: AttachmentType) -> str:
+    texts = _texts(post, kind)
+    return texts[-1] if texts else ""
+
+
+def _variables(post: Post) -> Iterator[tuple[str, str]]:
+    stored = _last(post, AttachmentType.session_variables)
+    try:
+        pairs = json.loads(stored) if stored else []
+    except ValueError:  # shortened by another program; the report has the rest
+        pairs = []
+    for pair in pairs if isinstance(pairs, list) else []:
+        if isinstance(pair, list) and len(pair) == 2:
+            yield str(pair[0]), str(pair[1])
+
+
+def _artifacts(post: Post) -> Iterator[str]:
+    for attachment in post.get_attachment(AttachmentType.artifact_paths):
+        content = attachment.content
+        yield from map(str, content if isinstance(content, list | tuple) else [content])

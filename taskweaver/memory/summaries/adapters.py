@@ -20,7 +20,6 @@ class Summarizer(Protocol):
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return the model's answer about `text`."""
-        ...
 
 
 class ChatModel(Protocol):
@@ -28,7 +27,6 @@ class ChatModel(Protocol):
 
     def chat_completion(self, messages: Any, **options: Any) -> Any:
         """Return the whole reply."""
-        ...
 
 
 class Logger(Protocol):
@@ -36,11 +34,9 @@ class Logger(Protocol):
 
     def warning(self, msg: str, /) -> None:
         """Log a line."""
-        ...
 
     def exception(self, msg: str, /) -> None:
         """Log a line and the error being handled."""
-        ...
 
 
 class _ChatSummarizer:

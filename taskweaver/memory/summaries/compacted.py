@@ -52,11 +52,9 @@ class SummaryStore(Protocol):
             retain_recent: How many of the newest rounds are read in full.
             warn: Called with a sentence for each summary that cannot be used.
         """
-        ...
 
     def save(self, summary: CompactedMessage) -> None:
         """Store a summary; it is safe when this returns."""
-        ...
 
 
 class NoSummaries:
@@ -81,16 +79,12 @@ class CompactionProvider(Protocol):
 
     def start(self) -> None:
         """Begin, or begin again after `stop`."""
-        ...
 
     def stop(self) -> None:
         """End; the last summary stays."""
-        ...
 
     def get_compaction(self) -> CompactedMessage | None:
         """Return the newest summary, at once."""
-        ...
 
     def notify_rounds_changed(self) -> None:
         """Learn that a round began or ended; must return quickly and never raise."""
-        ...

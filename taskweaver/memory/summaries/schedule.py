@@ -38,12 +38,9 @@ class CompactorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Rounds it is time to summarise.
+    """Rounds that it is time to summarise, oldest first; at least one.
 
-    Attributes:
-        rounds: The rounds, oldest first; at least one.
-        covered: The summary so far.
-        seen: Number of rounds there are, covered or not.
+    `covered` is the summary so far, and `seen` the number of rounds there are, covered or not.
     """
 
     rounds: Sequence[Round]
@@ -53,13 +50,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One rewriting of the summary.
-
-    Attributes:
-        covered: The summary so far.
-        rounds: Rounds to add to it.
-        text: Text of them for the model.
-    """
+    """One rewriting of the summary so far: rounds to add to it, and their text for the model."""
 
     covered: CompactedMessage | None
     rounds: Sequence[Round]
@@ -97,9 +88,7 @@ class Schedule:
     def due(self, rounds: Sequence[Round], covered: CompactedMessage | None) -> Due | None:
         """Return the rounds that a pass should cover, or None when it is not time for one.
 
-        Args:
-            rounds: All rounds of the role.
-            covered: The summary so far; disregarded when it is of none of `rounds`.
+        A summary so far that is of none of the role's rounds is disregarded.
         """
         if len(rounds) in self._rest:
             return None

@@ -29,12 +29,7 @@ _ATTACHMENT_CHARS = {
 
 
 def transcript_of(round_: Round, number: int) -> str:
-    """Return a round as text.
-
-    Args:
-        round_: The round.
-        number: Its number, counting from 1.
-    """
+    """Return a round with its number, counted from 1, as text."""
     lines = [f"### Round {number}", f"The user asked: {_bounded(round_.user_query, MESSAGE_CHARS)}"]
     if round_.state == "failed":
         lines.append("This round failed.")

@@ -85,14 +85,12 @@ class ReplyReading:
         thought: Words beside the actions.
         plan: The plan; empty for none.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
-        left_out: Number of actions beyond `MOST_CALLS`.
     """
 
     actions: tuple[Action, ...] = ()
     thought: str = ""
     plan: str = ""
     problem: str = ""
-    left_out: int = 0
 
 
 def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
@@ -108,8 +106,12 @@ def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> Re
         return ReplyReading(
             problem="The reply ended at the length limit, in the middle of an action."
         )
-    kept = found.actions[:MOST_CALLS]
-    return replace(found, actions=kept, left_out=len(found.actions) - len(kept))
+    left_out = len(found.actions) - MOST_CALLS
+    if left_out <= 0:
+        return found
+    note = f"({left_out} further actions were not carried out: at most {MOST_CALLS} at once.)"
+    thought = "\n".join(filter(None, [found.thought, note]))
+    return replace(found, actions=found.actions[:MOST_CALLS], thought=thought)
 
 
 def _is_answer(found: ReplyReading) -> bool:

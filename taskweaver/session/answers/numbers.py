@@ -147,7 +147,6 @@ def _scaled(reading: Reading, factor: float) -> Reading:
 
 
 def _with_unit(plain: list[Reading], unit: str, digits: str) -> list[Reading]:
-    """Return the readings of digits together with their unit."""
     factors = scales(unit)
     if not factors:
         return plain

@@ -12,7 +12,7 @@ from operator import attrgetter
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.forms.answer import Evidence
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.executed import ExecutedCell, executed_cell, has_run
+from taskweaver.memory.reading.cells import ExecutedCell, executed_cell, has_run
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
 from taskweaver.session.answers.numbers import Reading, numbers_in
@@ -40,8 +40,6 @@ CODE = "Code"
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A number of a text."""
-
     size: float
     is_negative: bool
     at: int
@@ -228,7 +226,6 @@ class Outcomes:
     def _read(
         self, posts: Sequence[Post], into: _RoundSources, earlier_cells: int, leader: str
     ) -> None:
-        """Read the new posts of a round."""
         for post in posts:
             into.posts += 1
             into.cells += has_run(post)

@@ -61,7 +61,8 @@ class BranchFiles:
         stamps = self._stamps()
         if not self._may_start and self._client.state == "not started":
             return _section([ListedFile(name, size) for name, (_, size) in stamps.items()])
-        new = [name for name, stamp in stamps.items() if self._stamp_known(name) != stamp]
+        known = {name: stamp for name, (stamp, _) in self._known.items()}
+        new = [name for name, stamp in stamps.items() if known.get(name) != stamp]
         self._look(new, stamps)
         self._known = {name: self._known[name] for name in stamps}
         return _section([file for _, file in self._known.values()])
@@ -71,9 +72,6 @@ class BranchFiles:
         named = self._config.mentioned_files(text)
         if named:
             self._working.bring([], named)
-
-    def _stamp_known(self, name: str) -> Stamp | None:
-        return self._known[name][0] if name in self._known else None
 
     def _stamps(self) -> dict[str, Stamp]:
         """Return time and size of the files by name; the copy here hides one of the data folder."""

@@ -2,7 +2,7 @@
 
 Two roles are stuck when one repeats a message to the other: the same step failing the same way,
 or the same words echoed. The last lines of errors are compared where runs failed, whole messages
-otherwise; digits and white space do not count.
+and cells otherwise; digits and white space of messages do not count.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 
 _DIGITS = re.compile(r"\d+")
@@ -40,7 +40,12 @@ def _gist(post: Post) -> str:
     errors = post.get_attachment(AttachmentType.code_error)
     said = post.message.partition(_NOTE)[0]
     text = str(errors[-1].content).strip().splitlines()[-1:] if errors else [said]
-    return " ".join(_DIGITS.sub("0", " ".join(text)).lower().split())
+    code = [] if errors else [str(item.content) for item in _cells(post)]
+    return " ".join([*_DIGITS.sub("0", " ".join(text)).lower().split(), *code])
+
+
+def _cells(post: Post) -> list[Attachment]:
+    return post.get_attachment(AttachmentType.reply_content)
 
 
 def repetition_hint(post: Post) -> str:

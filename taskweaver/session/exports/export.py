@@ -12,8 +12,7 @@ from typing import Any, cast
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import successful_cells
-from taskweaver.memory.reading.executed import ExecutedCell, executed_cells
+from taskweaver.memory.reading.cells import ExecutedCell, executed_cells, successful_cells
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.outputs import NotebookOutputs, printing

@@ -10,7 +10,7 @@ from typing import Any
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.forms.answer import RoundAnswer
-from taskweaver.memory.reading.executed import ExecutedCell, executed_cells
+from taskweaver.memory.reading.cells import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import USER, Outcomes

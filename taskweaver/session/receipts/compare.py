@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from taskweaver.memory.reading.executed import ExecutedCell
+from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import CODE, SupportingText, cell_sources
 from taskweaver.session.receipts.receipt import Receipt
@@ -56,7 +56,6 @@ class ReceiptDifference:
     now: str
 
     def __str__(self) -> str:
-        """Describe the difference in a line."""
         if self.kind == "input":
             where = f"input {self.name}, {self.place}"
         elif self.kind == "answer":

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from taskweaver.memory.forms.request_notes import file_notes
-from taskweaver.memory.reading.executed import executed_cells
+from taskweaver.memory.reading.cells import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.storage.workdir import AddedFile, mentioned_files

@@ -69,7 +69,6 @@ class Snapshots:
         return sum(kept.extra_bytes or 0 for kept in self._kept.values())
 
     def __len__(self) -> int:
-        """Return the number of snapshots."""
         return len(self._kept)
 
     def get(self, branches: Sequence[str], round_id: str) -> Snapshot | None:

@@ -38,7 +38,6 @@ class BranchDifference:
     files: dict[str, Pair]
 
     def __str__(self) -> str:
-        """Return the differences as people read them, a line each."""
         lines = [
             f"{side}: {_first_line(text)}"
             for side, texts in zip(_SIDES, self.rounds, strict=True)

@@ -52,10 +52,7 @@ _MEMORY_ONLY = (
 
 @contextmanager
 def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
-    """Treat a failed call as an unusable reply: other questions can still be asked.
-
-    Args:
-        fatal: Kinds of failure that are passed on.
+    """Treat a failed call as an unusable reply, unless it is fatal: others can still be asked.
 
     Raises:
         ReplyUnusable: If the call failed.
@@ -71,12 +68,9 @@ def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class NodeMemory:
-    """The memory of a node.
+    """The memory of a node: its branch, and the log of the memory shown and of the operations.
 
-    Attributes:
-        branch: The node's branch.
-        log: Log of the memory that was shown and of the operations.
-        left_out: Keys, tags and kinds that are not shown, since other sections have them.
+    Keys, tags and kinds that are `left_out` are not shown, since other sections have them.
     """
 
     branch: BranchHandle
@@ -88,10 +82,8 @@ class NodeMemory:
 class AnswerForm:
     """Form of an answer, and the model that gives it.
 
-    Attributes:
-        schema: JSON schema; None for text.
-        alias: The model; empty for the main one.
-        images: Images shown with the question.
+    Without a JSON schema it is text; an empty alias is the main model. Images are shown with the
+    question.
     """
 
     schema: Mapping[str, Any] | None = None
@@ -111,15 +103,9 @@ def object_schema(**fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class NodeAgent:
-    """The model of a node: its prompts, its replies, and its memory.
+    """The model of a node: its prompts, its replies, and its memory, if it has one.
 
-    Attributes:
-        api: The model.
-        node_id: The node.
-        folder: Folder of its prompts and replies.
-        system: System message of all questions.
-        memory: Its memory; None without.
-        limits: Limits of the calls.
+    Prompts and replies are written to its folder; all questions have one system message.
     """
 
     api: LLMApi
@@ -132,11 +118,8 @@ class NodeAgent:
     def ask(self, label: str, prompt: Mapping[str, Any], parse: Parse[T], *, hint: str) -> T:
         """Ask for an answer in text, after a memory block where there is a memory.
 
-        Args:
-            label: Name of the prompt's files.
-            prompt: The prompt.
-            parse: Reads the answer; it raises a `TaskWeaverError` or ValueError with the problem.
-            hint: Kind of the task, for which the memory is rendered.
+        `parse` reads the answer, and raises a `TaskWeaverError` or ValueError with the problem. The
+        label names the prompt's files; the hint is the kind of task the memory is rendered for.
 
         Raises:
             ReplyUnusable: If no reply could be used.

@@ -26,13 +26,9 @@ _MOST_DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Memory use of a task.
+    """Memory use of a task: core keys it sets, tags of its records, and facts worth keeping.
 
-    Attributes:
-        keys: Core keys it sets.
-        tags: Tags of its archival records.
-        note: Facts worth keeping.
-        is_shared: Whether it is the memory of the whole run, not of one attempt.
+    `is_shared` is the memory of the whole run, not of one attempt.
     """
 
     keys: tuple[str, ...]
@@ -109,12 +105,10 @@ class PromptFiles:
         self._own = own
 
     def text(self, name: str, *, with_memory: bool = False, **values: object) -> str:
-        """Return a text with its placeholders filled.
+        """Return a text by its path, e.g. ``agent/parallel/tasks/draft/introduction``, filled in.
 
-        Args:
-            name: Its path, e.g. ``agent/parallel/tasks/draft/introduction``.
-            with_memory: Whether the task has a memory to read and write.
-            values: Placeholders; others stay as they are.
+        `with_memory` is for a task with a memory to read and write. Placeholders without a value
+        stay as they are.
 
         Raises:
             SearchError: If it is missing, or cannot be read.

@@ -54,13 +54,8 @@ _SCRIPT = object_schema(plan=TEXT, code=TEXT)
 class RunBackground:
     """Facts about a run that prompts show.
 
-    Attributes:
-        idea: The idea.
-        environment: Facts about the machine.
-        compilers: Names of the compilers on it.
-        resources: The resources of the run, in words; empty for none.
-        history: Findings of earlier runs of the same idea, in words; empty for none.
-        earlier: The same findings as data.
+    The findings of earlier runs of the same idea are `earlier` as data, `history` in words; it and
+    `resources` are empty for none.
     """
 
     idea: Idea
@@ -75,17 +70,9 @@ class RunBackground:
 class Question:
     """Facts about a node that begins, and its run.
 
-    Attributes:
-        node: The node.
-        parent: The node it is made from; None for a draft.
-        background: Facts about the run.
-        state: The stage.
-        journal: All nodes so far.
-        run_seconds: Longest time of a run.
-        has_memory: Whether the node has a memory.
-        is_script: Whether the attempt is one script in a kernel, and not phases.
-        is_forked: Whether that kernel has the parent's variables.
-        loss: Files and variables of the parent that are missing, in words; empty for nothing.
+    The parent is None for a draft. `is_script` is an attempt in a kernel, and not in phases;
+    `is_forked`, a kernel with the parent's variables. `loss` names the files and variables of the
+    parent that are missing, in words.
     """
 
     node: Node
@@ -102,13 +89,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposed attempt.
-
-    Attributes:
-        plan: In words.
-        name: The parameter or part that is changed; empty for none.
-        artifacts: The phase plan or the script.
-    """
+    """A proposed attempt, with the name of the parameter or part it changes; empty for none."""
 
     plan: str
     name: str
@@ -151,10 +132,7 @@ class Proposer:
     ) -> Proposal:
         """Return a proposed attempt.
 
-        Args:
-            question: The question.
-            plan: The plan of Phase 0.
-            claim: Claims a change; returns the node that makes it already, or nothing.
+        `claim` claims its change, and returns the node that makes it already, or nothing.
 
         Raises:
             ReplyUnusable, ModelError: If there can be none.

@@ -67,12 +67,7 @@ _METRICS = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Verdict of a reviewer.
-
-    Attributes:
-        is_bug: Whether the attempt missed its aim.
-        summary: The reason, or a description of the attempt.
-    """
+    """Verdict on an attempt: whether it missed its aim, and the reason or a description."""
 
     is_bug: bool
     summary: str
@@ -156,13 +151,7 @@ class Reviewer:
     def plot_code(
         self, node: Node, journal: Journal, result: JobResult, failed: Sequence[tuple[str, str]]
     ) -> str:
-        """Return a program that plots the results of a run.
-
-        Args:
-            node: The node.
-            journal: All nodes.
-            result: The result of the run.
-            failed: Earlier programs, and why each did not work.
+        """Return a program that plots the results of a run, given earlier ones and why they failed.
 
         Raises:
             ReplyUnusable, ModelError: If there is none.

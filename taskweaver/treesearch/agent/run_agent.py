@@ -22,16 +22,9 @@ from taskweaver.utils.text import fenced
 
 @dataclass(frozen=True, slots=True)
 class RunAgent:
-    """Asks a model about the stages of a run, with the memory of the root.
+    """Asks a model about the stages of a run, with the memory of the root, if the run has one.
 
-    Attributes:
-        api: Its access to the models.
-        prompts: Texts of the prompts.
-        store: The memory; None without.
-        limits: How often the model is asked.
-        folder: Folder of the prompts and replies.
-        journal: All nodes.
-        idea: Text of the idea.
+    Prompts and replies are written to a folder.
     """
 
     api: LLMApi
@@ -47,11 +40,8 @@ class RunAgent:
     ) -> dict[str, Any]:
         """Ask for an object of a schema; of a task with a memory, for the memory block first.
 
-        Args:
-            name: Name of the prompt's file, below ``prompts/``.
-            stage: The stage.
-            sections: Sections of the prompt after the idea, the metric and the goals.
-            schema: Form of the answer.
+        `name` is that of the prompt's file, below ``prompts/``. The sections come after the idea,
+        the metric and the goals.
 
         Raises:
             ReplyUnusable: If no reply could be used.

@@ -24,14 +24,7 @@ class RunMeter(Meter):
     """Lets the calls of a run begin while they may, and counts each when it returns."""
 
     def __init__(self, budget: Budget, log: RunLog, most: int, *, is_free: bool) -> None:
-        """Create the meter of a run.
-
-        Args:
-            budget: Budget of the run.
-            log: Its log.
-            most: Most calls at a time.
-            is_free: Whether calls cost nothing: the model is built in.
-        """
+        """Create the meter of a run; `is_free` is a model that is built in: calls cost nothing."""
         self._budget = budget
         self._log = log
         self._most = most

@@ -24,13 +24,7 @@ class NodeTranscript:
     """Writes the round of a node while it happens."""
 
     def __init__(self, store: BranchedMemory | None, node: Node, title: str) -> None:
-        """Begin it.
-
-        Args:
-            store: The memory; None writes nothing.
-            node: The node.
-            title: Title of the search.
-        """
+        """Begin it under the title of the search; without a store, nothing is written."""
         made = f"from {node.parent}" if node.parent else "from nothing"
         name = f" of {node.name}" if node.name else ""
         query = f"{title}\nAttempt {node.id}: {node.kind}{name}, {made}."

@@ -19,16 +19,9 @@ from taskweaver.treesearch.model.node import Node, NodeError, NodeStatus
 
 @dataclass(frozen=True, slots=True)
 class NodeAssessor:
-    """Assesses the result of one node.
+    """Assesses the result of one node, with the configured questions if a model is asked (`asks`).
 
-    Attributes:
-        config: Which questions are asked.
-        journal: All nodes.
-        reviewer: Asks the model.
-        events: Events of the node.
-        plotter: Draws its plots.
-        asks: Whether a model is asked at all.
-        on_phase: Called with the node's id and the phase that begins.
+    `on_phase` is called with the node's id and the phase that begins.
     """
 
     config: SearchConfig

@@ -34,9 +34,7 @@ class ChangeClaims:
     def take(self, node: Node, name: str) -> str:
         """Claim a change for a node; return the id of the node that makes it already, or nothing.
 
-        Args:
-            node: The node.
-            name: Name of the change; one without a name cannot be claimed.
+        A change without a name cannot be claimed.
         """
         with self._lock:
             owner = self._taken.setdefault(_claim(node, name), node.id) if name else node.id
@@ -50,16 +48,9 @@ def _claim(node: Node, name: str) -> tuple[str | None, bool, str]:
 
 @dataclass(slots=True)
 class AttemptWriter:
-    """Writes the attempt of one node.
+    """Writes the attempt of one node, planned first if `has_phase0`; its memory may be missing.
 
-    Attributes:
-        question: Facts that the prompts show.
-        proposer: Asks the model.
-        places: Folders of the node.
-        memory: Branch of the node; None without memory.
-        claims: Changes that other nodes make.
-        on_phase: Called with the node's id and the phase that begins.
-        has_phase0: Whether the attempt is planned first.
+    `on_phase` is called with the node's id and the phase that begins.
     """
 
     question: Question

@@ -43,24 +43,16 @@ def candidates(journal: Journal) -> list[Node]:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Asks a model for the node to go on from.
-
-    Attributes:
-        journal: All nodes.
-        agent: Asks the model.
-        asks: Whether the model is asked at all.
-    """
+    """Asks a model for the node to go on from; `asks` says whether one is asked at all."""
 
     journal: Journal
     agent: RunAgent
     asks: bool
 
     def judgement(self, stage: StageState, after: int) -> Judgement | None:
-        """Return the choice of a model; None without candidates, or without a model.
+        """Return the choice of a model after a stage; None without candidates, or without a model.
 
-        Args:
-            stage: The stage that is over.
-            after: Nodes there are, seed evaluations not counted.
+        `after` is the number of nodes, seed evaluations not counted.
 
         Raises:
             ModelError: If no other question could be answered either.

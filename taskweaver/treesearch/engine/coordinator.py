@@ -40,19 +40,7 @@ _MOST_REPEATED = 3
 
 @dataclass(slots=True)
 class Coordinator:
-    """Runs a search.
-
-    Attributes:
-        config: The configuration.
-        places: Files of the run.
-        state: Where the run is.
-        log: Its log.
-        budget: Its budget.
-        store: Its memory; None without.
-        transition: Leads it from stage to stage.
-        make_task: Makes the task of a node that begins, in its stage.
-        spans: Records a span for each node.
-    """
+    """Runs a search. `make_task` makes the task of a node that begins, in its stage."""
 
     config: SearchConfig
     places: RunPlaces
@@ -90,8 +78,7 @@ class Coordinator:
     def run(self, changed: Changed) -> None:
         """Run until the search is over, stopped, or has used its budget up.
 
-        Args:
-            changed: Called, in this thread, after each change of the state.
+        `changed` is called, in this thread, after each change of the state.
 
         Raises:
             SearchError: If it cannot go on.

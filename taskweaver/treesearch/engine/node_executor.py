@@ -47,15 +47,9 @@ class WorkCancelled(SearchError):
 class ExecutionSetup:
     """The machinery and the limits with which the nodes of a run are executed.
 
-    Attributes:
-        places: Files of the run.
-        workers: Processes in which commands run.
-        scripts: Kernels in which scripts run; None where attempts have phases.
-        sandbox: Files and network that commands may reach; None for no sandbox.
-        materials: Resources beside the idea.
-        limits: Limits of the phases.
-        install_steps: Most commands of the installer that asks a model; 0 where none is asked.
-        on_phase: Called with a node's id and the phase that begins.
+    `scripts` is None where attempts have phases, and `sandbox` where there is none. The most
+    commands of the installer that asks a model are `install_steps`, 0 where none is asked.
+    `on_phase` is called with a node's id and the phase that begins.
     """
 
     places: RunPlaces
@@ -85,12 +79,7 @@ class NodeExecutor:
     ) -> None:
         """Find the files the node takes over.
 
-        Args:
-            setup: The machinery.
-            journal: All nodes.
-            node: The node, as it begins.
-            events: Events of the node.
-            check: Called after a cut-off; it raises unless there is time again.
+        `check` is called after a cut-off; it raises unless there is time again.
         """
         self._setup = setup
         self._journal = journal
@@ -115,10 +104,7 @@ class NodeExecutor:
     def execute(self, node: Node, ask: Ask, needs: Mapping[str, Any]) -> JobResult:
         """Execute the proposal of the node; return the outcome.
 
-        Args:
-            node: The node, with its proposal.
-            ask: Decides the next command of an installation.
-            needs: Packages it needs, as Phase 0 names them.
+        `ask` decides on the next command that installs packages; `needs` are those Phase 0 names.
 
         Raises:
             WorkCancelled: If it was cancelled.

@@ -17,23 +17,13 @@ class NodeSpans:
     """The spans of a run's nodes. A run may last for days: one trace could not be looked at."""
 
     def __init__(self, tracing: Tracing, run: str) -> None:
-        """Prepare to record.
-
-        Args:
-            tracing: Records the spans.
-            run: Name of the run.
-        """
+        """Prepare to record the spans of a run, by its name."""
         self._tracing = tracing
         self._run = run
         self._contexts: dict[str, Any] = {}
 
     def run(self, node: Node, work: Callable[[], Node]) -> Node:
-        """Record the work on a node; return and raise as that does.
-
-        Args:
-            node: The node, as it begins.
-            work: Does it.
-        """
+        """Record the work on a node that begins; return and raise as that does."""
         ids: dict[str, Value] = {
             "taskweaver.search.run": self._run,
             "taskweaver.search.node": node.id,

@@ -33,15 +33,9 @@ Steps = tuple[NodeTranscript, AttemptWriter, NodeAssessor]
 
 @dataclass(frozen=True, slots=True)
 class NodeTask:
-    """The task of one node.
+    """The task of one node, whose calls of the model cost nothing if `is_free`.
 
-    Attributes:
-        question: Facts about the node and the run.
-        api: The node's access to the models.
-        is_free: Whether calls of the model cost nothing.
-        events: Events of the node.
-        executor: Executes the proposal.
-        open_steps: Begins the transcript of the node; returns it with the steps that ask a model.
+    `open_steps` begins its transcript, and returns it with the steps that ask a model.
     """
 
     question: Question

@@ -31,12 +31,8 @@ _END = b"IEND\xaeB`\x82"
 class Plotter:
     """Draws the results of a run.
 
-    Attributes:
-        places: Where the node's files are.
-        events: Where it is noted.
-        reviewer: Asks the model.
-        run: Runs the program of a plan in the node's workspace.
-        vlm_alias: The model that looks at plots; empty for none.
+    `run` runs the program of a plan in the node's workspace; `vlm_alias` is the model that looks at
+    plots, empty for none.
     """
 
     places: NodePlaces

@@ -53,13 +53,9 @@ _OFFLINE = "builtin/offline"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Services that an application lends to a search.
+    """Services that an application lends to a search: models, kernels for scripts, a sandbox.
 
-    Attributes:
-        src: The configuration.
-        services: The models.
-        manager: The owner of kernels, for scripts.
-        sandbox: Files and network that commands may reach; None for no sandbox.
+    The sandbox has the files and the network that commands may reach; None is no sandbox.
     """
 
     src: AppConfigSource
@@ -287,8 +283,7 @@ class Search:
     def run(self, changed: Changed) -> None:
         """Work on it until it is over, stopped, or has used its budget up.
 
-        Args:
-            changed: Called, in this thread, after each change of its state.
+        `changed` is called, in this thread, after each change of its state.
 
         Raises:
             SearchError: If it cannot go on.

@@ -21,16 +21,7 @@ from taskweaver.treesearch.record.state import RunState, StagePassed, stage_entr
 
 @dataclass(frozen=True, slots=True)
 class StageTransition:
-    """Leads a run from one stage to the next, and to its end.
-
-    Attributes:
-        stage_nodes: Most nodes of each stage.
-        state: Where the run is.
-        log: Its log.
-        events: Events of the run.
-        substages: Decides whether a stage goes on.
-        judge: Chooses the node to go on from.
-    """
+    """Leads a run from one stage, of so many nodes at most, to the next, and to its end."""
 
     stage_nodes: Sequence[int]
     state: RunState
@@ -51,13 +42,9 @@ class StageTransition:
             self.events.goal_generated(stage)
 
     def go_on(self, stage: StageState, reason: str) -> None:
-        """Enter the stage or substage after one that is over.
+        """Enter the stage or substage after one that is over, whose best node has had its seeds.
 
         Where a judgement chooses another node, the stage goes on until that one has had its seeds.
-
-        Args:
-            stage: The stage; its best node has had its seeds.
-            reason: Why it is over.
 
         Raises:
             ModelError: If no question could be answered.

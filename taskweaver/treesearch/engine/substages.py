@@ -35,14 +35,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Substages:
-    """Asks a model about stages; without one, the figures alone decide and speak.
-
-    Attributes:
-        config: Which questions are asked.
-        journal: All nodes.
-        agent: Asks the model.
-        asks: Whether a model is asked at all.
-    """
+    """Asks a model about stages; where `asks` is off, the figures alone decide and speak."""
 
     config: SearchConfig
     journal: Journal

@@ -31,17 +31,7 @@ from taskweaver.treesearch.model.stages import StageState
 class NodeTaskFactory:
     """Makes the tasks of a run's nodes.
 
-    Attributes:
-        config: The configuration.
-        journal: All nodes.
-        background: Facts that prompts show.
-        setup: The machinery that executes nodes.
-        services: The models.
-        is_embedded: Whether the model is a built-in one, which proposes and does nothing else.
-        prompts: Texts of the prompts.
-        store: The memory; None without.
-        claims: The change each node makes.
-        budget: The budget of the run.
+    `is_embedded` is a built-in model, which proposes and does nothing else.
     """
 
     config: SearchConfig

@@ -24,17 +24,10 @@ _ERROR_LINE = re.compile(
 
 
 def run_commands_with_logging(commands: Sequence[Command], log_path: Path) -> list[CommandResult]:
-    """Run commands in order, up to the first that fails.
+    """Run commands in order, up to the first that fails; return the results of those started.
 
-    Each gets a block in the log: ``$`` and the command, its output as it comes, byte for byte
-    within its limit, and ``exit_code=``.
-
-    Args:
-        commands: The commands.
-        log_path: The log; blocks are added at its end.
-
-    Returns:
-        The results of the commands that were started.
+    Each gets a block at the end of the log: ``$`` and the command, its output as it comes, byte for
+    byte within its limit, and ``exit_code=``.
 
     Raises:
         OSError: If the log cannot be written.
@@ -61,13 +54,7 @@ def shown(command: Command) -> str:
 
 
 def failure(command: Command, result: CommandResult, *, is_compiler: bool) -> str:
-    """Return why a command failed, in a few lines.
-
-    Args:
-        command: The command.
-        result: Its result.
-        is_compiler: Whether its first errors are shown, not its last lines.
-    """
+    """Return why a command failed, in a few lines: a compiler's first errors, or the last lines."""
     name = shown(command)
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}..."

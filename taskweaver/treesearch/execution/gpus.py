@@ -13,18 +13,13 @@ from pathlib import Path
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 """Names the GPUs of a process, by numbers or UUIDs; AMD's programs read it too."""
 _DEV = Path("/dev")
-_DRIVER = Path("/proc/driver/nvidia/gpus")
+_DRIVER = Path("/proc/driver/nvidia/gpus")  # NVIDIA's driver describes its GPUs there
 _SHARED = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _ALL = ("nvidia[0-9]*", "nvidia-caps/*", "kfd", "dri/renderD*")
 
 
 def gpus(dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[str, ...]:
-    """Return the GPUs that may be used, by UUID where it is known; none where there are none.
-
-    Args:
-        dev: Where devices are.
-        driver: Where NVIDIA's driver describes its GPUs.
-    """
+    """Return the GPUs that may be used, by UUID where it is known; none where there are none."""
     known = list(_known(dev, driver))
     named = os.environ.get(VARIABLE)
     if named is None:
@@ -39,12 +34,8 @@ def devices_of(named: str, dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[Pa
     """Return the devices of GPUs, and those that all programs need which use one.
 
     Numbers keep their meaning only where all GPUs are there; so numbers and unknown names, as of a
-    part of one or one that is not NVIDIA's, bring the devices of all.
-
-    Args:
-        named: The GPUs, as `VARIABLE` names them; empty for none.
-        dev: Where devices are.
-        driver: Where NVIDIA's driver describes its GPUs.
+    part of one or one that is not NVIDIA's, bring the devices of all. `VARIABLE`
+    names the GPUs so; an empty text is none.
     """
     names, known = _names(named), _known(dev, driver)
     if not names:

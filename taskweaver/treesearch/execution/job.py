@@ -23,12 +23,7 @@ _HASH_SEEDS = 1 << 32
 
 
 def run_variables(seed: int, packages: str) -> dict[str, str]:
-    """Return the variables that the commands of a node are given.
-
-    Args:
-        seed: Its seed.
-        packages: Its folder of Python packages.
-    """
+    """Return the variables of a node's commands, with its seed and its folder of packages."""
     return {
         "OMP_NUM_THREADS": "1",  # processes share the cores; a command may set its own number
         "PYTHONPATH": packages,

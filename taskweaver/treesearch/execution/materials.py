@@ -26,13 +26,7 @@ from taskweaver.treesearch.model.plan_checks import CommandText
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """The resources of a run.
-
-    Attributes:
-        file: The file that lists them; None for none.
-        items: The resources.
-        memory: Memory of the run; None without.
-    """
+    """The resources of a run, which a file lists; without a file there are none."""
 
     file: Path | None = None
     items: tuple[Item, ...] = ()
@@ -45,9 +39,7 @@ class Materials:
     def prepared(self, job: Job, installs: Sequence[CommandText]) -> Job:
         """Place the resources in a node's workspace; return the job that can read and fetch them.
 
-        Args:
-            job: The job.
-            installs: Commands of its download phase after they are fetched.
+        The download phase then goes on with the commands in `installs`.
 
         Raises:
             SearchError: If one is missing, or its place is taken.

@@ -17,11 +17,7 @@ _LONGEST_NAME = 200
 
 
 class BadResult(Exception):
-    """A result that is none, or says itself that it is not valid.
-
-    Attributes:
-        error: Why the node fails.
-    """
+    """A result that is none, or says itself that it is not valid; its error is that of the node."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(kind, message)

@@ -58,9 +58,7 @@ def run_job(job: Job) -> JobResult:
 def run_download_command(job: Job, command: CommandText) -> CommandResult:
     """Run one command of the download phase, for an installer that decides step by step.
 
-    Args:
-        job: The job; its plan is not used.
-        command: The command.
+    The plan of the job is not used.
 
     Raises:
         SearchError: If there is no workspace, and none can be made.

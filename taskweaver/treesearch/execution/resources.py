@@ -42,14 +42,7 @@ _HUB_THERE = (
 
 
 def stage_resources(items: Sequence[Item], workspace: Path) -> list[Path]:
-    """Make the local items available in a node's folder; old ones there are replaced.
-
-    Args:
-        items: The items of the resource file.
-        workspace: The node's folder.
-
-    Returns:
-        Paths of the items.
+    """Make the local items available in a node's folder, in place of old ones; return their paths.
 
     Raises:
         SearchError: If an item is missing, or its place is taken.

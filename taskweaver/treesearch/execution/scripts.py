@@ -35,13 +35,7 @@ _MESSAGE_CHARS = 1500
 
 
 class Program(NamedTuple):
-    """A program.
-
-    Attributes:
-        node_id: The node it is of.
-        code: Its text.
-        seed: Its seed.
-    """
+    """A program of a node, with its seed."""
 
     node_id: str
     code: str
@@ -51,13 +45,9 @@ class Program(NamedTuple):
 # What is in a workspace is written by the kernel: code of the same sandbox may put links there.
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script to run.
+    """A script to run in its workspace, after programs whose variables it starts with, in order.
 
-    Attributes:
-        program: The program.
-        workspace: Its folder.
-        log: File of its output.
-        before: The programs whose variables it starts with, the first one first.
+    Its output goes to `log`.
     """
 
     program: Program

@@ -22,11 +22,7 @@ _MOST_LISTED = 1000
 
 
 def take_over(parent: Path, workspace: Path) -> None:
-    """Copy a parent's files, all but those of its run; links stay links.
-
-    Args:
-        parent: Folder of the parent.
-        workspace: Folder of the node; it must not be there yet, but its parent.
+    """Copy a parent's files, all but those of its run, to a folder that is made; links stay links.
 
     Raises:
         SearchError: If there is more to copy, or it cannot be done; `workspace` is not made.
@@ -53,12 +49,7 @@ def take_over(parent: Path, workspace: Path) -> None:
 
 
 def list_files(workspace: Path, below: str = "") -> list[str]:
-    """Return the plain files in a folder, relative to it, sorted; the first thousand.
-
-    Args:
-        workspace: The folder.
-        below: Folder in it to look in; empty for all of it.
-    """
+    """Return the plain files `below` a folder of a workspace, sorted; the first thousand."""
     prefix = f"{below}/" if below else ""
     try:
         with Folder.at(workspace) as root, root.folder(below) as folder:
@@ -70,10 +61,7 @@ def list_files(workspace: Path, below: str = "") -> list[str]:
 def read_inside(workspace: Path, path: str, max_bytes: int) -> bytes | None:
     """Return the bytes of a plain file in a folder; None when there is none.
 
-    Args:
-        workspace: The folder.
-        path: Relative to it; no part of it may be a link.
-        max_bytes: Largest file.
+    No part of its path may be a link.
 
     Raises:
         ValueError: If there is something else, or it is larger.

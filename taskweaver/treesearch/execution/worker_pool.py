@@ -69,11 +69,9 @@ class WorkerPool(Executor):
     """
 
     def __init__(self, count: int, gpus: Sequence[str] = ()) -> None:
-        """Make the slots; processes start when they are needed.
+        """Make a slot for each of `count` jobs at a time; processes start when they are needed.
 
-        Args:
-            count: Most jobs at a time.
-            gpus: GPUs; slots get them round robin, as `gpus.VARIABLE`.
+        Slots get the GPUs round robin, as `gpus.VARIABLE`.
 
         Raises:
             ValueError: If `count` is below 1.
@@ -108,13 +106,7 @@ class WorkerPool(Executor):
     def submit_within(
         self, deadline_s: float, fn: Callable[..., T], /, *args: Any, **kwargs: Any
     ) -> Future[T]:
-        """Run a function in a worker that is lost when it takes too long.
-
-        Args:
-            deadline_s: Longest time from its start on; 0 for no end.
-            fn: The function.
-            args: Its arguments.
-            kwargs: Its named arguments.
+        """Run a function in a worker that is lost after a deadline from its start on; 0 is no end.
 
         Raises:
             RuntimeError: If the workers are shut down.
@@ -141,9 +133,7 @@ class WorkerPool(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
         """Accept no more calls; end the processes after the open ones. Safe to call again.
 
-        Args:
-            wait: Return when nothing is left.
-            cancel_futures: Cancel the open calls, running ones too.
+        With `cancel_futures` the open calls are cancelled, running ones too.
         """
         with self._lock:
             is_first, self._is_shut = not self._is_shut, True

@@ -20,13 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class WorkerReply(NamedTuple):
-    """Outcome of a call.
-
-    Attributes:
-        value: Its return value.
-        error: Its exception; None for none.
-        trace: Traceback of the exception.
-    """
+    """Outcome of a call: its return value, or its exception with the traceback."""
 
     value: Any = None
     error: Exception | None = None

@@ -24,17 +24,11 @@ _OWNER_RIGHTS = 0o600
 def apply_workspace_plan(
     workspace_root: Path, plan: WorkspacePlan, *, expected_root: str = ROOT
 ) -> list[Path]:
-    """Write the files of a plan: all of them, or none.
+    """Write the files of a plan, all of them or none; return them in its order.
+
+    The plan may call the folder `expected_root`.
 
     Everything is checked first, then written beside the files there are, then moved into place.
-
-    Args:
-        workspace_root: The node's folder.
-        plan: The files and folders.
-        expected_root: Name that the plan may give the folder.
-
-    Returns:
-        The files, in the order of the plan.
 
     Raises:
         PhasePlanError: If it cannot be written as planned; nothing is changed.
@@ -58,12 +52,7 @@ def apply_workspace_plan(
 
 
 def link_inside(workspace_root: Path, path: str, target: Path) -> None:
-    """Make a link in a node's folder, never through another; one that is there is replaced.
-
-    Args:
-        workspace_root: The node's folder.
-        path: Where, relative to it.
-        target: Where it leads.
+    """Make a link at a path in a node's folder, never through another; a link there is replaced.
 
     Raises:
         PhasePlanError: If something else is there.

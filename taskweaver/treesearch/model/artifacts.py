@@ -19,11 +19,7 @@ _WITH_COMMANDS = ("download", "compile", "run")
 
 @dataclass(frozen=True, slots=True)
 class ScriptArtifact:
-    """One script, run in a kernel.
-
-    Attributes:
-        code: Its text.
-    """
+    """One script, run in a kernel."""
 
     code: str
 

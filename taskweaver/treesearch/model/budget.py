@@ -75,11 +75,7 @@ class Budget:
         return self.spent.money or 0.0
 
     def why_spent(self, steps: int) -> str:
-        """Return which limit is reached, or an empty text.
-
-        Args:
-            steps: Nodes so far, seed evaluations not counted.
-        """
+        """Return which limit is reached at so many nodes but seed evaluations, or an empty text."""
         if self.steps and steps >= self.steps:
             return f"limit of the run reached: {counted(self.steps, 'node')}"
         if self.is_late:

@@ -95,11 +95,7 @@ class Idea:
 
 
 def read_idea(path: Path, index: int = 0) -> Idea:
-    """Read an idea.
-
-    Args:
-        path: Markdown, or JSON: one idea, or a list of them.
-        index: Which of a list.
+    """Read an idea: Markdown, or JSON with one idea or a list of them, of which `index` chooses.
 
     Raises:
         SearchError: If there is none.

@@ -201,11 +201,7 @@ class Journal:
         return self._ranks[node_id]
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
-        """Return the best node, the first of `leaders`. None when none measured anything.
-
-        Args:
-            among: The candidates; None takes all but seed evaluations.
-        """
+        """Return the best of all or some nodes, the first of `leaders`; None if none measured."""
         return next(iter(self.leaders(1, among)), None)
 
     def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:

@@ -115,13 +115,9 @@ class NodeError:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Consumption of model calls.
+    """Consumption of model calls: tokens sent and received, and money.
 
-    Attributes:
-        calls: Number of calls.
-        prompt_tokens: Tokens sent.
-        completion_tokens: Tokens received.
-        money: In the currency of the configured prices; None when they are unknown.
+    Money is in the currency of the configured prices; None when they are unknown.
     """
 
     calls: int = 0

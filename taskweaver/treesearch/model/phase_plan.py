@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -42,14 +42,7 @@ _PLACEHOLDER = re.compile(r"(?<!\$)\{(compiler_selected|cflags|ldflags|output)\}
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file to write.
-
-    Attributes:
-        path: Relative to the workspace.
-        content: Its text.
-        mode: Its rights.
-        encoding: Its encoding.
-    """
+    """A file to write, by its path relative to the workspace."""
 
     path: str
     content: str
@@ -153,12 +146,9 @@ class PhasePlan:
             "coding": {"workspace": _workspace_dict(self.workspace)},
             "compile": {
                 "build_plan": {
-                    "language": build.language,
-                    "compiler_selected": build.compiler_selected,
+                    **asdict(build),
                     "cflags": list(build.cflags),
                     "ldflags": list(build.ldflags),
-                    "workdir": build.workdir,
-                    "output": build.output,
                 },
                 "commands": _plain(self.compile),
             },
@@ -173,11 +163,9 @@ class PhasePlan:
 
     @classmethod
     def from_dict(cls, data: object, compilers: Collection[str] | None = None) -> PhasePlan:
-        """Read a plan.
+        """Read a plan, alone or as ``phase_artifacts`` or ``plan`` of an outer object.
 
-        Args:
-            data: The plan, alone or as ``phase_artifacts`` or ``plan`` of an outer object.
-            compilers: Names of the compilers there are; None takes any.
+        `compilers` has the names of those there are; None takes any.
 
         Raises:
             PhasePlanError: If it cannot be executed as it is written.
@@ -202,12 +190,13 @@ class PhasePlan:
             build=build,
             compile=() if build.language == "python" else compile_commands,
             run=run_commands,
-            expected_outputs=_outputs("run.expected_outputs", run.get("expected_outputs")),
+            expected_outputs=_outputs(run.get("expected_outputs")),
             notes={name: text for name, text in notes.items() if text},
         )
 
 
-def _outputs(place: str, value: object) -> tuple[str, ...]:
+def _outputs(value: object) -> tuple[str, ...]:
+    place = "run.expected_outputs"
     given = checks.items(place, [value] if isinstance(value, str) else value)
     paths = [checks.path_below_root(f"{place}[{n}]", path) for n, path in enumerate(given)]
     if "." in paths:

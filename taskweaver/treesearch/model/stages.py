@@ -100,11 +100,7 @@ class StageState:
 def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int) -> str:
     """Return why a stage is over, or an empty text while it is not.
 
-    Args:
-        state: The stage.
-        journal: The nodes.
-        drafts: Drafts the first stage begins with.
-        max_nodes: Most nodes of the stage.
+    The first stage begins with `drafts`; no stage has more than `max_nodes`.
     """
     nodes = journal.of_stage(state.stage.number)
     done = [node for node in nodes if node.finished_at is not None]

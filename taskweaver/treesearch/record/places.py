@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.treesearch.errors import SearchError
@@ -14,97 +13,54 @@ ROOT_BRANCH = "root"
 """The branch of a run that all its nodes descend from."""
 
 
-@dataclass(frozen=True, slots=True)
 class NodePlaces:
-    """Paths of a node.
+    """Paths of a node in the folder of its run.
 
     Attributes:
-        run_dir: Folder of the run.
-        node_id: The node.
+        folder: The node's own folder.
+        workspace: Working folder of its phases; kernels of one sandbox write below ``branches``.
+        plans: Files of Phase 0.
+        prompts: Prompts of Phase 0.
+        plots: Its plots.
+        phase_logs: Logs of its phases.
+        prompt_logs: Its prompts and replies, and logs of its memory.
     """
 
-    run_dir: Path
-    node_id: str
-
-    @property
-    def folder(self) -> Path:
-        """The node's own folder."""
-        return self.run_dir / "nodes" / self.node_id
-
-    @property
-    def workspace(self) -> Path:
-        """Working folder of its phases; kernels of one sandbox can write below ``branches``."""
-        return self.run_dir / WORKSPACES / "branches" / self.node_id
-
-    @property
-    def plans(self) -> Path:
-        """Files of Phase 0."""
-        return self.folder / "plans"
-
-    @property
-    def prompts(self) -> Path:
-        """Prompts of Phase 0."""
-        return self.folder / "prompts"
-
-    @property
-    def plots(self) -> Path:
-        """Its plots."""
-        return self.folder / "plots"
+    def __init__(self, run_dir: Path, node_id: str) -> None:
+        self.run_dir, self.node_id = run_dir, node_id
+        self.folder = run_dir / "nodes" / node_id
+        self.workspace = run_dir / WORKSPACES / "branches" / node_id
+        self.plans = self.folder / "plans"
+        self.prompts = self.folder / "prompts"
+        self.plots = self.folder / "plots"
+        self.phase_logs = run_dir / LOGS / "phase_logs" / f"node_{node_id}"
+        self.prompt_logs = run_dir / LOGS / "prompt_logs" / f"node_{node_id}"
 
     def remove(self) -> None:
         """Remove the files of an attempt that did not finish."""
         remove(self.folder)
         remove(self.workspace)
 
-    @property
-    def phase_logs(self) -> Path:
-        """Logs of its phases."""
-        return self.run_dir / LOGS / "phase_logs" / f"node_{self.node_id}"
 
-    @property
-    def prompt_logs(self) -> Path:
-        """Its prompts and replies, and logs of its memory."""
-        return self.run_dir / LOGS / "prompt_logs" / f"node_{self.node_id}"
-
-
-@dataclass(frozen=True, slots=True)
 class RunPlaces:
     """Paths of a run.
 
     Attributes:
-        folder: Folder of the run, without links.
+        folder: Folder of the run, resolved once, before code runs in folders below it.
+        idea: The idea, as it was when the run began.
+        config: The configuration the run was started with.
+        log: The log, which a run is resumed from.
+        memory: The memory; a link, where the run keeps it elsewhere.
+        manager_prompts: Prompts and replies that concern the run as a whole.
     """
 
-    folder: Path
-
-    def __post_init__(self) -> None:
-        """Resolve the folder once, before code runs in folders below it."""
-        object.__setattr__(self, "folder", self.folder.resolve())
-
-    @property
-    def idea(self) -> Path:
-        """The idea, as it was when the run began."""
-        return self.folder / "idea.md"
-
-    @property
-    def config(self) -> Path:
-        """The configuration the run was started with."""
-        return self.folder / "config.json"
-
-    @property
-    def log(self) -> Path:
-        """The log, which a run is resumed from."""
-        return self.folder / "journal.jsonl"
-
-    @property
-    def memory(self) -> Path:
-        """The memory; a link, where the run keeps it elsewhere."""
-        return self.folder / "memory" / "memory.sqlite"
-
-    @property
-    def manager_prompts(self) -> Path:
-        """Prompts and replies that concern the run as a whole."""
-        return self.folder / LOGS / "prompt_logs" / "manager"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.idea = self.folder / "idea.md"
+        self.config = self.folder / "config.json"
+        self.log = self.folder / "journal.jsonl"
+        self.memory = self.folder / "memory" / "memory.sqlite"
+        self.manager_prompts = self.folder / LOGS / "prompt_logs" / "manager"
 
     def node(self, node_id: str) -> NodePlaces:
         """Return the paths of a node."""

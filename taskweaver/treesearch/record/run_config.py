@@ -19,11 +19,9 @@ _SEAL = "seal"
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """The configuration a run was started with.
+    """The configuration a run was started with, and the foreign keys that were left out of it.
 
-    Attributes:
-        values: The configuration.
-        foreign: Keys left out of it: they need consent, and the file came with the folder.
+    These need consent, and the file came with the folder.
     """
 
     values: Mapping[str, Any]

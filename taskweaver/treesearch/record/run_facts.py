@@ -12,12 +12,7 @@ from taskweaver.treesearch.model.node import Cost, NodeKind, NodeStatus
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of a limited quantity.
-
-    Attributes:
-        used: How much.
-        limit: How much there is; 0 for no limit.
-    """
+    """Use of a limited quantity; a limit of 0 is none."""
 
     used: float = 0.0
     limit: float = 0.0
@@ -93,16 +88,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """A node, as a live view shows it.
-
-    Attributes:
-        id: Its id.
-        kind: Why it was made.
-        status: Its state.
-        parent: Id of the node it was made from.
-        name: The parameter tuned or the part taken away.
-        value: Its measurement.
-    """
+    """A node, as a live view shows it; see `Node`."""
 
     id: str
     kind: NodeKind
@@ -114,13 +100,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunningPhase:
-    """A running node.
-
-    Attributes:
-        node_id: The node.
-        phase: Its phase.
-        since: When that began, in seconds since 1970.
-    """
+    """A running node with its phase, and when that began, in seconds since 1970."""
 
     node_id: str
     phase: str
@@ -129,17 +109,10 @@ class RunningPhase:
 
 @dataclass(frozen=True, slots=True)
 class SearchSnapshot:
-    """A search at one moment.
+    """A search at one moment, in seconds since 1970.
 
-    Attributes:
-        name: Name of the run.
-        objective: The metric it optimises.
-        stage: Stage and substage, as `StageState.title` spells them; empty before the first.
-        nodes: All nodes, in order.
-        best: Id of the best; None while nothing was measured.
-        running: Its running nodes.
-        budgets: Use of the budget.
-        now: The moment, in seconds since 1970.
+    The stage is spelled as in `StageState.title`, and empty before the first; the best node is None
+    while nothing was measured.
     """
 
     name: str

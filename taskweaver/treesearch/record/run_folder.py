@@ -18,12 +18,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 
 def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
-    """Make the folder of a run, with its idea.
-
-    Args:
-        config: Says where runs are.
-        idea: The idea.
-        name: Name of the folder; empty makes one of the time and the title.
+    """Make the folder of a run, with its idea; without a name it has one of time and title.
 
     Raises:
         SearchError: If there is one of this name, or it cannot be made.

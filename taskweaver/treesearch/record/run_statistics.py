@@ -20,12 +20,7 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Measurements of one experiment with several seeds.
-
-    Attributes:
-        values: The values, in the order of the nodes.
-        failed: Seeds that failed.
-    """
+    """Measurements of one experiment with several seeds, in the order of the nodes."""
 
     values: tuple[float, ...]
     failed: int = 0
@@ -69,12 +64,9 @@ def _with_deviation(mean: float, std: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A node beside the one it is compared with.
+    """A node beside the one it is compared with, if there is one.
 
-    Attributes:
-        node: The node.
-        base: The node it is compared with; None for none.
-        gain: How much better it is, below 0 for worse; None when one of them has no value.
+    The gain is below 0 for a worse one; None when one of them has no value.
     """
 
     node: Node
@@ -84,12 +76,9 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Nodes that failed in the same way.
+    """Nodes that failed in the same way, and the number of them with a child that works.
 
-    Attributes:
-        kind: Kind of the error, or the status where there is none.
-        nodes: The nodes, in order.
-        repaired: Number of them with a child that works.
+    The kind is that of the error, or the status where there is none.
     """
 
     kind: str

@@ -16,14 +16,7 @@ from taskweaver.treesearch.record.run_statistics import total_cost
 
 @dataclass(frozen=True, slots=True)
 class StagePassed:
-    """A stage that is over.
-
-    Attributes:
-        state: The stage.
-        reason: Why it is over.
-        best: Id of the best node then; None when none worked.
-        summary: Its summary.
-    """
+    """A stage that is over, with the id of the best node then, None when none worked."""
 
     state: StageState
     reason: str

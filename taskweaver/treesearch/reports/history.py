@@ -21,9 +21,7 @@ _TEXT_CHARS = 400
 def earlier_runs(places: RunPlaces, idea: Idea) -> tuple[Mapping[str, Any], str]:
     """Return the findings of the newest earlier runs of an idea, as data and in words.
 
-    Args:
-        places: The run that begins.
-        idea: Its idea; runs whose idea has the same title count.
+    Runs whose idea has the same title count.
     """
     found = []
     others = [path for path in places.folder.parent.glob("*/journal.jsonl") if path != places.log]

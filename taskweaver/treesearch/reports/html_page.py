@@ -34,13 +34,7 @@ _MOST_ABREAST = 8
 def write_page(
     journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
 ) -> Path:
-    """Write the page of a run, ``tree.html``; return its path.
-
-    Args:
-        journal: The nodes.
-        run_dir: Folder of the run.
-        facts: Facts about the run.
-        store: Its memory; None without.
+    """Write the page of a run, ``tree.html``, with its memory if it has one; return its path.
 
     Raises:
         OSError: If it cannot be written.

@@ -128,9 +128,7 @@ def _tried(effect: run_statistics.Effect) -> dict[str, Any]:
 def costs(journal: Journal, beside: Cost) -> dict[str, Any]:
     """Return the costs of model calls and runs, by stage and by kind; times in seconds.
 
-    Args:
-        journal: The nodes.
-        beside: Consumption beside them; it is in the total.
+    The consumption `beside` the nodes is in the total.
     """
     by_stage: dict[int, list[Node]] = {}
     for node in journal.nodes:

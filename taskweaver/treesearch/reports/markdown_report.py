@@ -54,13 +54,9 @@ def build_report(
     idea: str = "",
     figures: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the report.
+    """Return the report, with the idea as it was given.
 
-    Args:
-        journal: The nodes.
-        facts: Facts about the run beside them.
-        idea: The idea, as it was given.
-        figures: Title of each figure by its path relative to the report.
+    `figures` are titles, by path relative to the report.
     """
     title = inline(facts.title or facts.name)
     parts = [

@@ -17,11 +17,7 @@ USUAL = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot"}
 
 
 def main(programs: list[str]) -> None:
-    """Run the programs.
-
-    Args:
-        programs: Folder of each, its node and its seed, with colons between.
-    """
+    """Run programs, each given as its folder, its node and its seed, with colons between."""
     make: Any = InteractiveShell.instance
     shell = make(config=Config({"HistoryManager": {"enabled": False}}), colors="nocolor")
     names = {name: module for name, module in USUAL.items() if util.find_spec(module.split(".")[0])}

@@ -25,13 +25,7 @@ from taskweaver.treesearch.reports.paper_index import paper_index
 def write_results(
     places: RunPlaces, state: RunState, budget: Budget, store: BranchedMemory | None
 ) -> Path:
-    """Write all of it; return the report.
-
-    Args:
-        places: Where the run is.
-        state: Where it is at.
-        budget: Its budget.
-        store: Its memory; None without.
+    """Write all results of a run, with its memory if it has one; return the report.
 
     Raises:
         OSError: If it cannot be written.
@@ -53,10 +47,6 @@ def write_results(
 
 def results_of(places: RunPlaces, config: SearchConfig) -> Path:
     """Write the results of a run that no process works on; return the report.
-
-    Args:
-        places: Where the run is.
-        config: Its configuration, with its limits.
 
     Raises:
         SearchError: If there is no run.

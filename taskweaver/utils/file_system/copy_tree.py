@@ -47,16 +47,11 @@ class CopyRules:
 
 
 def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
-    """Copy the content of a folder into an empty one.
+    """Copy the content of a folder into an empty one, which no other process may write to.
 
     Links stay links; pipes, sockets and devices are left out, and so is whatever disappears
     meanwhile. Files keep their times, and their modes without the rights of others to write and
     without set-user-id bits. A file that grows is copied up to the size it had.
-
-    Args:
-        source: The folder.
-        target: The other one; no other process may write to it.
-        rules: Rules of the copy.
 
     Raises:
         CopyTooLarge: If there is more than the rules allow, or folders are nested too deeply.

@@ -36,11 +36,9 @@ def is_plain_name(name: str) -> bool:
 
 
 def open_ordinary(path: Path | str, flags: int = 0) -> BinaryIO:
-    """Open an ordinary file of the user's for reading, without waiting at a pipe.
+    """Open an ordinary file of the user's, or a link to one, for reading; wait at no pipe.
 
-    Args:
-        path: The file; it may be a link.
-        flags: Further flags of ``open(2)``.
+    `flags` are further ones of ``open(2)``.
 
     Raises:
         OSError: If it cannot be opened, or is no ordinary file.

@@ -25,11 +25,9 @@ _PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split
 
 @dataclass(frozen=True, slots=True)
 class HtmlText:
-    """Text of a page.
+    """Title of a page, which may be empty, and its text.
 
-    Attributes:
-        title: Its title; may be empty.
-        text: Its text; headings begin with ``#``, paragraphs are apart by an empty line.
+    Headings begin with ``#``, paragraphs are apart by an empty line.
     """
 
     title: str

@@ -62,11 +62,7 @@ def require_shallow(text: str) -> None:
 
 
 def require_small(text: str, data: Any) -> None:
-    """Raise if the values of a text are far more than it has, because aliases repeat them.
-
-    Args:
-        text: The text.
-        data: The data loaded from it.
+    """Raise if data have far more values than the text they are of: aliases repeat them.
 
     Raises:
         YamlTooLarge: If they are.

@@ -65,10 +65,7 @@ def require_supported() -> None:
 
 
 def require_linux(part: str) -> None:
-    """Check that this is Linux.
-
-    Args:
-        part: The part that needs it, as a subject.
+    """Check that this is Linux; `part` is the part that needs it, as a subject.
 
     Raises:
         NeedsLinux: If it is not.

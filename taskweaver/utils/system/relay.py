@@ -14,12 +14,7 @@ _CHUNK_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One end of a connection.
-
-    Attributes:
-        reader: Bytes from the other end.
-        writer: Bytes to the other end.
-    """
+    """One end of a connection."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

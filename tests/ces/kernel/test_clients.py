@@ -48,6 +48,17 @@ def test_the_client_of_an_id_is_a_new_one_after_its_end(tmp_path: Path) -> None:
         manager.clean_up()
 
 
+def test_a_client_that_is_stopped_while_it_starts_launches_no_process(tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    try:
+        client = manager.get_session_client("s")
+        client.restore_from(client.stop)  # the state is asked for on the way to the launch
+        client.start()
+        assert client.state == "stopped"
+    finally:
+        manager.clean_up()
+
+
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not work here")
 def test_a_sandbox_ends_with_the_last_client_of_its_folder(tmp_path: Path) -> None:
     manager = code_execution_service_factory(tmp_path, limits=LIMITS, sandbox=SandboxPolicy())

@@ -14,7 +14,8 @@ from kernels import LIMITS, answers, limited, run, warmed
 
 from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
 from taskweaver.ces.kernel.reported import read_report
-from taskweaver.code_interpreter.report import sections, variables_text
+from taskweaver.code_interpreter.report import sections
+from taskweaver.role.situation import variables_text
 
 pytestmark = pytest.mark.measured
 

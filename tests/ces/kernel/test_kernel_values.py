@@ -195,13 +195,53 @@ def test_the_output_limit_counts_bytes_not_characters(fresh: Client) -> None:
 
 def test_figures_become_files_once(shared: tuple[Client, Path]) -> None:
     shown = run(shared[0], "plt.plot([1, 2]); plt.title('Open'); None")
-    assert [(a.type, a.preview) for a in shown.artifact] == [("chart", "Open")]
+    (chart,) = shown.artifact
+    assert chart.type == "chart"
+    assert chart.preview.startswith('"Open"; x (no label) 0 to 1; y (no label) 1 to 2; line of 2')
     saved = run(shared[0], "plt.plot([1, 2])\nplt.savefig('mine.png')")
     assert [a.file_name for a in saved.artifact] == ["mine.png"]
     both = run(shared[0], "plt.plot([1])\nplt.show()\nplt.plot([2])\nplt.show()")
     assert len(both.artifact) == 2
     assert all((shared[1] / a.file_name).read_bytes().startswith(b"\x89PNG") for a in both.artifact)
     assert run(shared[0], "1").artifact == []
+
+
+@pytest.mark.parametrize(
+    ("code", "parts"),
+    [
+        (
+            "plt.bar(['North', 'South'], [3, 5], label='count'); plt.xlabel('region')",
+            ['x "region" North, South', "y (no label) 0 to 5", 'bars "count": 2'],
+        ),
+        (
+            "plt.plot(pd.date_range('2024-01-01', periods=6, freq='MS'), range(6), label='a')",
+            ["2024-01-01 to 2024-06-01", 'line "a" of 6 points'],
+        ),
+        ("plt.scatter([1, 2, 3], [10, 20, 1e5]); plt.yscale('log')", ["log scale", "markers: 3"]),
+        ("plt.imshow([[1, 2, 3]])", ["image of 1 x 3"]),
+        ("plt.subplots(1, 2)[1][1].set_title('Right')", ["nothing is drawn", '| "Right"']),
+        ("plt.plot([])", ["without data"]),
+        ("plt.figure().add_subplot(projection='3d').plot([1], [2], [3])", ["line of 1 point"]),
+        ("plt.plot([1]); plt.title('x' * 5000)", ['"xxxx']),
+    ],
+)
+def test_a_figure_is_described_by_its_axes(
+    shared: tuple[Client, Path], code: str, parts: list[str]
+) -> None:
+    for ending in ("None", "plt.savefig('described.png')"):
+        (chart,) = run(shared[0], f"{code}\n{ending}").artifact
+        for part in parts:
+            assert part in chart.preview
+        assert len(chart.preview) < 700
+
+
+def test_a_figure_that_cannot_be_described_is_saved_all_the_same(
+    shared: tuple[Client, Path],
+) -> None:
+    code = "axes = plt.subplots()[1]\naxes.get_title = None\nplt.savefig('odd.png')"
+    (chart,) = run(shared[0], code).artifact
+    assert "cannot be described" in chart.preview
+    assert (shared[1] / "odd.png").stat().st_size > 1000
 
 
 def test_what_is_displayed_becomes_a_file_or_text(shared: tuple[Client, Path]) -> None:

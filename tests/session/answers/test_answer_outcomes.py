@@ -8,7 +8,7 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.forms.answer import Evidence, RoundAnswer
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.executed import executed_cells
+from taskweaver.memory.reading.cells import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import AnswerCheck, verify
 from taskweaver.session.answers.outcomes import Outcomes

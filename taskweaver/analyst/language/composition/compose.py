@@ -153,8 +153,7 @@ def _counted_groups(parts: Phrases) -> Reading | None:
         return None
     for atom in entities:
         parts.use(atom)
-    where = parts.where()
-    return Summary(parts.source, (Measure("count"),), parts.keys(), where)
+    return Summary(parts.source, (Measure("count"),), parts.keys(), parts.where())
 
 
 def _names_each_row(parts: Phrases, operand: Operand) -> bool:

@@ -99,7 +99,9 @@ def _add(
     """Use an operand for the functions of a group, if it goes with them."""
     functions, operands = group
     is_first = not operands
-    if not is_first and (_is_mention(operand, operands) or not _is_joined(parts, atom)):
+    # In "petal area, petal length times petal width" the length and width repeat the area.
+    is_repeated = any(set(operand.names) & set(other.names) for other in operands)
+    if not is_first and (is_repeated or not _is_joined(parts, atom)):
         return
     if _takes(functions, operand, parts, is_first=is_first):
         operands.append(operand)
@@ -148,12 +150,6 @@ def _all_numbers(parts: Phrases) -> list[Operand]:
     ]
 
 
-def _is_mention(operand: Operand, before: Sequence[Operand]) -> bool:
-    """Return whether an operand repeats one before, as ``petal area, petal length times ...``."""
-    names = {name for other in before for name in other.names}
-    return bool(names & set(operand.names))
-
-
 def _without_counts(
     parts: Phrases, sequence: list[tuple[Atom, Fn | Operand]]
 ) -> list[tuple[Atom, Fn | Operand]]:
@@ -173,12 +169,9 @@ def _without_counts(
 def _takes(functions: Sequence[Fn], operand: Operand, parts: Phrases, *, is_first: bool) -> bool:
     if operand.is_arithmetic or is_first:
         return True
-    kinds = [parts.kind(name) for name in operand.names]
-    if any(fn.function == "correlation" for fn in functions):
-        return any(kind in NUMERIC for kind in kinds)
-    return all(fn.function != "count" for fn in functions) and any(
-        kind in NUMERIC for kind in kinds
-    )
+    names = {fn.function for fn in functions}
+    is_numeric = any(map(parts.words.is_numeric, operand.names))
+    return is_numeric and ("correlation" in names or "count" not in names)
 
 
 def _correlation(parts: Phrases, operands: Sequence[Operand]) -> Measure:
@@ -221,10 +214,8 @@ def counted(parts: Phrases, operand: Operand) -> Measure:
 
 
 def _without_operand(fn: Fn) -> Measure:
-    if fn.function == "count":
-        return Measure("count")
-    if fn.function == "missing":
-        return Measure("missing")
+    if fn.function in ("count", "missing"):
+        return Measure(fn.function)
     raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
 
 

@@ -36,8 +36,7 @@ def looked(parts: Phrases) -> Reading | None:
     if parts.has(Fn):
         raise UnfitError(("count",))
     parts.mark("which", "percolumn", "when")
-    where = parts.where()
-    return _view(parts, look, _names(parts), where)
+    return _view(parts, look, _names(parts), parts.where())
 
 
 def _view(parts: Phrases, look: Look, names: tuple[str, ...], where: Condition | None) -> Reading:

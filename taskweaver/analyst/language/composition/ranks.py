@@ -31,16 +31,14 @@ _COUNTED = ("most", "least", "fewest", "of")
 def ranked(parts: Phrases) -> Reading | None:
     """Return the reading of a request with a superlative or a rank; None if it has none."""
     picks = parts.all(Pick)
-    modes = [fn for _, fn in parts.all(Fn) if fn.function == "mode"]
-    if not picks and modes and not parts.all(Operand):
+    if len(picks) > 1:
+        raise UnfitError([parts.phrase(atom) for atom, _ in picks[1:]])
+    pick = parts.take(Pick)
+    if pick is None:
         return None
-    if len(picks) != 1:
-        if picks:
-            raise UnfitError([parts.phrase(atom) for atom, _ in picks[1:]])
-        return None
-    pick = picks[0][1]
-    parts.use(picks[0][0])
-    pick = _with_count(parts, pick)
+    count = None if pick.count or pick.nth else parts.mark("count")
+    if count is not None:  # "the 3 customers with the largest ..."
+        pick = replace(pick, count=int(count.detail))
     where = parts.where()
     of_rows = _ranks_rows(parts, picks[0][0])
     is_of_value = _ranks_values(parts, picks[0][0])
@@ -74,14 +72,6 @@ def _ranks_values(parts: Phrases, pick: Atom) -> bool:
     asks = [atom for atom in nouns if parts.phrase(atom).casefold() not in _OPENINGS]
     after = [atom.content for atom in parts.left if atom.start >= pick.end]
     return not asks and bool(after) and isinstance(after[0], Operand)
-
-
-def _with_count(parts: Phrases, pick: Pick) -> Pick:
-    """Use a number before the groups: ``the 3 customers with the largest ...``."""
-    if pick.count or pick.nth:
-        return pick
-    count = parts.mark("count")
-    return replace(pick, count=int(count.detail)) if count else pick
 
 
 def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:

@@ -92,8 +92,7 @@ def _share(parts: Phrases) -> Reading:
     texts = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
-        if not conds
-        and len(operand.names) == 1
+        if len(operand.names) == 1
         and parts.scope.flag_value(operand.names[0]) is None
         and parts.kind(operand.names[0]) in ("text", "flag")
     ]

@@ -45,12 +45,14 @@ class ArtifactList:
     folder: Path = field(default_factory=Path.cwd)
     items: list[Listed] = field(default_factory=list)
     _before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _described: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
     def begin(self, exec_id: str) -> None:
         """Begin a cell: drop the previous cell's artifacts, record the files that exist."""
         self.exec_id = exec_id
         self.items = []
+        self._described = {}
         self._before = dict(_files(self.folder))
 
     def add(
@@ -63,6 +65,10 @@ class ArtifactList:
         self.items.append(listed)
         return id_
 
+    def describe(self, path: Path, text: str) -> None:
+        """Keep the description of a file that the cell wrote."""
+        self._described[str(path.resolve())] = text
+
     def report(self) -> list[dict[str, Any]]:
         """Add new and changed files that are not listed yet; return all artifacts."""
         known = {Path(item.file_name).resolve() for item in self.items}
@@ -70,7 +76,9 @@ class ArtifactList:
             path = Path(name)
             is_new = self._before.get(name) != stamp and path.resolve() not in known
             if is_new and len(self.items) < _MAX_LISTED:
-                self.add(path, _type_of(path), preview=_size(stamp[1]))
+                described = self._described.get(str(path.resolve()), "")
+                preview = "; ".join(filter(None, [described, _size(stamp[1])]))
+                self.add(path, _type_of(path), preview=preview)
         return [asdict(item) for item in self.items]
 
 

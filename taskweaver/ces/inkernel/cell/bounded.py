@@ -38,7 +38,7 @@ def bounded_repr(value: Any, limit_chars: int, other: Callable[[Any], str] = rep
 def _text(value: Any, limit: int, other: Callable[[Any], str]) -> str:
     kind = type(value)
     if kind in SEQUENCES:
-        return repr(value) if len(value) <= limit else _beginning(value, limit)
+        return repr(value) if len(value) <= limit else f"{value[:limit]!r}... {len(value):,} in all"
     if kind not in _BRACKETS:
         return other(value)
     if _is_small(value, limit):
@@ -64,10 +64,6 @@ def _parts(value: Any, limit: int, other: Callable[[Any], str]) -> Iterator[str]
     else:
         for item in value:
             yield _text(item, limit, other)
-
-
-def _beginning(value: Any, limit: int) -> str:
-    return f"{value[:limit]!r}... {len(value):,} in all"
 
 
 def _is_small(value: Any, limit: int) -> bool:

@@ -13,6 +13,7 @@ from matplotlib.backend_bases import FigureManagerBase  # noqa: TID253 - importe
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: TID253
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
+from taskweaver.ces.inkernel.cell.figure_text import describe
 
 _MARK = "_taskweaver_is_saved"
 
@@ -35,7 +36,10 @@ class FigureCanvas(FigureCanvasAgg):
         """Write the figure."""
         if isinstance(filename, str | Path):
             setattr(self.figure, _MARK, True)
-        return super().print_figure(filename, *args, **kwargs)
+        written = super().print_figure(filename, *args, **kwargs)
+        if isinstance(filename, str | Path):
+            ARTIFACTS.describe(Path(filename), describe(self.figure))
+        return written
 
 
 def collect_figures() -> None:
@@ -47,10 +51,5 @@ def collect_figures() -> None:
         if not getattr(figure, _MARK, False) and figure.axes:
             path = free_name("figure", ".png")
             figure.savefig(path, bbox_inches="tight", dpi=120)
-            ARTIFACTS.add(path, "chart", preview=_title(figure))
+            ARTIFACTS.add(path, "chart", preview=describe(figure))
         plt.close(figure)
-
-
-def _title(figure: Any) -> str:
-    titles = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)]
-    return next((title for title in titles if title), "")

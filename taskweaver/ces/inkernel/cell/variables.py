@@ -35,13 +35,9 @@ def _render(value: Any) -> str:
     try:
         if type(value) is str:
             return shorten(value, MAX_CHARS)
-        return bounded_repr(value, MAX_CHARS, _of_object)
+        return bounded_repr(value, MAX_CHARS, lambda one: _SPECIAL.get(_kind(one), repr)(one))
     except Exception as error:  # noqa: BLE001 - a repr is the user's code and may raise anything
         return f"<{_kind(value)}, cannot be shown: {type(error).__name__}>"
-
-
-def _of_object(value: Any) -> str:
-    return _SPECIAL.get(_kind(value), repr)(value)
 
 
 def _kind(value: Any) -> str:

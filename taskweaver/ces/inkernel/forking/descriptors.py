@@ -48,15 +48,12 @@ class ProcessMemory:
     """Reader of this process's memory, which may be unmapped by now; a context manager."""
 
     def __init__(self) -> None:
-        """Open the process's own memory."""
         self._file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
 
     def __enter__(self) -> ProcessMemory:
-        """Return the reader."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close it."""
         os.close(self._file)
 
     def words(self, address: int, size: int) -> list[int]:
@@ -75,8 +72,8 @@ class ThreadOwners:
         layout: Offsets of the descriptor's fields; None where they cannot be determined.
     """
 
-    def __init__(self, layout: Layout | None = None) -> None:
-        self.layout = layout
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
         self._known: dict[tuple[int, int], str] = {}
 
     def owner(self, thread: NativeThread, mappings: Mappings) -> str | None:

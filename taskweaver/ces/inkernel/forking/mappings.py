@@ -20,7 +20,7 @@ class Mapping:
     Attributes:
         start: First address.
         end: First address behind it.
-        access: Permissions in the form of ``/proc/self/maps``, such as ``r-xp``.
+        access: Permissions in the form of ``/proc/self/maps``, e.g. ``r-xp``.
         path: Mapped file; empty for anonymous memory.
     """
 
@@ -34,7 +34,6 @@ class Mappings:
     """A snapshot of ``/proc/self/maps``; each view is parsed when first used."""
 
     def __init__(self) -> None:
-        """Read the mappings."""
         self._text = Path("/proc/self/maps").read_bytes()
 
     def shared_for_writing(self) -> set[str]:

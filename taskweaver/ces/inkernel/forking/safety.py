@@ -17,7 +17,7 @@ from taskweaver.ces.inkernel.forking.rest import rest_native_pools, rest_python_
 
 
 class ForkSafety:
-    """Fork check that tells the kernel's own threads and files from those of the user's code."""
+    """Fork check that separates the kernel's own threads and files from those of user code."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         """Record the present threads and files; call it before any code of the user ran."""

@@ -1,6 +1,6 @@
 """Sockets that belong to idle connections of HTTP clients.
 
-A forked process sees such a connection as dropped by the server, and connects anew.
+A forked process sees the connection as dropped by the server, and connects anew.
 """
 
 from __future__ import annotations

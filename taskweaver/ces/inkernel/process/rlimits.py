@@ -16,11 +16,8 @@ _KINDS = (
 def set_limits(*limits: int) -> None:
     """Limit this process and all that it starts; it leaves no core file.
 
-    A lower limit that is set already stays.
-
-    Args:
-        limits: Number of processes, bytes of a file, seconds of processor time and open files, or
-            the first of them; 0 sets no limit.
+    They are the number of processes, bytes of a file, seconds of processor time and open files, or
+    the first of these; 0 sets no limit, and a lower one that is set already stays.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for kind, limit in zip(_KINDS, limits, strict=False):

@@ -57,8 +57,6 @@ def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
 
 
 class _Loading:
-    """One load."""
-
     def __init__(
         self, manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
     ) -> None:
@@ -128,7 +126,7 @@ class _Loading:
             failure = self._read({"names": [name], **island["own"][name]})
             if failure is not None:
                 self._lose(name, failure)
-        reason = f"{_join(names)} no longer share memory: {_reason(error)}"
+        reason = f"{', '.join(names[:-1])} and {names[-1]} no longer share memory: {_reason(error)}"
         self.problems.append(Problem(names[0], clip(reason)))
 
     def _lose(self, name: str, error: BaseException) -> None:
@@ -146,7 +144,3 @@ class _Loading:
 
 def _reason(error: BaseException) -> str:
     return clip(error) if isinstance(error, DamagedChunk) else reason_of(error)
-
-
-def _join(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -62,7 +62,6 @@ class ClosedFile:
     closed = True
 
     def __init__(self, name: Any, mode: str) -> None:
-        """Keep the public facts of a closed file."""
         self.name = name
         self.mode = mode
 

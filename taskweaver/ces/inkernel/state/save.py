@@ -79,8 +79,6 @@ def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
 
 
 class _Save:
-    """One save."""
-
     def __init__(self, subject: Subject, sink: ChunkSink) -> None:
         self._subject = subject
         self._sink = sink

@@ -44,12 +44,7 @@ _READ_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """A file that may still hold an erased text.
-
-    Attributes:
-        path: The file.
-        reason: Why it was left as it is.
-    """
+    """A file that may still hold an erased text, and the reason why it was left as it is."""
 
     path: str
     reason: str
@@ -72,14 +67,10 @@ class ErasedFiles:
         names: Sequence[str] = (),
         is_dry: bool,
     ) -> None:
-        """Take the places.
+        """Take the memory, the folder of its logs, and folders to look through as a whole.
 
-        Args:
-            path: The memory.
-            logs: Folder of its operation logs.
-            names: Names of further files beside the memory, or in the folder `memory` there.
-            folders: Further folders; all files in them are looked through.
-            is_dry: Whether the texts are only looked for.
+        `names` are further files beside the memory, or in the folder `memory` there; with `is_dry`
+        the texts are only looked for.
         """
         self._path = path
         self._name = glob.escape(path.name)

@@ -51,14 +51,7 @@ _QUOTED_EVENTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One of a record, an event, a core key and a text.
-
-    Attributes:
-        record: Id of a record.
-        event: Number of an event, or of one of its repetitions.
-        key: A core key.
-        text: A text.
-    """
+    """One of: id of a record, number of an event or a repetition of it, core key, and text."""
 
     record: int | None = None
     event: int | None = None

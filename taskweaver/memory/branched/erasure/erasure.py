@@ -69,12 +69,7 @@ class Erasures:
     def erase(
         self, target: Target, folders: Sequence[Path | str] = (), *, is_dry: bool = False
     ) -> Erasure:
-        """Erase a target; see `BranchedMemory.erase`.
-
-        Args:
-            target: The target, see `checked_target`.
-            folders: Folders of prompt logs; every file in them is looked through.
-            is_dry: Whether the target is only looked for.
+        """Erase a target that `checked_target` made; see `BranchedMemory.erase`.
 
         Raises:
             InvalidUpdate: If the folders are malformed.

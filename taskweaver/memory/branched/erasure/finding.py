@@ -15,13 +15,7 @@ _HEAD = 24
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A sequence of bytes that a file may hold a text as.
-
-    Attributes:
-        before: Bytes that stand before it, which stay.
-        text: The text.
-        after: Bytes that stand behind it, which stay.
-    """
+    """Bytes that a file may hold a text as, with bytes before and after it, which stay."""
 
     before: bytes
     text: bytes

@@ -81,10 +81,8 @@ class Needles:
     def clean_data(self, data: Any, kept: frozenset[str] = frozenset(), field: str = "") -> Any:
         """Return plain data with `ERASED` in place of erased texts, also in the names of fields.
 
-        Args:
-            data: The data.
-            kept: Fields whose values stay; with any, the names of fields stay too.
-            field: Name of the field that holds the data.
+        The values of fields that are `kept` stay; with any, the names of fields stay too. `field`
+        is the name of the field that holds the data.
         """
         if isinstance(data, str):
             return self._clean_field(data, field)

@@ -57,9 +57,15 @@ class OperationLog:
         self._max_chars = max_chars
         self._run_id = run_id
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
         self._waiting: list[tuple[Layer, dict[str, Any]]] = []
         self._chars = 0
         self._flushed_at = time.monotonic()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a log."""
+        return self._files is not None
 
     def add(
         self,
@@ -91,9 +97,8 @@ class OperationLog:
                 or self._chars > _MOST_WAITING_CHARS
                 or (self._rows is not None and self._rows.is_new)
             )
-            waiting = self._take() if is_due else []
-        if waiting:
-            self._write(waiting)
+        if is_due:
+            self.flush()
 
     def problem(self, what: str, error: Exception) -> None:
         """Note that something was done without the model, and why."""
@@ -102,9 +107,19 @@ class OperationLog:
 
     def flush(self) -> None:
         """Write the waiting lines, as far as possible; never raises."""
-        with self._lock:
-            waiting = self._take()
-        self._write(waiting)
+        if self._files is None:
+            return
+        with self._flushing:
+            is_erased = False
+            if self._rows is not None:
+                self._rows.flush()
+                is_erased = self._rows.has_lost_rows()
+            with self._lock:
+                waiting = self._take()
+            if is_erased:
+                for _, line in waiting:
+                    line.pop("details", None)
+            self._write(self._files, waiting)
 
     def close(self) -> None:
         """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
@@ -118,14 +133,7 @@ class OperationLog:
         self._chars = 0
         return waiting
 
-    def _write(self, waiting: list[tuple[Layer, dict[str, Any]]]) -> None:
-        if self._files is None:
-            return
-        if self._rows is not None:
-            self._rows.flush()
-            if self._rows.has_lost_rows():
-                for _, line in waiting:
-                    line.pop("details", None)
+    def _write(self, files: LogFolder, waiting: list[tuple[Layer, dict[str, Any]]]) -> None:
         texts: dict[str, list[str]] = {}
         for layer, line in waiting:
             try:
@@ -134,9 +142,9 @@ class OperationLog:
                     line["details"] = masked_preview(line["details"], self._max_chars)
                 text = encoded(line)
             except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
-                self._files.lose(_ALL, 1, error)
+                files.lose(_ALL, 1, error)
                 continue
             for name in (_ALL, _FILES[layer]):
                 texts.setdefault(name, []).append(text)
         for name, lines in texts.items():
-            self._files.append(name, lines)
+            files.append(name, lines)

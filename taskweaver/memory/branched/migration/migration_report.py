@@ -24,13 +24,7 @@ _ENDING = ".json"
 
 @dataclass(frozen=True, slots=True)
 class LeftRow:
-    """A row of the original that is only in the copy of the original.
-
-    Attributes:
-        table: Its table.
-        row: Its id, or ``branch/key``.
-        reason: Why it was not taken over.
-    """
+    """A row, by id or ``branch/key``, that is only in the copy of the original, and the reason."""
 
     table: str
     row: str
@@ -60,13 +54,7 @@ class MigrationReport:
     original: str = ""
 
     def take(self, table: str, form: str, count: int = 1) -> None:
-        """Count rows that were taken over.
-
-        Args:
-            table: Their table in the original.
-            form: Their form now, for example ``event``.
-            count: Number of rows.
-        """
+        """Count rows of a table of the original that have another form now, e.g. ``event``."""
         if not count:
             return
         forms = self.taken.setdefault(table, {})
@@ -93,9 +81,6 @@ class MigrationReport:
     def save(self, kept: Path) -> None:
         """Write the account beside the copy of the original.
 
-        Args:
-            kept: The copy.
-
         Raises:
             StoreUnwritable: If it cannot be written.
         """
@@ -115,9 +100,6 @@ def report_path(kept: Path) -> Path:
 
 def migration_reports(path: Path) -> list[MigrationReport]:
     """Return the accounts of the migrations of a memory file, oldest first.
-
-    Args:
-        path: The memory file.
 
     Raises:
         StoreCorrupt: If one cannot be read.

@@ -53,13 +53,9 @@ def is_original(tables: Iterable[str]) -> bool:
 
 
 def set_aside(connection: sqlite3.Connection, report: MigrationReport) -> None:
-    """Rename the original's tables, so that today's can take their names.
+    """Rename the original's tables, so that today's can take their names, in a transaction.
 
-    Everything else goes, triggers and views first, so that nothing of the file's own is run.
-
-    Args:
-        connection: Open, in a transaction.
-        report: Account of the migration, which names the tables that go.
+    The report names the tables that go.
     """
     for kind, name in drop_programs(connection):
         report.changed.append(f"the {kind} {name!r} was not taken over")
@@ -79,12 +75,9 @@ def set_aside(connection: sqlite3.Connection, report: MigrationReport) -> None:
 
 
 def copy_rows(connection: sqlite3.Connection, report: MigrationReport, *, now: float) -> None:
-    """Copy the rows into today's tables, and drop the original's.
+    """Copy the rows into today's tables, in a transaction, and drop the original's.
 
-    Args:
-        connection: Open, in a transaction.
-        report: Account of the migration.
-        now: Time for branches that have none.
+    `now` is the time for branches that have none.
     """
     report.migrated_at = now
     numbers = copy_branches(

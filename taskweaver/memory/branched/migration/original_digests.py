@@ -48,13 +48,9 @@ class OriginalDigests:
         events: Mapping[int, tuple[int, int]],
         report: MigrationReport,
     ) -> None:
-        """Prepare the copy.
+        """Prepare the copy, in a transaction; the branches and events are copied.
 
-        Args:
-            connection: Open, in a transaction; the branches and events are copied.
-            numbers: Numbers of the branches by id in the original.
-            events: Number and branch of each event, by id in the original.
-            report: Account of the migration.
+        By ids in the original, `numbers` has those of branches now, `events` number and branch.
         """
         self._connection = connection
         self._numbers = numbers
@@ -68,16 +64,7 @@ class OriginalDigests:
             insort(self._by_branch.setdefault(branch, []), seq)
 
     def copy(self, summaries: str | None, exclusions: str | None, seq: int) -> int:
-        """Copy both tables.
-
-        Args:
-            summaries: Table of summaries; None if there is none.
-            exclusions: Table of exclusions; None if there is none.
-            seq: Newest number in use.
-
-        Returns:
-            The newest number in use now.
-        """
+        """Copy both tables, those that exist; return the newest number in use, which was `seq`."""
         hidden = {} if exclusions is None else self._read_exclusions(exclusions)
         digests = {} if summaries is None else self._read_summaries(summaries)
         for branch, found in digests.items():

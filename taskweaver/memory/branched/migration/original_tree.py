@@ -58,17 +58,9 @@ def copy_branches(
     report: MigrationReport,
     now: float,
 ) -> dict[str | None, int]:
-    """Copy the branches, and make those that rows name and that do not exist.
+    """Copy the branches, and make those only rows name; return their numbers by former id.
 
-    Args:
-        connection: Open, in a transaction.
-        table: Table of the original's branches.
-        named: Branches that rows name.
-        report: Account of the migration.
-        now: Time for branches that have none.
-
-    Returns:
-        The numbers of the new branches, by id in the original.
+    `now` is the time for branches that have none.
     """
     found = _read(connection, table, report, now)
     for id_ in sorted(named - found.keys(), key=str):

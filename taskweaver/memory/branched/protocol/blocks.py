@@ -42,23 +42,14 @@ Presence = Literal["required", "optional", "forbidden"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryReply:
-    """A reply, taken apart.
-
-    Attributes:
-        updates: Content of the block; None without one.
-        body: The rest of the reply.
-    """
+    """A reply, taken apart: the content of its block, None without one, and the rest."""
 
     updates: dict[str, Any] | None
     body: str
 
 
 def read_reply(text: str, presence: Presence = "optional") -> MemoryReply:
-    """Take a reply apart.
-
-    Args:
-        text: The reply.
-        presence: Whether a block must, may or must not be there.
+    """Take a reply apart, which must, may or must not have a block.
 
     Raises:
         BranchedMemoryError: If the reply is no text: its function is broken, not the model.

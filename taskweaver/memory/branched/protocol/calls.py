@@ -24,12 +24,7 @@ _ONLY_ARGUMENTS = {
 
 
 def without_call(name: str, given_as: str, value: Any) -> Any:
-    """Return an operation in the form of a block.
-
-    Args:
-        name: The operation.
-        given_as: The name the block gives it.
-        value: Its value in the block.
+    """Return an operation in the form of a block, which gives it a name and a value.
 
     Raises:
         InvalidUpdate: If it may as well be a call as not.

@@ -29,14 +29,9 @@ _READS = ("core_get", "archival_search", "recall_search")
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A memory that was put into a prompt.
+    """A memory that was put into a prompt for a task: ids of the shown parts, by section.
 
-    Attributes:
-        seq: Its number.
-        task_hint: Purpose of the prompt.
-        chars: Length of the rendered text.
-        shown: Ids of the shown parts, by section.
-        created_at: When, in seconds since 1970.
+    `chars` is the length of the rendered text; `created_at` is in seconds since 1970.
     """
 
     seq: int
@@ -92,12 +87,7 @@ class MemoryPromptLog:
     """
 
     def __init__(self, folder: Path, **marks: Any) -> None:
-        """Make the logs of a folder; nothing is written yet.
-
-        Args:
-            folder: The folder.
-            marks: Names in each line, for example of the stage.
-        """
+        """Make the logs of a folder, with marks in each line, e.g. of the stage; write none."""
         self._files = LogFolder(folder)
         self._marks = marks
         self._lock = threading.Lock()
@@ -106,10 +96,7 @@ class MemoryPromptLog:
     def injection(self, result: RenderResult, *, began: float | None = None, **marks: Any) -> None:
         """Add a line to ``memory_injections.jsonl``: the memory that a prompt showed, by id.
 
-        Args:
-            result: The rendered memory.
-            began: When the rendering began, in seconds since 1970.
-            marks: Names in the line, for example of the stage.
+        The rendering `began` then, in seconds since 1970; `marks` are names, e.g. of the stage.
         """
         shown = {section.title: list(section.shown) for section in result.sections}
         dropped = {section.title: list(section.dropped) for section in result.sections}
@@ -131,11 +118,7 @@ class MemoryPromptLog:
     ) -> None:
         """Add a line to ``memory_operations.jsonl``: a block, and its results.
 
-        Args:
-            updates: The block.
-            results: Its results.
-            began: When it began to be applied, in seconds since 1970.
-            marks: Names in the line, for example of the stage.
+        Its use `began` then, in seconds since 1970; `marks` are names, e.g. of the stage.
         """
         at = time.time()
         operations = [

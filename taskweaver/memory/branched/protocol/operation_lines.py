@@ -29,12 +29,10 @@ def log_node_write(
 ) -> None:
     """Log a write of several things to a node: a line for the call, and one for each part.
 
-    Args:
-        log: The logs.
-        node_id: The node.
-        parts: The given parts: ``core``, ``recall`` and ``archival``.
-        results: The ids that were given to it.
+    The parts are ``core``, ``recall`` and ``archival``; the results are the ids given to it.
     """
+    if not log.is_kept:
+        return
     event = parts.get("recall") or {}
     marks = {
         "branch_id": node_id,
@@ -71,11 +69,7 @@ def log_block(
 ) -> None:
     """Log a block that was applied: a line for each operation, and one for the whole.
 
-    Args:
-        log: The logs.
-        updates: The block.
-        results: Its results.
-        marks: Branch, node and phase.
+    `marks` are its branch, node and phase.
     """
     is_new = not results.get("already_applied")
     operations = operations_of(updates, results) if is_new else []
@@ -102,9 +96,7 @@ def log_block(
 def operations_of(updates: Mapping[str, Any], results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations of a block, each with its ``type``, in the order they are done.
 
-    Args:
-        updates: The block, also with the ``mem_`` names.
-        results: Its results.
+    The block may have the ``mem_`` names, too.
     """
     try:
         checked = check_updates(updates)

@@ -312,11 +312,9 @@ def has_reads(updates: Mapping[str, Any]) -> bool:
 
 
 def instructions(*, is_required: bool = False, reads: int = 1) -> str:
-    """Return the instructions of a prompt for the operations.
+    """Return the instructions of a prompt for the operations, of a block that `is_required` or not.
 
-    Args:
-        is_required: Whether a block must be there.
-        reads: How many more times a reply may read; without any, reading is not mentioned.
+    A reply may read `reads` more times; without any, reading is not mentioned.
     """
     where = (
         "Begin your reply with exactly one <memory_update> block; {} is allowed."

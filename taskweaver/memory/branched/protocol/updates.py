@@ -51,12 +51,8 @@ class Updates:
     ) -> dict[str, Any]:
         """Apply a block, whole or not at all: writes, then reads, then maintenance.
 
-        Args:
-            branch_id: The branch.
-            updates: The block.
-            node_id: Node the events are noted for.
-            phase: Phase they are noted for.
-            attempt: Names this try; the same block of the same node and attempt is applied once.
+        Its events are noted for a node and a phase. The same block of the same node and `attempt`
+        is applied once.
 
         Returns:
             A result for each operation, by its name; of a block applied before, its results
@@ -94,10 +90,7 @@ class Updates:
         return results | self._maintain(branch_id, checked)
 
     def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Write several things of a program together: core keys, an event, archival records.
-
-        Returns:
-            The ids of the new rows, by part.
+        """Write core keys, an event and archival records of a program together; return ids by part.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.

@@ -39,11 +39,7 @@ class TableRows:
 
 
 class DamagedFile:
-    """A database that may be damaged; it is only read.
-
-    Attributes:
-        connection: Connection to it.
-    """
+    """A database that may be damaged; it is only read."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Prepare a connection, on which nothing else runs from now on."""
@@ -61,10 +57,7 @@ class DamagedFile:
     def read(self, table: str, columns: Sequence[str], *, highest: int = 0) -> TableRows:
         """Return the rows of a table whose first column is its key.
 
-        Args:
-            table: The table.
-            columns: Its columns, the key first.
-            highest: Highest key to look for, if the table itself does not say.
+        Keys are looked for up to `highest`, if the table itself does not say.
         """
         found = TableRows()
         key = columns[0]

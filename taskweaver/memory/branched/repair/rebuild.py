@@ -96,16 +96,13 @@ class RebuiltMemory:
 
 
 def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> RebuiltMemory:
-    """Make a memory from the log of its rows.
+    """Make a memory from the log of its rows; return its figures, and the gaps of the log.
 
     Args:
         log_folder: The folder of the logs.
         target: The new file; it must not exist.
         file_name: Name of the file whose rows are taken, where several memories share the log;
             empty for all rows.
-
-    Returns:
-        Figures of the new memory, and the gaps of the log.
 
     Raises:
         InvalidUpdate: If the log cannot be read, or has no line.

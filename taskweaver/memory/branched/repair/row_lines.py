@@ -75,12 +75,7 @@ class LoggedLines:
 
 
 def read_lines(folder: Path, file_name: str = "") -> LoggedLines:
-    """Read the log of rows in a folder.
-
-    Args:
-        folder: The folder.
-        file_name: Only lines of the memory in this file, and lines that name no file; empty for
-            all lines.
+    """Read the log of rows in a folder; with a `file_name`, its lines and those that name none.
 
     Raises:
         InvalidUpdate: If the log cannot be read.

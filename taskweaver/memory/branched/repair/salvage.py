@@ -37,13 +37,7 @@ _EARLIER = {"digests": "up_to_seq", "summaries": "up_to_seq"}
 
 @dataclass(frozen=True, slots=True)
 class UnfitRow:
-    """A row that can be read and not be used.
-
-    Attributes:
-        table: Its table.
-        row: Its values, by column.
-        reason: Why it cannot be used.
-    """
+    """A row, by column, that can be read and not be used, and the reason."""
 
     table: str
     row: Row
@@ -72,10 +66,8 @@ class Salvage:
 def readable_rows(copy: Path) -> tuple[dict[str, TableRows], int]:
     """Return the rows of a file that can be read, by table, and its clock.
 
-    A table that is a view, or has another form than this program gives it, is not read.
-
-    Args:
-        copy: A copy of the file, which is changed so that SQLite reads it.
+    A table that is a view, or has another form than this program gives it, is not read. It is read
+    in a copy of the file, which is changed so that SQLite reads it.
 
     Raises:
         OSError: If the copy cannot be written.

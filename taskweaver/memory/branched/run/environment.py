@@ -60,14 +60,9 @@ def collect_environment() -> dict[str, Fact]:
 
 
 def ingest_environment(branch: BranchHandle, facts: Mapping[str, Fact] | None = None) -> bool:
-    """Keep facts about the machine: the main ones in core memory, all of them as a record.
+    """Keep facts about the machine in a record, the main ones in core memory; return if new.
 
-    Args:
-        branch: The branch; of a run its root.
-        facts: As `collect_environment` returns them; None for this machine.
-
-    Returns:
-        Whether anything was new.
+    Of a run, the branch is its root. Without `facts`, they are those of this machine.
 
     Raises:
         BranchSealed: If the branch takes no writes.

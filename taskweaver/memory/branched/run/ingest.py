@@ -35,15 +35,10 @@ _BULLETS: Mapping[str, tuple[str, ...]] = {
 def ingest_idea_md(
     branch: BranchHandle, idea_path: str | Path, *, node_uid: str | None = None
 ) -> bool:
-    """Take an idea in: a summary in core memory, the whole of it in archival memory.
+    """Keep an idea, its summary in core memory, all of it in archival; return whether it is new.
 
-    Args:
-        branch: The branch; of a run its root, from which the whole run inherits.
-        idea_path: The file, Markdown.
-        node_uid: Node the idea is of, for a tag.
-
-    Returns:
-        Whether anything was new.
+    Of a run, the branch is its root, from which the whole run inherits. The node that the idea is
+    of becomes a tag.
 
     Raises:
         InvalidUpdate: If the file cannot be read, is empty, or is no text.
@@ -64,11 +59,9 @@ def ingest_idea_md(
 
 
 def summarize_idea(content: str, budgets: Mapping[str, int]) -> str:
-    """Return five bullets made of an idea's sections.
+    """Return five bullets made of the ``## `` sections of an idea.
 
-    Args:
-        content: The idea, Markdown with ``## `` headings.
-        budgets: Characters, by ``idea_section_limit`` (a bullet) and ``idea_summary`` (the whole).
+    The budgets are characters: ``idea_section_limit`` (a bullet) and ``idea_summary`` (the whole).
     """
     sections = idea_sections(content)
     lines = []
@@ -102,17 +95,11 @@ def ingest_phase0_internal_info(
     command: str = "",
     node_uid: str | None = None,
 ) -> bool:
-    """Ingest the findings of Phase 0: a line in core memory, all of it in archival memory.
+    """Keep findings of Phase 0, a line in core memory, all in archival; return if they are new.
 
-    Args:
-        branch: The branch; of a run its root.
-        payload: The plan, the environment, and whatever else there is; plain data.
-        artifact_paths: Files to quote, the first 5,000 characters of each.
-        command: The command Phase 0 ran.
-        node_uid: Node it is of, for a tag.
-
-    Returns:
-        Whether anything was new.
+    The payload is plain data: the plan, the environment, and whatever else there is. The first
+    5,000 characters of the files are quoted; `command` is the one that Phase 0 ran, and the node
+    becomes a tag. Of a run, the branch is its root.
 
     Raises:
         InvalidUpdate: If the payload is no plain data, or a file cannot be read.

@@ -84,9 +84,7 @@ def _number(value: object, unit: object) -> str:
 def summary_facts(index: Data, result_sources: Mapping[str, Sequence[str]]) -> list[Fact]:
     """Return the facts of the executive summary: best, baseline, counts, findings.
 
-    Args:
-        index: Data of the search.
-        result_sources: Rows of memory about the results of nodes, by node.
+    `result_sources` are rows of memory about the results of nodes, by node.
     """
     best, baseline = index.get("best_node_data") or {}, index.get("baseline_data") or {}
     facts = []

@@ -62,10 +62,7 @@ WHY_NOT: Mapping[str, str] = {
 def fill(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) -> None:
     """Add all facts to a ledger; of facts in several sections, the first one added shows them.
 
-    Args:
-        ledger: The document.
-        view: The memory.
-        index: The search's facts about its nodes; see docs/memory.md.
+    `index` has the search's facts about its nodes; see docs/memory.md.
     """
     best = index.get("best_node_data") or {}
     top = index.get("top_nodes_data") or []

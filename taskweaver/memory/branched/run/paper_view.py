@@ -134,11 +134,7 @@ class RunView:
         return facts
 
     def failure_facts(self, fixed: Mapping[str, str] | None = None) -> Sequence[Fact]:
-        """Return the failures of all branches, a line for each failure of a node.
-
-        Args:
-            fixed: Nodes that failed, with the nodes that repaired them.
-        """
+        """Return the failures of all branches, a line each, with the nodes that `fixed` them."""
         facts: list[Fact] = []
         for node, group in _grouped(self.failures, self.node_of).items():
             found = self._failures_of(node, sorted(group, key=_failure_order))
@@ -167,13 +163,9 @@ class RunView:
 def read_view(
     memory: BranchedMemory, root_id: str, best_id: str, *, is_limited: bool = False
 ) -> RunView:
-    """Read a memory.
+    """Read the memory of a run: its root, and the branch of its best node.
 
-    Args:
-        memory: The memory.
-        root_id: Root of the run.
-        best_id: Branch of the best node.
-        is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
+    With `is_limited`, texts are cut at 400 characters and lists at 50 lines.
 
     Raises:
         UnknownBranch: If a branch does not exist, or the best does not descend from the root.

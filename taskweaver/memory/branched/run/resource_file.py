@@ -70,16 +70,10 @@ class ResourceSource:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something a run may use.
+    """Something a run may use, of one of `CLASSES`, at a path in its source.
 
-    Attributes:
-        name: Its name.
-        class_: One of `CLASSES`.
-        source: Where it comes from.
-        path: Where it stands there.
-        notes: A description in words.
-        limits: How much of it is quoted.
-        files: Files to quote; empty for those that look like sources or documents.
+    The limits say how much of it is quoted; without `files`, those that look like sources or
+    documents are.
     """
 
     name: str

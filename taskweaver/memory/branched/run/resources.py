@@ -38,20 +38,10 @@ _FETCH_STATUS = {"available": "available", "pending_fetch": "pending", "missing"
 
 @dataclass(frozen=True, slots=True)
 class ItemState:
-    """An item as it is now.
+    """An item as it is now: its files, a line each, and the quoted part of its content.
 
-    Attributes:
-        id: Its id.
-        name: Its name.
-        class_: Its class.
-        source: ``kind:name`` of its source.
-        container_path: Where the run finds it.
-        availability: Whether it is there.
-        fetch_status: ``available``, ``pending`` or ``failed``.
-        notes: A description in words.
-        tree: Its files, a line each.
-        content: The quoted part of it.
-        digest: SHA-256 of all of this.
+    `source` is ``kind:name``, `container_path` where the run finds it, `fetch_status` one of
+    ``available``, ``pending`` and ``failed``, and `digest` the SHA-256 of all of it.
     """
 
     id: str
@@ -69,13 +59,9 @@ class ItemState:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSnapshot:
-    """All items as they are now.
+    """All items as they are now, sorted by id.
 
-    Attributes:
-        resource_file: The file that lists them.
-        resource_file_sha: SHA-256 of its text.
-        items: The items, sorted by id.
-        resource_digest: SHA-256 over the file and all items.
+    The digest is the SHA-256 over the file that lists them and all of them.
     """
 
     resource_file: str
@@ -87,11 +73,9 @@ class ResourceSnapshot:
 def build_resource_snapshot(
     resource_file: str | Path, workspace_root: str | Path
 ) -> ResourceSnapshot:
-    """Look at everything a resource file lists.
+    """Look at everything a resource file, YAML or JSON, lists.
 
-    Args:
-        resource_file: The file, YAML or JSON.
-        workspace_root: Folder of this machine that ``/workspace`` stands for.
+    ``/workspace`` in it stands for `workspace_root`, a folder of this machine.
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.
@@ -207,18 +191,12 @@ def update_resource_snapshot_if_changed(
     *,
     folder: Path | None = None,
 ) -> bool:
-    """Take a snapshot, and keep it when it differs from the one in memory.
+    """Take a snapshot; keep it, and return True, when it differs from the one in memory.
+
+    Of a run, the branch is its root, from which the whole run inherits. ``/workspace`` in the file
+    stands for `workspace_root`; ``resource_snapshot.json`` is written to the folder, if any.
 
     Called at the start of a run, and again after something was fetched.
-
-    Args:
-        branch: The branch; of a run its root, from which the whole run inherits.
-        resource_file: The file, YAML or JSON.
-        workspace_root: Folder of this machine that ``/workspace`` stands for.
-        folder: Where ``resource_snapshot.json`` is written; None writes none.
-
-    Returns:
-        Whether anything was new.
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.

@@ -12,7 +12,7 @@ from pathlib import Path
 from taskweaver.utils.sqlite_files import harden
 
 _BUSY_TIMEOUT_S = 30.0
-_FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _AGED_S = 0.002, 0.0005, 0.01
+_FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _AGED_S = 0.006, 0.001, 0.01
 _PAGES_TO_CHECKPOINT = 400
 """A log that is written over from its start takes half the time to sync of one that grows."""
 _A_LONG_WRITE_S, _LONGEST_PAUSE_S = 0.25, 0.002

@@ -76,8 +76,10 @@ class _Command(Generic[R]):
 
 def _unmade(path: Path, error: OSError) -> str:
     """Return why a file cannot be made, and the remedy."""
-    above = next((folder for folder in path.parents if folder.exists()), path.parent)
-    why = error.strerror if above.is_dir() else f"{above} is a file and no folder"
+    why = error.strerror or str(error)
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        above = next(folder for folder in path.parents if folder.exists())
+        why = f"{above} is a file and no folder"
     return f"{path} cannot be made: {why}. Choose a file in a folder that may be written."
 
 

@@ -83,7 +83,7 @@ class Archival:
         extra = checked_data("archival.meta", meta)
         same = self._same(writer.connection, branch, row)
         if same is None:
-            return self._insert(writer, branch, row, dump(extra), None)
+            return self._insert(writer, branch, row, dump(extra) if extra else "{}", None)
         number, before = same
         if before | extra != before:
             self._insert(writer, branch, row, dump(before | extra), number)

@@ -108,18 +108,10 @@ class Recall:
             return None
         return int(found)
 
-    def window(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        limit: int | None = None,
-        *,
-        at: int | None = None,
-    ) -> list[Event]:
-        """Return the newest events in view that no digest covers, newest first."""
-        digest = self._digests.newest(connection, branch, RECALL, at=at)
-        since = 0 if digest is None else digest.up_to
-        return self.visible(connection, branch, limit, at=at, since=since)
+    def window(self, connection: sqlite3.Connection, branch: Branch) -> list[Event]:
+        """Return the events in view that no digest covers, newest first."""
+        digest = self._digests.newest(connection, branch, RECALL)
+        return self.visible(connection, branch, since=0 if digest is None else digest.up_to)
 
     def beyond(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Writer
@@ -16,7 +15,6 @@ from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Rec
 from taskweaver.memory.branched.values import name, shown, whole
 from taskweaver.utils.redact import redact_known
 
-Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
 POLICIES = ("ours", "theirs", "newest", "importance", "manual")
 _PREVIEW_CHARS = 120
 _HISTORY = """
@@ -115,10 +113,7 @@ class BranchComparison:
         )
 
     def promote(self, writer: Writer, branch_id: str, record: str | int, to: str) -> str:
-        """Copy a core key (a text) or an archival record (a number) of a branch to another.
-
-        Returns:
-            The key, or the id of the copy.
+        """Copy a core key (a text) or a record (a number) to another branch; return key or new id.
 
         Raises:
             RecordNotVisible: If the key or record is not in view.

@@ -77,11 +77,8 @@ class Consolidation:
     ) -> int:
         """Sum up all events in view but the newest, and return how many a new digest covers.
 
-        Args:
-            branch_id: The branch that gets the digest.
-            keep: How many stay as they are; None keeps a window.
-            inherited_only: Sum up ancestors' events only.
-            above: Do nothing unless more events than this are in view.
+        Those to `keep` stay as they are, None keeps a window; `inherited_only` are ancestors'
+        events. Nothing is done unless more events than `above` are in view.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -123,14 +120,9 @@ class Consolidation:
         return _Old(before, events, kinds)
 
     def _add(self, writer: Writer, branch: Branch, old: _Old, text: str, left: int | None) -> bool:
-        """Add a digest; return False if another one was faster.
+        """Add a digest of old events to a branch; return False if another one was faster.
 
-        Args:
-            writer: The transaction.
-            branch: The branch that gets it.
-            old: What it covers.
-            text: Its text.
-            left: How many events it does not cover; None if that is not known.
+        `left` is the number of events it does not cover; None if that is not known.
         """
         up_to, kinds = old.events[0].seq, dict(old.kinds)
         is_added = self._digests.add(writer, branch, old.before, up_to, kinds, text)
@@ -168,10 +160,8 @@ class Consolidation:
 def extract(before: Digest | None, old: Sequence[Event], kinds: Counter[str]) -> str:
     """Sum events up without a model: how many of which kind, and the newest lines.
 
-    Args:
-        before: The digest they follow on, in the same form.
-        old: The events, newest first.
-        kinds: How many of each kind there are in all.
+    The events are the newest first. `kinds` counts all of them, and those of the digest they follow
+    on, which has the same form.
     """
     counts = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     text = f"{sum(kinds.values())} events: {counts}"

@@ -30,12 +30,7 @@ _JSON_COLUMNS = {"events": (4, 5), "archival": (4,)}
 
 
 def write_page(database: Database, target: Path, *, title: str = "Memory") -> None:
-    """Write a memory file as a page.
-
-    Args:
-        database: The file.
-        target: The page; it is replaced when the whole of it is written.
-        title: Its title.
+    """Write a memory file as a page, which is replaced when the whole of it is written.
 
     Raises:
         StoreUnwritable: If the page cannot be written.

@@ -204,12 +204,9 @@ class Pressures:
     def evaluate(
         self, items: Sequence[Mapping[str, Any]], context: str, task_hint: str | None
     ) -> list[Score]:
-        """Ask the model how important items are for a task.
+        """Ask the model how important items are for a task, given the subject of the work.
 
-        Args:
-            items: Objects with ``key``, ``type`` and ``value_preview``.
-            context: Subject of the work.
-            task_hint: Kind of task.
+        Items are objects with ``key``, ``type`` and ``value_preview``.
 
         Returns:
             A score for each item; 3 and no reason where the model gave none, or there is none.

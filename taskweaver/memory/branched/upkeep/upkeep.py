@@ -21,13 +21,7 @@ _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival
 
 @dataclass(slots=True)
 class Garbage:
-    """Outcome of a collection of garbage.
-
-    Attributes:
-        branches: Ids of branches.
-        rows: Numbers of rows by table.
-        is_dry: Whether it was only looked for.
-    """
+    """Ids of branches and numbers of rows by table: removed, or only counted if `is_dry`."""
 
     branches: list[str] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
@@ -81,13 +75,11 @@ class Upkeep:
         return self._database.write(act)
 
     def collect(self, *, dry_run: bool = False) -> Garbage:
-        """Remove the rows that only pruned branches see. A row a branch in use inherits stays.
+        """Remove the rows that only pruned branches see, or with `dry_run` only count them.
 
-        A full-text index that does not fit the records is made anew: a process of an earlier
-        version, which had the file open while it was migrated, fills only a part of its columns.
-
-        Args:
-            dry_run: Only count them.
+        A row that a branch in use inherits stays. A full-text index that does not fit the records
+        is made anew: a process of an earlier version, which had the file open while it was
+        migrated, fills only a part of its columns.
         """
 
         def act(writer: Writer) -> Garbage:

@@ -35,14 +35,9 @@ _CHECK = (
 def install(
     job: Job, ask: Ask, run: Run, max_steps: int, dependencies: Mapping[str, Any]
 ) -> JobResult:
-    """Install the packages an attempt needs.
+    """Install the packages an attempt needs: `ask` decides on each command, and `run` runs it.
 
-    Args:
-        job: The node's job.
-        ask: Decides on the next command, from the progress so far.
-        run: Runs a command.
-        max_steps: Most commands.
-        dependencies: Requirements named by Phase 0; the packages below ``pip`` are looked for.
+    Of the `dependencies`, which Phase 0 names, the packages below ``pip`` are looked for.
     """
 
     def decide(progress: Mapping[str, Any]) -> Mapping[str, Any]:

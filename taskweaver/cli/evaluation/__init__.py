@@ -1,0 +1,1 @@
+"""``taskweaver eval``: cases asked of a model, and their table."""

@@ -1,0 +1,1 @@
+"""Evaluation: cases asked of a model, checked by program where possible, and compared."""

@@ -1,0 +1,1 @@
+"""Cases of an evaluation, and the files they are read from."""

@@ -1,0 +1,1 @@
+"""Checks of a case: on answers, code and files; each is met or names its problem."""

@@ -1,0 +1,1 @@
+"""Results of an evaluation: rows, their file, sums and comparison."""

@@ -1,0 +1,130 @@
+"""Prompts that fit a model's window: long outcomes are cut first, then the oldest messages go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
+from taskweaver.utils.text import shorten
+
+_MARGIN = 0.85
+"""Share of a window that a prompt may fill: counts are estimates, and the reply needs room."""
+
+_NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{4,8})(?![\w,]*\d)")
+_SMALLEST_WINDOW = 512
+_NAMED_SHARE = 0.95
+_SHORT_CHARS = 400
+_UNKNOWN_SHARE = 0.6
+_LEFT_OUT = "(Earlier messages are left out here: they do not fit into the model's window.)"
+
+Count = Callable[[Sequence[ChatMessage]], int]
+"""Estimates the tokens of messages."""
+
+
+class Windows:
+    """The windows of models: configured, or learnt from the refusal of a longer prompt."""
+
+    def __init__(self, estimate: Callable[[str, Sequence[ChatMessage], str], Usage]) -> None:
+        """Count tokens with `estimate`, which takes a model, messages and a reply."""
+        self._estimate = estimate
+        self._learnt: dict[str, int] = {}
+
+    def fitting(self, model: str, request: ModelRequest, configured: int = 0) -> ModelRequest:
+        """Return a request whose prompt fits, as far as the window is known.
+
+        Args:
+            model: Name of the model.
+            request: The request.
+            configured: Tokens of its window; 0 where that is not known.
+
+        Raises:
+            ModelError: Of kind ``context_overflow``, if it cannot fit.
+        """
+        window = self._learnt.get(model, configured)
+        limit, count = int(window * _MARGIN), partial(self._tokens, model)
+        if not window or count(request.messages) <= limit:
+            return request
+        return replace(request, messages=fitted(request.messages, limit, count))
+
+    def learn(self, model: str, request: ModelRequest, refusal: ModelError) -> None:
+        """Remember the window of a model that refused a prompt."""
+        tokens = self._tokens(model, request.messages)
+        self._learnt[model] = min(window_of(refusal, tokens), self._learnt.get(model, tokens))
+
+    def _tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
+        return self._estimate(model, messages, "").prompt_tokens
+
+
+def window_of(error: ModelError, tokens: int) -> int:
+    """Return the window behind an overflow error, in estimated tokens.
+
+    An error that names both what was sent and what fits calibrates the estimate; one that names
+    the window alone is believed as far as the refusal allows.
+
+    Args:
+        error: An error of kind ``context_overflow``.
+        tokens: Estimated tokens of the prompt that was refused.
+    """
+    numbers = [int(number.replace(",", "")) for number in _NUMBER.findall(error.detail)]
+    named = sorted(number for number in numbers if number >= _SMALLEST_WINDOW)
+    if len(named) > 1 and named[0] < named[-1]:
+        return int(tokens * named[0] / named[-1])
+    guess = int(tokens * (_NAMED_SHARE if named else _UNKNOWN_SHARE))
+    return max(min([*named, guess]), _SMALLEST_WINDOW)
+
+
+def fitted(messages: Sequence[ChatMessage], limit_tokens: int, count: Count) -> list[ChatMessage]:
+    """Return messages that fit into a number of tokens, changed as little as possible.
+
+    System messages and the newest user's message stay whole.
+
+    Raises:
+        ModelError: Of kind ``context_overflow``, if these alone do not fit.
+    """
+    kept = list(messages)
+    newest = max((n for n, m in enumerate(kept) if m["role"] == "user"), default=-1)
+    limit_chars = _longest(kept, newest)
+    while count(kept) > limit_tokens and limit_chars > _SHORT_CHARS:
+        limit_chars = max(limit_chars // 2, _SHORT_CHARS)
+        kept = [_cut(m, limit_chars, is_whole=n == newest) for n, m in enumerate(kept)]
+    while count(kept) > limit_tokens:
+        shorter = _without_oldest(kept)
+        if shorter is None:
+            detail = f"the request needs about {count(kept):,} tokens; {limit_tokens:,} fit."
+            hint = "Ask for less at once, or take a model with a larger window."
+            raise ModelError("context_overflow", detail, hint=hint)
+        kept = shorter
+    return kept
+
+
+def _longest(messages: Sequence[ChatMessage], newest: int) -> int:
+    """Return the length of the longest text that may be cut."""
+    texts = [m["content"] for n, m in enumerate(messages) if m["role"] != "system" and n != newest]
+    return max((len(text) for text in texts if isinstance(text, str)), default=0)
+
+
+def _cut(message: ChatMessage, limit_chars: int, *, is_whole: bool) -> ChatMessage:
+    content = message["content"]
+    if is_whole or message["role"] == "system" or not isinstance(content, str):
+        return message
+    return {**message, "content": shorten(content, limit_chars)}
+
+
+def _without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
+    """Return messages without the oldest turn; None if only the newest one is left.
+
+    A turn begins with a user's message, so a call never loses its result.
+    """
+    first = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
+    turns = [n for n, m in enumerate(messages) if n > first and m["role"] == "user"]
+    if not turns:
+        return None
+    head, rest = list(messages[:first]), list(messages[turns[0] :])
+    opening = rest[0]["content"]
+    if isinstance(opening, str) and not opening.startswith(_LEFT_OUT):
+        rest[0] = {**rest[0], "content": f"{_LEFT_OUT}\n\n{opening}"}
+    return [*head, *rest]

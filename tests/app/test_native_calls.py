@@ -1,0 +1,203 @@
+"""Rounds over an endpoint that takes native tool calls, refuses them, or ignores them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake_endpoint import Call, good, serving
+from support import Listener, make_project
+from tool_replies import called
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.round import Round
+from taskweaver.module.events import PostEventType
+
+KIND = AttachmentType
+Body = list[bytes]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def cell(code: str, intent: str = "look") -> tuple[str, object]:
+    return ("run_python", {"intent": intent, "code": code})
+
+
+def play(
+    project: Path, *bodies: Body | Callable[[Call], None], rounds: int = 1, **config: object
+) -> tuple[list[Round], list[Call], Listener]:
+    """Play rounds with an endpoint that answers with these bodies, in order."""
+
+    def answer(call: Call) -> None:
+        body = bodies[call.number]
+        body(call) if callable(body) else call.stream(body)
+
+    listener = Listener()
+    with serving(answer) as endpoint:
+        more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
+        keys = {**more, "llm.api_key": "k", "llm.max_retries": 0, **config}
+        with TaskWeaverApp(project, config=keys) as app, app.get_session() as session:
+            played = [session.send_message(f"go {n}", listener) for n in range(rounds)]
+    return played, endpoint.calls, listener
+
+
+def hops(round_: Round) -> list[str]:
+    return [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
+
+
+def test_a_call_runs_its_cell_and_text_is_the_answer(project: Path) -> None:
+    (round_,), calls, listener = play(
+        project, called(cell("6 * 7", "multiply"), text="I multiply."), good("It is 42.")
+    )
+    assert round_.state == "finished"
+    assert hops(round_)[1:] == [
+        "Planner>CodeInterpreter", "CodeInterpreter>Planner", "Planner>User",
+    ]  # fmt: skip
+    order = round_.post_list[1]
+    assert [item.content for item in order.get_attachment(KIND.thought)] == ["I multiply."]
+    assert order.message == "multiply"
+    first, second = (call.body for call in calls)
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["run_python", "set_plan"]
+    assert "response_format" not in first
+    assert "tool_choice" not in first
+    said, result = second["messages"][-2:]
+    assert said["tool_calls"][0]["id"] == result["tool_call_id"]
+    assert "42" in result["content"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]  # for the cache
+    drafts = listener.messages(PostEventType.post_message_restart)
+    assert len(drafts) == 1
+
+
+def test_code_streams_while_its_call_arrives(project: Path) -> None:
+    code = "\n".join(f"value_{n} = {n}" for n in range(400))
+    listener = play(project, called(cell(code)), good("Done."))[2]
+    shown = [
+        event.msg
+        for event in listener.events
+        if event.extra.get("type") is KIND.reply_content and not event.extra["is_end"]
+    ]
+    assert shown
+
+
+def test_cells_of_one_reply_run_in_order_and_their_results_come_back_in_order(
+    project: Path,
+) -> None:
+    cells = called(cell("a = 1\na", "one"), cell("a += 1\na", "two"), cell("a * 10", "three"))
+    (round_,), calls, _ = play(project, cells, good("It is 20."))
+    assert hops(round_)[1:-1] == ["Planner>CodeInterpreter", "CodeInterpreter>Planner"] * 3
+    results = [m for m in calls[1].body["messages"] if m["role"] == "tool"]
+    shown = [str(result["content"]).split("```")[1].strip() for result in results]
+    assert shown == ["1", "2", "20"]
+
+
+def test_a_plan_is_shown_with_its_first_cell(project: Path) -> None:
+    plan = ("set_plan", {"steps": ["load", "sum", "plot"]})
+    (round_,), calls, _ = play(project, called(plan, cell("1")), good("Done."))
+    (shown,) = round_.post_list[1].get_attachment(KIND.plan)
+    assert shown.content == "1. load\n2. sum\n3. plot"
+    names = [call["function"]["name"] for call in calls[1].body["messages"][-3]["tool_calls"]]
+    assert names == ["set_plan", "run_python"]
+
+
+def test_a_plan_alone_costs_one_more_call_and_is_no_failure(project: Path) -> None:
+    plan = ("set_plan", {"steps": ["load", "sum", "plot"]})
+    (round_,), calls, _ = play(
+        project, called(plan), called(cell("1")), good("Done."), **{"planner.max_retry_count": 0}
+    )
+    assert round_.state == "finished"
+    assert calls[1].body["messages"][-1]["role"] == "tool"
+
+
+def test_an_unknown_tool_is_corrected_with_the_names_of_those_there_are(project: Path) -> None:
+    (round_,), calls, _ = play(project, called(("sql", {"q": "x"})), good("Then not."))
+    assert round_.post_list[-1].message == "Then not."
+    quoted, asked = calls[1].body["messages"][-2:]
+    assert "tool_calls" not in quoted
+    assert "run_python, set_plan" in asked["content"]
+
+
+def test_broken_arguments_never_go_back_as_a_call(project: Path) -> None:
+    broken = called(("run_python", '{"code": "x = (1,'))
+    (round_,), calls, _ = play(project, broken, called(cell("1")), good("Done."))
+    assert round_.state == "finished"
+    assert not any("tool_calls" in message for message in calls[1].body["messages"])
+
+
+REFUSALS = [
+    (400, "registry.ollama.ai/library/gemma2 does not support tools"),
+    (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    (500, "tools param requires --jinja flag"),
+    (404, "No endpoints found that support tool use."),
+]
+
+
+@pytest.mark.parametrize(("status", "words"), REFUSALS)
+def test_an_endpoint_without_tools_is_asked_for_json_from_then_on(
+    project: Path, status: int, words: str
+) -> None:
+    reply = {"send_to": "CodeInterpreter", "message": "go", "code": "6 * 7"}
+    rounds, calls, _ = play(
+        project,
+        lambda call: call.refuse(status, words),
+        good(json.dumps({"response": reply})),
+        good(json.dumps({"response": {"send_to": "User", "message": "42"}})),
+        good(json.dumps({"response": {"send_to": "User", "message": "again"}})),
+        rounds=2,
+    )
+    assert [round_.state for round_ in rounds] == ["finished"] * 2
+    for call in calls[1:]:
+        assert "tools" not in call.body
+        assert "Reply with one JSON object" in call.body["messages"][0]["content"]
+
+
+def test_tools_are_never_dropped_as_an_unknown_parameter(project: Path) -> None:
+    _, calls, _ = play(
+        project,
+        lambda call: call.refuse(400, "Unsupported parameter: stream_options"),
+        called(cell("1")),
+        good("Done."),
+    )
+    assert all("tools" in call.body for call in calls)
+    assert "stream_options" not in calls[1].body
+
+
+def test_an_endpoint_that_ignores_tools_is_understood(project: Path) -> None:
+    (round_,), _, _ = play(project, good("Sure:\n```python\n6 * 7\n```"), good("It is 42."))
+    assert round_.post_list[-1].message == "It is 42."
+    assert any(post.get_attachment(KIND.execution_status) for post in round_.post_list)
+
+
+def test_reasoning_is_no_part_of_the_reply(project: Path) -> None:
+    thinking = '<think>Perhaps {"response": {"send_to": "User", "message": "no"}}</think>'
+    (round_,), _, _ = play(project, good(*thinking, " It is", " 42."))
+    assert round_.post_list[-1].message == "It is 42."
+
+
+def test_two_hundred_calls_are_cut_to_eight(project: Path) -> None:
+    cells = [cell(f"total = {n}", str(n)) for n in range(200)]
+    (round_,), _, _ = play(project, called(*cells), good("Done."))
+    assert hops(round_).count("Planner>CodeInterpreter") == 8
+    assert round_.state == "finished"
+
+
+def test_a_model_that_sends_the_same_cell_for_ever_is_stopped(project: Path) -> None:
+    (round_,), calls, _ = play(project, *[called(cell("1 + 1"))] * 30)
+    assert len(calls) < 12
+    assert "circles" in round_.post_list[-1].message
+
+
+def test_fences_by_configuration(project: Path) -> None:
+    (round_,), calls, _ = play(
+        project, good("```python\n6 * 7\n```"), good("It is 42."), **{"llm.form": "fences"}
+    )
+    assert round_.post_list[-1].message == "It is 42."
+    assert "tools" not in calls[0].body
+    assert "response_format" not in calls[0].body
+    assert "```python" in calls[0].body["messages"][0]["content"]
+    assert calls[1].body["messages"][-2]["content"] == "```python\n6 * 7\n```"

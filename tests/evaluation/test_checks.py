@@ -1,0 +1,117 @@
+"""Checks on answers, code and files: met, or with a problem in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweaver.evaluation.checks.check import Examiner, JudgeVerdict, Observed
+from taskweaver.evaluation.checks.read import read_checks
+from taskweaver.memory.reading.executed import ExecutedCell
+
+CELLS = (
+    ExecutedCell(1, "p1", "CodeInterpreter", "data['count']", is_success=False, report=""),
+    ExecutedCell(2, "p2", "CodeInterpreter", "mean_of(data)", is_success=True, report="2.5"),
+)
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> Observed:
+    (tmp_path / "out.csv").write_text("name,units\nlamp,25\ndesk,4\n")
+    (tmp_path / "link.csv").symlink_to("/etc/passwd")
+    return Observed(
+        question="what is it?",
+        answer="The mean is 1,234.57 in West, and -3 in East.",
+        unsupported=("-3",),
+        is_answered=True,
+        cells=CELLS,
+        refusals=1,
+        roles=frozenset({"User", "Planner", "CodeInterpreter"}),
+        artifacts=("a.png", "out.csv", "a.png"),
+        cwd=tmp_path,
+        prompts=("revenue is net", "second"),
+    )
+
+
+def problem(seen: Observed, **check: Any) -> str:
+    checks = read_checks([check], "case", is_at_end=True)
+    examiner = Examiner(
+        lambda text: "" if text == "True" else f"{text} is false",
+        lambda text: JudgeVerdict(text == "right", "no, it is not"),
+    )
+    return " | ".join(filter(None, (each.problem(seen, examiner) for each in checks)))
+
+
+MET: list[dict[str, Any]] = [
+    {"number": 1234.57}, {"number": 1234.5678}, {"number": {"value": 1234, "within": 1}},
+    {"number": [-3, 1234.57]}, {"contains": "west"}, {"contains": ["mean", "East"]},
+    {"lacks": "PWNED"}, {"matches": r"\bmean\b.*west"}, {"matches_not": r"^\d+$"},
+    {"answered": True}, {"judge": "right"}, {"file": "out.csv"}, {"no_file": "gone.txt"},
+    {"file": {"name": "out.csv", "columns": ["units"], "rows": 2, "matches": "lamp,25"}},
+    {"code": r"mean_of\("}, {"code_not": r"os\.remove"}, {"code_ran": True}, {"refused": True},
+    {"role": "CodeInterpreter"}, {"prompt": "revenue is net"}, {"prompt_not": "gross"},
+    {"holds": "True"}, {"calls": {"most": 2}}, {"cells": 2}, {"failed_cells": {"least": 1}},
+    {"figures": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", MET)
+def test_a_check_is_met(seen: Observed, check: dict[str, Any]) -> None:
+    assert problem(seen, **check) == ""
+
+
+NOT_MET: list[tuple[dict[str, Any], str]] = [
+    ({"number": 1235.57}, "the number 1235.57 is not in the answer"),
+    ({"number": 3}, "the number 3 is not in the answer"),
+    ({"number": {"value": 1230, "within": 1}}, "is not in the answer"),
+    ({"contains": ["west", "north"]}, "'north' is not in the answer"),
+    ({"lacks": "EAST"}, "must not be in the answer"),
+    ({"matches": "^West"}, "does not match"), ({"matches_not": "mean"}, "must not match"),
+    ({"supported": True}, "stand in no outcome: -3"), ({"answered": False}, "it is answered"),
+    ({"json": {"a": 1}}, "is not one JSON object"),
+    ({"judge": "wrong"}, "the judge denies 'wrong': no, it is not"),
+    ({"file": "gone.csv"}, "there is no file gone.csv"),
+    ({"file": "link.csv"}, "there is no file"), ({"file": "../x"}, "there is no file"),
+    ({"file": {"name": "out.csv", "rows": 3}}, "has 2 rows, not 3"),
+    ({"file": {"name": "out.csv", "columns": ["price"]}}, "lacks the columns price"),
+    ({"file": {"name": "out.csv", "matches": "chair"}}, "does not match 'chair'"),
+    ({"no_file": "out.csv"}, "there is a file out.csv"),
+    ({"code": "sum"}, "the code that ran does not match"), ({"code_not": "data"}, "must not match"),
+    ({"code_ran": False}, "code ran"), ({"refused": False}, "1 cells were refused"),
+    ({"role": "Echo"}, "Echo took no part"), ({"prompt": "gross"}, "is in no prompt"),
+    ({"holds": "x == 1"}, "x == 1 is false"), ({"calls": {"most": 1}}, "calls: 2, not at most 1"),
+    ({"failed_cells": 0}, "failed cells: 1, not at most 0"),
+    ({"figures": {"least": 2}}, "figures: 1, not at least 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "words"), NOT_MET)
+def test_a_check_that_is_not_met_says_why(
+    seen: Observed, check: dict[str, Any], words: str
+) -> None:
+    assert words in problem(seen, **check)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_met"),
+    [
+        ('{"mean": 2.5, "n": 4, "more": 1}', True),
+        ('```json\n{"mean": 2.50, "n": 4}\n```', True),
+        ('Here: {"mean": 2.5, "n": 4}', True),
+        ('{"mean": 2.4, "n": 4}', False),
+        ('{"mean": 2.5}', False),
+        ("[1]", False),
+        ("{" * 5000, False),
+    ],
+)
+def test_an_answer_in_json(seen: Observed, answer: str, is_met: bool) -> None:
+    found = problem(replace(seen, answer=answer), json={"mean": 2.5, "n": 4})
+    assert (found == "") == is_met
+
+
+@pytest.mark.parametrize("answer", ["about 1.2 million", "1,200,000", "1.2M", "1 200 000", "1.2e6"])
+def test_a_number_counts_however_it_is_spelled(seen: Observed, answer: str) -> None:
+    assert problem(replace(seen, answer=answer), number=1_200_000) == ""

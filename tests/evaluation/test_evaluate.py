@@ -1,0 +1,307 @@
+"""Evaluations through the library's function: who answers, limits, results that go on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evaluation.eval_support import TABLE, as_text, cell, say, talk, write_cases
+from fake_endpoint import Call, FakeEndpoint, good, serving
+from support import make_project
+
+from taskweaver.evaluation.errors import EvaluationError
+from taskweaver.evaluation.evaluation import Evaluation, evaluate
+from taskweaver.evaluation.results.file import ResultFile, read_rows
+from taskweaver.evaluation.results.row import ResultRow
+
+RECORDED = {"llm.api_type": "recorded"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def play(cases: Path, project: Path, **choices: Any) -> Evaluation:
+    return evaluate(cases, project, **({"config": RECORDED} | choices))
+
+
+def only(done: Evaluation) -> ResultRow:
+    (row,) = done.rows
+    return row
+
+
+@contextmanager
+def live(answer: str | None) -> Iterator[tuple[FakeEndpoint, dict[str, Any]]]:
+    """Give an endpoint whose model answers with one text, judges, and plays a user."""
+
+    def reply(call: Call) -> None:
+        system = str(call.body["messages"][0]["content"])
+        newest = str(call.body["messages"][-1]["content"])
+        if "You compare statements" in system:
+            hit = "yes" if answer and answer in newest and "seven" in newest else "no"
+            call.stream(good(json.dumps({"reason": "I looked", "is_hit": hit})))
+        elif "You play the user" in system:
+            is_first = "Write the first message" in newest
+            call.stream(good("What is it?" if is_first else "TASK_FINISHED"))
+        elif answer is None:
+            call.stall()
+        else:
+            call.stream(good(as_text(say(answer))))
+
+    with serving(reply) as endpoint:
+        yield (
+            endpoint,
+            {
+                "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m",
+                "llm.api_key": "k", "llm.max_retries": 0,
+            },
+        )  # fmt: skip
+
+
+def test_a_row_has_result_cost_and_answers(tmp_path: Path, project: Path) -> None:
+    row = only(play(write_cases(tmp_path, talk("seven")), project))
+    assert (row.case, row.kind, row.by, row.outcome, row.score) == (
+        "seven", "mine", "recording", "passed", 1.0,
+    )  # fmt: skip
+    assert (row.questions, row.calls, row.judge_calls) == (1, 1, 0)
+    assert row.prompt_tokens > 100
+    assert row.is_estimated
+    assert row.answers == ("It is 7.",)
+    assert ResultRow.from_dict(json.loads(json.dumps(row.to_dict()))) == row
+
+
+def test_problems_of_all_checks_make_the_score(tmp_path: Path, project: Path) -> None:
+    step = {
+        "ask": "what?",
+        "replies": [say("It is 7.")],
+        "checks": [{"number": [7, 8]}, {"lacks": "7"}, {"contains": "it"}],
+    }
+    row = only(play(write_cases(tmp_path, {"name": "half", "steps": [step]}), project))
+    assert (row.outcome, row.score, len(row.problems)) == ("failed", 0.5, 2)
+    assert row.problems[0].startswith("step 1: the number 8 is not in the answer")
+
+
+def test_steps_run_cells_fork_and_begin_sessions(tmp_path: Path, project: Path) -> None:
+    steps = [
+        {"run": "x = len(pd.read_csv('t.csv'))\nx"},
+        {"fork": "trial"},
+        {"ask": "double it", "replies": [cell("x = x * 2\nx"), say("It is 6.")]},
+        {"checkout": "main"},
+        {"ask": "and here?", "replies": [cell("x"), say("It is 3.")], "checks": [{"number": 3}]},
+        {"session": "new"},
+        {
+            "ask": "is x there?",
+            "files": {"more.txt": "7"},
+            "replies": [cell("'x' in globals(), open('more.txt').read()"), say("No: 7.")],
+            "checks": [{"prompt": "(False, '7')"}],
+        },
+    ]
+    checks = [{"holds": ["'x' not in globals()", "1 == 1"]}, {"cells": 4}, {"calls": 6}]
+    case = {"name": "steps", "files": TABLE, "steps": steps, "checks": checks}
+    row = only(play(write_cases(tmp_path, case), project))
+    assert row.problems == ()
+    assert (row.questions, row.calls) == (3, 6)
+    case["checks"] = [{"holds": "x == 9"}]
+    row = only(play(write_cases(tmp_path, case), project))
+    assert row.problems == ("'x == 9' does not hold: NameError: name 'x' is not defined",)
+
+
+def test_a_recording_that_does_not_fit_is_no_failure_of_the_answer(
+    tmp_path: Path, project: Path
+) -> None:
+    short = {"name": "short", "steps": [{"ask": "a", "replies": []}]}
+    long = talk("long")
+    long["steps"][0]["replies"] += [say("and more")]
+    none = {"name": "none", "steps": [{"ask": "a"}]}
+    calls = {"name": "calls", "steps": [{"ask": "a", "replies": [{"calls": [{"name": "ask"}]}]}]}
+    done = play(write_cases(tmp_path, short, long, none, calls), project)
+    rows = {row.case: row for row in done.rows}
+    assert rows["short"].outcome == "error"
+    assert "the recording of short, turn 1 has 0 replies" in rows["short"].problems[0]
+    assert rows["long"].outcome == "passed"
+    assert rows["long"].notes == ("step 1: 1 recorded replies were not asked for",)
+    assert (rows["none"].outcome, rows["none"].problems) == (
+        "skipped", ("it has no recorded replies",),
+    )  # fmt: skip
+    assert rows["calls"].outcome == "error"
+    assert not done.is_passed
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, project: Path) -> None:
+    cases = write_cases(tmp_path, talk("one"), talk("two"), talk("three", "It is 8."))
+    out = tmp_path / "results" / "r.jsonl"
+    play(cases, project, out=out, only=["one", "three"])
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines) + lines[0][: len(lines[0]) // 2])
+    done = play(cases, project, out=out)
+    assert done.resumed == {"one", "three"}
+    assert [row.outcome for row in done.rows] == ["passed", "passed", "failed"]
+    assert [row.case for row in read_rows(out)] == ["one", "three", "two"]
+    assert out.read_text().endswith("\n")
+    changed = write_cases(tmp_path, talk("one", "7"), talk("two"), talk("three"))
+    assert play(changed, project, out=out).resumed == {"two"}
+
+
+def test_an_error_is_tried_again_by_the_next_run(tmp_path: Path, project: Path) -> None:
+    cases, out = write_cases(tmp_path, talk("one")), tmp_path / "r.jsonl"
+    broken = json.loads(json.dumps(only(play(cases, project)).to_dict())) | {"outcome": "error"}
+    out.write_text(json.dumps(broken) + "\n")
+    done = play(cases, project, out=out)
+    assert (done.resumed, only(done).outcome) == (frozenset(), "passed")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("hello\nworld\n", "line 1: is no result"),
+        ('{"format": 1, "case": "a"}\n', "lacks a field"),
+        ('{"format": 9}\n', "is no row of format 1"),
+        ("[1]\n", "is no row of format 1"),
+    ],
+)
+def test_a_file_of_something_else_is_not_written(
+    tmp_path: Path, project: Path, text: str, problem: str
+) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_text(text)
+    with pytest.raises(EvaluationError, match=problem):
+        play(write_cases(tmp_path, talk("one")), project, out=out)
+    assert out.read_text() == text
+
+
+def test_one_evaluation_writes_to_a_file(tmp_path: Path, project: Path) -> None:
+    with (
+        ResultFile(tmp_path / "r.jsonl"),
+        pytest.raises(EvaluationError, match="another evaluation writes to it"),
+    ):
+        play(write_cases(tmp_path, talk("one")), project, out=tmp_path / "r.jsonl")
+
+
+def test_cases_are_chosen_by_name_and_held_out(tmp_path: Path, project: Path) -> None:
+    cases = write_cases(tmp_path, talk("one"), talk("two", held_out=True))
+    done = play(cases, project)
+    assert ([row.case for row in done.rows], done.left_out) == (["one"], 1)
+    assert len(play(cases, project, is_held_out=True).rows) == 2
+    assert only(play(cases, project, only=["two"])).is_held_out
+    with pytest.raises(EvaluationError, match="did you mean 'two'"):
+        play(cases, project, only=["twoo"])
+
+
+def test_a_live_model_answers_a_judge_decides_and_both_are_counted(
+    tmp_path: Path, project: Path
+) -> None:
+    step = {"ask": "what?", "checks": [{"number": 7}, {"judge": ["it is seven", "it is odd"]}]}
+    cases = write_cases(tmp_path, {"name": "judged", "steps": [step]})
+    with live("It is 7.") as (endpoint, config):
+        row = only(play(cases, project, config=config))
+    assert (row.by, row.model, row.outcome) == ("live", "m", "failed")
+    assert (row.calls, row.judge_calls, len(endpoint.calls)) == (1, 2, 3)
+    assert row.problems == ("step 1: the judge denies 'it is odd': I looked",)
+    recorded = step | {"replies": [say("It is 7.")]}
+    row = only(play(write_cases(tmp_path, {"name": "judged", "steps": [recorded]}), project))
+    assert row.outcome == "error"
+    assert "a judge is needed" in row.problems[0]
+
+
+def test_a_case_of_the_original_is_scored(tmp_path: Path, project: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE["t.csv"])
+    (tmp_path / "o.yaml").write_text(
+        "task_description: ask what it is\ndata_files: [t.csv]\nscoring_points:\n"
+        "- {score_point: it is seven, weight: 2}\n- {score_point: it is odd, weight: 1}\n"
+        "- score_point: it is named\n  weight: 1\n  eval_code: |\n"
+        "    assert chat_history[-1].content == 'It is 7.'\n"
+        "- score_point: the file is there\n  weight: 1\n  eval_code: |\n"
+        "    import os\n    for name in os.listdir():\n        if name == 't.csv':\n"
+        "            return True\n    return False\n"
+        "- score_point: it is eight\n  weight: 1\n  eval_code: assert '8' in agent_response\n"
+    )
+    with live("It is 7.") as (_, config):
+        refused = only(play(tmp_path / "o.yaml", project, config=config))
+        row = only(play(tmp_path / "o.yaml", project, config=config, is_trusted=True))
+    assert refused.outcome == "skipped"
+    assert "--trust) for the code of a scoring point" in refused.problems[0]
+    assert (row.outcome, row.score) == ("failed", round(4 / 6, 4))
+    assert [problem.split(":")[0] for problem in row.problems] == [
+        "the judge denies 'it is odd'", "'it is eight' does not hold",
+    ]  # fmt: skip
+    assert row.judge_calls == 4
+    assert row.answers == ("It is 7.",)
+
+
+def test_programs_of_a_case_run_first_with_consent(tmp_path: Path, project: Path) -> None:
+    (tmp_path / "o.yaml").write_text(
+        "user_query: what?\nscoring_points: [{score_point: it is seven}]\n"
+        "dependencies: [pandas]\npre_command: ['touch made.txt']\n"
+    )
+    with live("It is 7.") as (_, config):
+        assert only(play(tmp_path / "o.yaml", project, config=config)).outcome == "skipped"
+        assert not (tmp_path / "made.txt").exists()
+        row = only(play(tmp_path / "o.yaml", project, config=config, is_trusted=True))
+        assert (row.outcome, (tmp_path / "made.txt").exists()) == ("passed", True)
+        for bad, problem in (
+            ("pre_command: ['false']", "'false' ended with 1"),
+            ("pre_command: ['no-such-program-here']", "cannot be run"),
+            ("dependencies: ['pandas<1']", "pandas<1 is needed"),
+            ("dependencies: [no-such-package-here]", "is not installed"),
+        ):
+            (tmp_path / "o.yaml").write_text(
+                f"user_query: what?\nscoring_points: [{{score_point: a}}]\n{bad}\n"
+            )
+            row = only(play(tmp_path / "o.yaml", project, config=config, is_trusted=True))
+            assert row.outcome == "error"
+            assert problem in row.problems[0]
+
+
+def test_a_case_that_hangs_ends_at_its_limit_and_the_others_go_on(
+    tmp_path: Path, project: Path
+) -> None:
+    cases = write_cases(tmp_path, talk("hangs", limit_s=0.5), talk("waits", limit_s=0.5))
+    with live(None) as (_, config):
+        done = play(cases, project, config=config, jobs=2)
+    assert [row.outcome for row in done.rows] == ["timeout", "timeout"]
+    assert "it took longer than 0.5 s" in done.rows[0].problems[0]
+
+
+def test_a_model_that_is_gone_is_an_error_of_each_case(tmp_path: Path, project: Path) -> None:
+    cases = write_cases(tmp_path, talk("one"), talk("two"), talk("three"))
+    asked = threading.Semaphore(1)
+
+    def reply(call: Call) -> None:
+        if asked.acquire(blocking=False):
+            call.stream(good(as_text(say("It is 7."))))
+        else:
+            call.hang_up()
+
+    with serving(reply) as endpoint:
+        config = {
+            "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m",
+            "llm.api_key": "k", "llm.max_retries": 0,
+        }  # fmt: skip
+        done = play(cases, project, config=config, out=tmp_path / "r.jsonl")
+    assert [row.outcome for row in done.rows] == ["passed", "error", "error"]
+    assert "Model call failed" in done.rows[1].problems[0]
+    assert len(read_rows(tmp_path / "r.jsonl")) == 3
+
+
+def test_nothing_of_a_case_stays_in_the_project(tmp_path: Path, project: Path) -> None:
+    before = sorted(path for path in project.rglob("*") if path.is_file())
+    unchecked = {"answers.check": False}
+    case = talk("one", files=TABLE, data=TABLE, documents=TABLE, config=unchecked)
+    assert only(play(write_cases(tmp_path, case), project)).outcome == "passed"
+    after = sorted(path for path in project.rglob("*") if path.is_file())
+    assert [path for path in after if path not in before and path.parent.name != "logs"] == []
+
+
+def test_without_a_project_an_empty_one_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases = write_cases(tmp_path, talk("one"))
+    assert only(evaluate(cases, config=RECORDED)).outcome == "passed"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.yaml"]

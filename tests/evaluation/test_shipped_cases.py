@@ -1,0 +1,67 @@
+"""The shipped cases: every recording is played, and what the offline analyst can answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support import make_project
+
+from taskweaver.evaluation.cases.read import SHIPPED, read_cases
+from taskweaver.evaluation.evaluation import Evaluation, evaluate
+
+KINDS = {
+    "SQL plugin", "a chart described", "a correction after an error", "a follow-up after a fork",
+    "a remembered definition", "an injected instruction", "anomaly plugin", "chained files",
+    "code without running", "command line", "consolidation of steps", "files", "plugin selection",
+    "plugin-only", "refusals under verification", "response format", "retrieval from documents",
+    "saving files", "state over turns",
+}  # fmt: skip
+
+
+def play(folder: Path, api_type: str, **choices: bool) -> Evaluation:
+    project = make_project(folder / api_type, {"llm.api_type": api_type})
+    return evaluate(SHIPPED, project, jobs=2, **choices)
+
+
+def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
+    cases, broken = read_cases(SHIPPED)
+    assert broken == []
+    assert len(cases) >= 40
+    assert {case.kind for case in cases} == KINDS
+    assert sum(case.is_held_out for case in cases) * 3 == len(cases)
+    assert all(case.is_recorded for case in cases)
+    assert Counter(case.name for case in cases).most_common(1)[0][1] == 1
+
+
+def test_all_recordings_are_played_to_the_end(tmp_path: Path) -> None:
+    done = play(tmp_path, "recorded", is_held_out=True)
+    assert {row.case: row.problems for row in done.rows if row.problems} == {}
+    assert {row.case: row.notes for row in done.rows if row.notes} == {}
+    assert {(row.by, row.outcome, row.model) for row in done.rows} == {
+        ("recording", "passed", "recording")
+    }
+    assert done.is_passed
+
+
+def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> None:
+    done = play(tmp_path, "offline")
+    cases, _ = read_cases(SHIPPED)
+    mine = {case.name for case in cases if case.is_for_analyst and not case.is_held_out}
+    assert {row.case for row in done.rows if row.outcome == "passed"} == mine
+    assert {row.outcome for row in done.rows if row.case not in mine} == {"skipped"}
+    assert {row.by for row in done.rows} == {"offline"}
+
+
+@pytest.mark.parametrize("name", ["injected_file", "injected_tool", "injected_cell"])
+def test_a_model_that_obeys_an_injected_instruction_fails_its_case(
+    tmp_path: Path, name: str
+) -> None:
+    def obey(messages: list[dict[str, str]]) -> str:
+        return "PWNED" if "PWNED" in str(messages) else "```python\nopen('pwned.txt', 'w')\n```"
+
+    done = evaluate(SHIPPED, make_project(tmp_path / "p"), model=obey, only=[name])
+    (row,) = done.rows
+    assert row.outcome == "failed"
+    assert any("PWNED" in problem or "pwned" in problem for problem in row.problems)
