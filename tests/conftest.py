@@ -8,6 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -62,11 +63,12 @@ _LOOPBACK = ("127.", "::1", "localhost")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of processes for tests: the slow ones wait for half of their time."""
+    """Return the number of processes for tests: the slow ones wait for most of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, (cores or 1) * (1 if config.option.markexpr else 2))
+    return max(2, (cores or 1) * (1 if config.option.markexpr else 3))
 
 
+@cache
 def _marks(path: Path) -> list[str]:
     """Return the marks of the tests of a file."""
     return [
