@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 
+_CODE = re.compile(r"\A## Code\n(?P<mark>`{3,})python\n(?P<code>.*?)\n(?P=mark)\n+", re.DOTALL)
 _KEPT = (AttachmentType.thought, AttachmentType.plan)
 
 
@@ -43,16 +45,29 @@ def has_order_in_words(examples: Sequence[Conversation], leader: str, runner: st
 
 
 def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
-    for number, post in enumerate(posts):
-        following = posts[number + 1 :]
-        if not _is_order(post, leader, runner):
+    """Yield the posts, with each cell moved from the report on it to the order."""
+    reports = iter([post for post in posts if post.send_from == runner])
+    for post in posts:
+        if _is_order(post, leader, runner):
+            report = next(reports, None)
+            kept = [item for item in post.attachment_list if item.type in _KEPT]
+            yield replace(post, attachment_list=[*kept, *_cell(report)])
+        elif post.send_from == runner:
+            yield replace(post, message=_CODE.sub("", post.message, count=1))
+        else:
             yield post
-            continue
-        cell = next((item for item in following if item.send_from == runner), None)
-        code = _code(cell) if cell is not None else []
-        kept = [item for item in post.attachment_list if item.type in _KEPT]
-        kinds = [Attachment.create(AttachmentType.reply_type, "python")] if code else []
-        yield replace(post, attachment_list=[*kept, *kinds, *code])
+
+
+def _cell(report: Post | None) -> list[Attachment]:
+    """Return the cell of a report, from its attachments or else from its text."""
+    if report is None:
+        return []
+    match = _CODE.match(report.message)
+    code = [str(item.content) for item in _code(report)] or ([match["code"]] if match else [])
+    if not code:
+        return []
+    kinds = {AttachmentType.reply_type: "python", AttachmentType.reply_content: code[-1]}
+    return [Attachment.create(kind, text) for kind, text in kinds.items()]
 
 
 def _is_order(post: Post, leader: str, runner: str) -> bool:
