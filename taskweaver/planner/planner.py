@@ -27,7 +27,7 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
-from taskweaver.role.forms.memory_calls import DoneOperation, MemoryOperation
+from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
@@ -167,7 +167,7 @@ class Planner(Role):
         messages = self.prompt.compose(form, *view, self.examples, guide, around)
         return self.model.with_experiences(messages, memory)
 
-    def _carry_out(self, operation: MemoryOperation) -> DoneOperation:
+    def _carry_out(self, operation: FactOperation) -> DoneOperation:
         """Do an operation on long-term memory."""
         do = {
             "remember": self.long_memory.remember,

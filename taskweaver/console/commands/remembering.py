@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskweaver.console.chat import Chat
 from taskweaver.console.terminal.text import safe
 from taskweaver.session.branches.long_memory import BranchLongMemory
-from taskweaver.session.storage.facts import Fact
+from taskweaver.session.storage.facts import KeptFact
 
 _USAGE = "/memory [WORDS], /memory keep ID or /memory edit ID TEXT"
 
@@ -49,7 +49,7 @@ def show_forget(chat: Chat, which: str) -> None:
         chat.note(safe(memory.remove(fact)))
 
 
-def _one(chat: Chat, memory: BranchLongMemory, which: str) -> Fact | None:
+def _one(chat: Chat, memory: BranchLongMemory, which: str) -> KeptFact | None:
     """Return the fact that is meant; show those that can be meant if it is not one."""
     found = memory.named(which) if which else []
     if len(found) == 1:
@@ -62,7 +62,7 @@ def _one(chat: Chat, memory: BranchLongMemory, which: str) -> Fact | None:
     return None
 
 
-def _described(fact: Fact) -> str:
+def _described(fact: KeptFact) -> str:
     waits = "" if fact.id.startswith("p") else f"; waits for /memory keep {fact.id}"
     origin = f"{fact.author}, {fact.day}, session {fact.session}{waits}"
     return safe(f"{fact.text}\n{origin}")

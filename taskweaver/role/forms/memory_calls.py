@@ -26,7 +26,7 @@ _MARK = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryOperation:
+class FactOperation:
     """An operation of a reply: its name and its text."""
 
     name: str
@@ -52,15 +52,15 @@ class DoneOperation:
         return f'recalls "{self.text}"' if self.name == RECALL else self.result
 
 
-def asks(operations: Iterable[MemoryOperation]) -> bool:
+def asks(operations: Iterable[FactOperation]) -> bool:
     """Return whether the model waits for the result of one."""
     return any(operation.name == RECALL for operation in operations)
 
 
-def of_fields(fields: Mapping[str, str]) -> tuple[MemoryOperation, ...]:
+def of_fields(fields: Mapping[str, str]) -> tuple[FactOperation, ...]:
     """Return the operations in the fields of a JSON reply; empty ones are none."""
     texts = {name: fields.get(name, "").strip() for name in OPERATIONS}
-    return tuple(MemoryOperation(name, text) for name, text in texts.items() if text)
+    return tuple(FactOperation(name, text) for name, text in texts.items() if text)
 
 
 def extra_of(done: DoneOperation) -> dict[str, object]:

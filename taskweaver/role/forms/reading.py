@@ -14,7 +14,7 @@ from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
     OPERATIONS,
-    MemoryOperation,
+    FactOperation,
     asks,
     of_fields,
 )
@@ -100,7 +100,7 @@ class ReplyReading:
     thought: str = ""
     plan: str = ""
     problem: str = ""
-    memory: tuple[MemoryOperation, ...] = ()
+    memory: tuple[FactOperation, ...] = ()
 
 
 def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
@@ -146,7 +146,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
 
 def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> ReplyReading:
     actions: list[Action] = []
-    memory: list[MemoryOperation] = []
+    memory: list[FactOperation] = []
     plan, problems = "", []
     for call in calls:
         try:
@@ -156,7 +156,7 @@ def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> Reply
         else:
             if isinstance(action, str):
                 plan = action
-            elif isinstance(action, MemoryOperation):
+            elif isinstance(action, FactOperation):
                 memory.append(action)
             else:
                 actions.append(action)
@@ -174,7 +174,7 @@ def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> Reply
     return ReplyReading((says[-1],), "" if says[-1].text == text else text, plan, memory=done)
 
 
-def _of_call(call: ToolCall, offer: ActionOffer) -> Action | MemoryOperation | str:
+def _of_call(call: ToolCall, offer: ActionOffer) -> Action | FactOperation | str:
     """Return the action of a call, its operation on memory, or the text of a plan.
 
     Raises:
@@ -187,7 +187,7 @@ def _of_call(call: ToolCall, offer: ActionOffer) -> Action | MemoryOperation | s
     if name == ASK_TOOL and offer.roles:
         return Order(receiver(str(arguments.get("role", "")), offer), _text(arguments, "order"))
     if name in OPERATIONS and offer.has_memory:
-        return MemoryOperation(name, _words(arguments, OPERATIONS[name][0]))
+        return FactOperation(name, _words(arguments, OPERATIONS[name][0]))
     if name in _ANSWER_NAMES:
         return Say(_only_text(arguments))
     if offer.run_tool and (name == offer.run_tool or name in _RUN_NAMES):
@@ -308,13 +308,13 @@ def _of_text(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading
     return replace(found, memory=memory)
 
 
-def _operations(text: str) -> tuple[str, tuple[MemoryOperation, ...]]:
+def _operations(text: str) -> tuple[str, tuple[FactOperation, ...]]:
     """Return a text without its fences of operations on memory, and the operations."""
     found, words, end = [], [], 0
     for match in _FENCE.finditer(text):
         name, body = match["info"].strip().lower(), match["body"].strip()
         if name in OPERATIONS:
-            found += [MemoryOperation(name, body)] if body else []
+            found += [FactOperation(name, body)] if body else []
             words.append(text[end : match.start()])
             end = match.end()
     return "".join([*words, text[end:]]), tuple(found)

@@ -10,7 +10,7 @@ from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.forms.memory_calls import DoneOperation, MemoryOperation, extra_of
+from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
 from taskweaver.role.translator import FieldWriter
@@ -30,7 +30,7 @@ class ReplyWriter:
         emitter: SessionEventEmitter,
         proxy: PostEventProxy,
         offer: ActionOffer,
-        carry_out: Callable[[MemoryOperation], DoneOperation],
+        carry_out: Callable[[FactOperation], DoneOperation],
     ) -> None:
         """Write into `proxy`; further posts are made with `emitter`.
 
@@ -124,7 +124,7 @@ class ReplyWriter:
         return proxy.end()
 
     def _keep_operations(
-        self, proxy: PostEventProxy, operations: Iterable[MemoryOperation]
+        self, proxy: PostEventProxy, operations: Iterable[FactOperation]
     ) -> None:
         proxy.post.del_attachment([AttachmentType.function])
         for operation in operations:

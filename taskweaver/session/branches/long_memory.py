@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.memory import Memory
 from taskweaver.session.errors import SessionError
-from taskweaver.session.storage.facts import Fact, Facts, ProjectMemory, as_json, joined
+from taskweaver.session.storage.facts import KeptFact, Facts, ProjectMemory, as_json, joined
 from taskweaver.utils.text import counted
 
 SECTION_BYTES = 1_600
@@ -56,7 +57,7 @@ class BranchLongMemory:
             if self._share(text) >= _OWN_SHARE:
                 return self.add(text)
             fact = self._own.add(text, "model", self._memory.session_id)
-        except SessionError as error:
+        except (SessionError, BranchedMemoryError) as error:
             return f"not kept: {error}"
         shown = as_json(fact.text)
         if fact.author == "user":
@@ -72,7 +73,10 @@ class BranchLongMemory:
         is_named = fact.id in _words(self._said()) or self._share(fact.text) >= _NAMED_SHARE
         if fact.author != "model" and not is_named:
             return f"not forgotten: the user has not asked for it; /forget {fact.id} does it"
-        return self.remove(fact)
+        try:
+            return self.remove(fact)
+        except BranchedMemoryError as error:
+            return f"not forgotten: {error}"
 
     def recall(self, query: str) -> str:
         """Return the facts for a query, one a line."""
@@ -88,7 +92,7 @@ class BranchLongMemory:
         fact = self._project.add(text, "user", self._memory.session_id)
         return f"kept as {fact.id}: {as_json(fact.text)}"
 
-    def keep(self, fact: Fact) -> str:
+    def keep(self, fact: KeptFact) -> str:
         """Keep a fact of this branch for the project; return the outcome."""
         if fact.id.startswith("p"):
             return f"{fact.id} is kept for the project already"
@@ -96,7 +100,7 @@ class BranchLongMemory:
         self._own.remove(fact)
         return outcome
 
-    def replace(self, fact: Fact, text: str) -> str:
+    def replace(self, fact: KeptFact, text: str) -> str:
         """Replace the text of a fact; return the outcome.
 
         Raises:
@@ -105,20 +109,20 @@ class BranchLongMemory:
         self._shelf(fact).replace(fact, text)
         return f"{fact.id} is now {as_json(text.strip())}"
 
-    def remove(self, fact: Fact) -> str:
+    def remove(self, fact: KeptFact) -> str:
         """Forget a fact; return the outcome."""
         self._shelf(fact).remove(fact)
         return f"forgotten: {fact.id} {as_json(fact.text)}"
 
-    def find(self, query: str, k: int = _LISTED) -> list[Fact]:
+    def find(self, query: str, k: int = _LISTED) -> list[KeptFact]:
         """Return the best facts for a query, those that match first."""
         return joined((self._project, self._own), lambda facts: facts.find(query, k))
 
-    def all(self) -> list[Fact]:
+    def all(self) -> list[KeptFact]:
         """Return the newest facts, those of the project first."""
         return self._newest(_LISTED)
 
-    def named(self, which: str) -> list[Fact]:
+    def named(self, which: str) -> list[KeptFact]:
         """Return the facts that an id, or words of their text, can mean."""
         for facts in (self._project, self._own):
             fact = facts.get(which)
@@ -129,10 +133,10 @@ class BranchLongMemory:
         words = _words(which)
         return same or [fact for fact in found if words <= _words(fact.text)]
 
-    def _newest(self, k: int) -> list[Fact]:
+    def _newest(self, k: int) -> list[KeptFact]:
         return joined((self._project, self._own), lambda facts: facts.newest(k))
 
-    def _shelf(self, fact: Fact) -> Facts:
+    def _shelf(self, fact: KeptFact) -> Facts:
         return self._project if fact.id.startswith("p") else self._own
 
     def _said(self) -> str:
@@ -149,7 +153,7 @@ class BranchLongMemory:
         return len(words & said) / len(words)
 
 
-def _undecided(which: str, found: list[Fact]) -> str:
+def _undecided(which: str, found: list[KeptFact]) -> str:
     if not found:
         return f"not forgotten: no fact is {as_json(which)}"
     ids = ", ".join(fact.id for fact in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ Author = Literal["user", "model"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class KeptFact:
     """A fact.
 
     Attributes:
@@ -92,7 +93,7 @@ class Facts:
         self._mark = mark
         self._branch = branch
 
-    def add(self, text: str, author: Author, session: str) -> Fact:
+    def add(self, text: str, author: Author, session: str) -> KeptFact:
         """Keep a fact; one with this text is not kept twice.
 
         Raises:
@@ -108,7 +109,7 @@ class Facts:
         id_ = branch.remember(text, tags=[_TAG], meta={"author": author, "session": session})
         return self._fact(branch.get(id_))
 
-    def find(self, query: str, k: int) -> list[Fact]:
+    def find(self, query: str, k: int) -> list[KeptFact]:
         """Return the best facts for a query, the best first; the newest where none has its words.
 
         Raises:
@@ -119,7 +120,7 @@ class Facts:
             return []
         return [self._fact(one) for one in branch.search(query[:_QUERY_CHARS], k, tags=[_TAG])]
 
-    def newest(self, k: int) -> list[Fact]:
+    def newest(self, k: int) -> list[KeptFact]:
         """Return the newest facts."""
         branch = self._branch(False)
         return (
@@ -131,7 +132,7 @@ class Facts:
         branch = self._branch(False)
         return {} if branch is None else branch.core.values_of()
 
-    def get(self, id_: str) -> Fact | None:
+    def get(self, id_: str) -> KeptFact | None:
         """Return the fact of an id; None for none, and for the id of another branch's."""
         number, branch = self._number(id_), self._branch(False)
         if number is None or branch is None:
@@ -141,11 +142,11 @@ class Facts:
             return self._fact(record) if _TAG in record.tags else None
         return None
 
-    def replace(self, fact: Fact, text: str) -> None:
+    def replace(self, fact: KeptFact, text: str) -> None:
         """Replace the text of a fact; raises as `add`."""
         self._held(fact).update(self._number(fact.id) or 0, text=checked(text))
 
-    def remove(self, fact: Fact) -> None:
+    def remove(self, fact: KeptFact) -> None:
         """Forget a fact.
 
         Raises:
@@ -153,7 +154,7 @@ class Facts:
         """
         self._held(fact).forget(self._number(fact.id) or 0)
 
-    def _held(self, fact: Fact) -> BranchHandle:
+    def _held(self, fact: KeptFact) -> BranchHandle:
         branch = self._branch(False)
         if branch is None or self._number(fact.id) is None:
             raise SessionError(f"There is no fact {fact.id} here.")
@@ -163,12 +164,12 @@ class Facts:
         match = _ID.match(id_.strip().lower())
         return int(match[2]) if match is not None and match[1] == self._mark else None
 
-    def _fact(self, record: Record) -> Fact:
+    def _fact(self, record: Record) -> KeptFact:
         meta, day = record.meta, datetime.fromtimestamp(record.created_at, UTC).date()
         author, session = str(meta.get("author", "")), str(meta.get("session", ""))
         is_match = record.match == "query"
         id_ = f"{self._mark}{record.id}"
-        return Fact(id_, record.text, author, day.isoformat(), session, is_match)
+        return KeptFact(id_, record.text, author, day.isoformat(), session, is_match)
 
 
 class ProjectMemory:
@@ -193,7 +194,7 @@ class ProjectMemory:
             if self._store is None:
                 if not (is_made or self._path.exists()):
                     return None
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                _make_private(self._path)
                 self._store = BranchedMemory(self._path, self._config)
             if _BRANCH not in self._store:
                 with suppress(InvalidUpdate):  # another process made it meanwhile
@@ -209,7 +210,20 @@ class ProjectMemory:
             store.close()
 
 
-def joined(shelves: Sequence[Facts], read: Callable[[Facts], list[Fact]]) -> list[Fact]:
+def _make_private(path: Path) -> None:
+    """Make a file that its owner alone can read, unless it is there; a link is refused.
+
+    Raises:
+        SessionError: If it cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        raise SessionError(f"{path} cannot be opened: {error.strerror}") from error
+
+
+def joined(shelves: Sequence[Facts], read: Callable[[Facts], list[KeptFact]]) -> list[KeptFact]:
     """Return the facts of several branches, those that match first, without a text twice."""
     found = [fact for facts in shelves for fact in read(facts)]
     found.sort(key=lambda fact: not fact.is_match)
