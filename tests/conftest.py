@@ -41,7 +41,8 @@ _TESTS = Path(__file__).parent
 _SLOW = {
     "kernel": (
         "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py", "face",
-        "docs_/test_documented_commands.py", "llm_offline", "mcp_", "original",
+        "docs_/test_documented_commands.py", "evaluation/test_evaluate.py",
+        "evaluation/test_shipped_cases.py", "llm_offline", "mcp_", "original",
     ),
     "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),
     "browser": (

@@ -44,6 +44,9 @@ def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None
 
 def _verdict(result: ExecutionResult) -> str:
     text = "The code ran to its end." if result.is_success else "The code failed."
+    shown = (render_value(result.output), *result.stdout, *result.artifact, *result.log)
+    if result.is_success and not any(shown):
+        text += " It has no value and printed nothing."
     if result.is_state_lost:
         text += " The Python session was restarted."
     if result.is_truncated:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any, Literal
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.calls import ObservedCall
+from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
@@ -27,8 +26,8 @@ from taskweaver.llm.usage import UsageLedger
 from taskweaver.logging.spans import model_call
 from taskweaver.utils.system.cancel import CancelToken
 
-_FITTINGS = 4
-"""Most tries of a call whose prompt does not fit the model's window."""
+_IGNORED_TOOLS = 2
+"""Replies of a session without the calls they should hold, after which the form is lowered."""
 
 _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
@@ -45,6 +44,7 @@ class LLMApi:
         self._services = services
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
+        self._ignored: dict[str, int] = {}
         self._in_flight: set[CancelToken] = set()
         self._is_interrupted = False
         self._is_closed = False
@@ -141,7 +141,7 @@ class LLMApi:
 
         Args and errors are those of `chat_completion_stream`.
         """
-        pieces = self.chat_completion_stream(
+        chunks = self.stream_chunks(
             messages,
             llm_alias=llm_alias,
             json_schema=json_schema,
@@ -151,7 +151,14 @@ class LLMApi:
             stop=stop,
             **extra,
         )
-        return format_chat_message("assistant", "".join(str(piece["content"]) for piece in pieces))
+        texts: list[str] = []
+        with closing(chunks):
+            for chunk in chunks:
+                if chunk.begins_again:
+                    texts.clear()
+                texts.append(chunk.text)
+                check_length(chunk, json_schema)
+        return format_chat_message("assistant", "".join(texts))
 
     def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
         self,
@@ -188,19 +195,23 @@ class LLMApi:
             ModelError: If the call fails or is cancelled, or free text is empty, filtered or
                 cut off.
         """
-        request = ModelRequest(
-            messages,
-            json_schema,
-            temperature,
-            max_tokens,
-            top_p,
-            [stop] if isinstance(stop, str) else stop,
-            {name: value for name, value in extra.items() if name not in _NOT_SENT},
-        )
-        with closing(self._asked(request, llm_alias or "", on_status)) as pieces:
-            for piece in pieces:
-                if piece.text:
-                    yield {"role": "assistant", "content": piece.text}
+        with closing(
+            self.stream_chunks(
+                messages,
+                llm_alias=llm_alias,
+                json_schema=json_schema,
+                temperature=temperature,
+                max_tokens=max_tokens,
+                top_p=top_p,
+                stop=stop,
+                on_status=on_status,
+                **extra,
+            )
+        ) as chunks:
+            for chunk in chunks:
+                if chunk.text:
+                    yield {"role": "assistant", "content": chunk.text}
+                check_length(chunk, json_schema)
 
     def form(self, llm_alias: str = "") -> Form:
         """Return the form of replies that is in force for a model.
@@ -208,74 +219,80 @@ class LLMApi:
         Raises:
             ModelError: Of kind ``configuration``, if the alias names no model.
         """
-        service = self._services.model(llm_alias).service
-        form: Form = getattr(service, "form", "json")
-        return form
+        return self._services.model(llm_alias).forms.current
 
-    def stream_chunks(
+    def note_ignored_tools(self, llm_alias: str = "") -> None:
+        """Note that a reply held no calls but should have; the second lowers the form.
+
+        Args:
+            llm_alias: Which model; empty is the main one.
+        """
+        with self._lock:
+            count = self._ignored.get(llm_alias, 0) + 1
+            self._ignored[llm_alias] = count
+        if count >= _IGNORED_TOOLS:
+            self._services.model(llm_alias).forms.step_down("tools")
+
+    def stream_chunks(  # noqa: PLR0913 - as chat_completion
         self,
         messages: Sequence[ChatMessage],
         *,
-        llm_alias: str = "",
+        llm_alias: str | None = None,
         tools: Sequence[ModelTool] = (),
         tool_choice: Literal["auto", "none"] = "auto",
         json_schema: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] | None = None,
         on_status: StatusListener | None = None,
-    ) -> Iterator[Chunk]:
-        """Ask a model for a reply in a form; yield its pieces. Closing cancels the call.
+        **extra: Any,
+    ) -> Generator[Chunk]:
+        """Ask a model; yield its reply with reasoning and tool calls, piece by piece.
 
-        A reply that is cut off at the length limit, or empty, is passed on as it is.
+        The last chunk has a `finish` and the whole calls; with the finish ``length`` the reply is
+        cut off, calls included, and that is no error here.
 
         Args:
             messages: The chat so far.
-            llm_alias: Which model; empty is the main one.
-            tools: Actions it may call.
-            tool_choice: ``none`` asks for an answer in words all the same.
-            json_schema: Schema of a structured reply, where there are no tools.
+            llm_alias: Which model; empty or None is the main one.
+            tools: Actions that the model may call; with tools, `json_schema` is not sent.
+            tool_choice: ``none`` for a reply without calls.
+            json_schema: Schema of a structured reply.
+            temperature: Sampling temperature; None leaves it to the configuration.
+            max_tokens: Longest reply in tokens; None leaves it to the configuration.
+            top_p: Nucleus sampling; None leaves it to the configuration.
+            stop: Texts that end the reply; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
+            extra: Options of the endpoint, passed through.
 
         Raises:
-            ModelError: If the call fails or is cancelled; of kind ``form`` if the endpoint refuses
-                the form, after which `form` returns another one.
+            ModelError: If the call fails or is cancelled, or the reply is empty or filtered; of
+                kind ``form`` if the model takes no tools: a lower form is in force then, and
+                the caller composes its prompt again.
         """
-        request = ModelRequest(
-            messages, None if tools else json_schema, tools=tools, tool_choice=tool_choice
-        )
-        yield from self._asked(request, llm_alias, on_status)
-
-    def _asked(
-        self, request: ModelRequest, llm_alias: str, on_status: StatusListener | None
-    ) -> Generator[Chunk]:
-        """Yield the pieces of a reply to a prompt that fits the model's window."""
-        model, windows = self._services.model(llm_alias), self._services.windows
+        model = self._services.model(llm_alias or "")
+        extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
         with self._call() as token:
-            for tries_left in reversed(range(_FITTINGS)):
-                given = replace(request, cancel=token)
-                fitting = windows.fitting(model.service.model, given, model.window)
-                refusal = yield from self._unless_too_long(model, fitting, on_status)
-                if refusal is None:
-                    return
-                if not tries_left:
-                    raise refusal
-                windows.learn(model.service.model, fitting, refusal)
-                if on_status is not None:
-                    on_status("the conversation is shortened to fit the model's window")
-
-    def _unless_too_long(
-        self, model: Model, request: ModelRequest, on_status: StatusListener | None
-    ) -> Generator[Chunk, None, ModelError | None]:
-        """Yield the pieces of a reply; return the error of a prompt that is too long."""
-        is_begun = False
-        try:
-            with closing(self._stream(model, request, on_status)) as pieces:
-                for piece in pieces:
-                    is_begun = True
-                    yield piece
-        except ModelError as error:
-            if error.kind != "context_overflow" or is_begun:
-                raise
-            return error
-        return None
+            request = ModelRequest(
+                messages,
+                None if tools else json_schema,
+                temperature,
+                max_tokens,
+                top_p,
+                [stop] if isinstance(stop, str) else stop,
+                extra,
+                token,
+                tools=tools,
+                tool_choice=tool_choice,
+            )
+            yield from self._services.windows.stream(
+                model.service.model,
+                request,
+                model.window,
+                lambda fitting: self._stream(model, fitting, on_status),
+                on_status,
+            )
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.
@@ -334,22 +351,22 @@ class LLMApi:
     def _stream(
         self, model: Model, request: ModelRequest, on_status: Callable[[str], None] | None
     ) -> Generator[Chunk]:
-        texts: list[str] = []
-        last: Chunk | None = None
+        reply = CollectedReply()
         usage: Usage | None = None
         call = ObservedCall(self._services.tracing, self.prompts, model, request)
         chunks = stream_with_retries(model.service, call.request, model.retry, on_status)
         try:
             try:
                 for chunk in chunks:
-                    last = chunk
+                    reply.take(chunk)
                     call.take(chunk)
-                    texts.append(chunk.text or (chunk.call.text if chunk.call else ""))
+                    if chunk.finish is not None:
+                        check_reply(model, request, reply)
                     yield chunk
             finally:
-                if last is not None:
-                    usage = self._account(model, request, texts, last.usage)
-            self._check(model, request, texts, last)
+                if reply.last is not None:
+                    usage = self._account(model, request, reply)
+            check_reply(model, request, reply)
         except GeneratorExit:  # its caller has read as much as it needs
             call.end(usage)
             raise
@@ -358,33 +375,13 @@ class LLMApi:
             raise
         call.end(usage)
 
-    def _account(
-        self, model: Model, request: ModelRequest, texts: Sequence[str], reported: Usage | None
-    ) -> Usage:
+    def _account(self, model: Model, request: ModelRequest, reply: CollectedReply) -> Usage:
         estimator, name = self._services.estimator, model.service.model
+        reported = reply.last.usage if reply.last is not None else None
         if reported is not None:
             estimator.learn(name, request.messages, reported)
-        usage = reported or estimator.estimate(name, request.messages, "".join(texts))
+        usage = reported or estimator.estimate(name, request.messages, "".join(reply.written))
         usage = model.prices.apply(usage)
         self._ledger.add(usage)
         self._services.meter.add(usage)
         return usage
-
-    def _check(
-        self, model: Model, request: ModelRequest, texts: Sequence[str], last: Chunk | None
-    ) -> None:
-        """Refuse a reply that is not whole and does not show it."""
-        name = model.service.model
-        finish = last.finish if last is not None else None
-        if finish is None:
-            raise ModelError("truncated", "the reply ended before it was complete.", name)
-        if finish == "content_filter":
-            detail = "the reply was withheld by the service's filter."
-            raise ModelError("content_filter", detail, name, "Rephrase the request.")
-        if request.schema is not None or request.tools:
-            return
-        if finish == "length":
-            detail = "the reply was cut off at the length limit."
-            raise ModelError("truncated", detail, name, "Raise llm.max_tokens.")
-        if not "".join(texts).strip():
-            raise ModelError("malformed", "the reply is empty.", name, "Try again.")

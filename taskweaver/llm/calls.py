@@ -1,4 +1,4 @@
-"""One model call as it is observed: its span, its metrics and its place in the prompt log."""
+"""One model call as it is observed: its span, its metrics, its prompt log, and its reply."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import CallLog, now
 from taskweaver.llm.services import Model
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
 from taskweaver.logging.spans import (
     FIRST_CHUNK,
     INPUT,
@@ -52,6 +53,9 @@ class ObservedCall:
         self._began = time.perf_counter()
         self._sent: Mapping[str, Any] | None = None
         self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: tuple[ToolCall, ...] = ()
+        self._has_begun = False
         self._finish = ""
         self._span = tracing.begin(chat(model, request))
         self.request = replace(request, on_sent=self._note_sent)
@@ -62,14 +66,20 @@ class ObservedCall:
 
     def take(self, chunk: Chunk) -> None:
         """Take a piece of the reply."""
-        written = chunk.text or (chunk.call.text if chunk.call is not None else "")
-        if written:
-            if not self._texts:
-                waited_s = time.perf_counter() - self._began
-                self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
-                self._span.measure(FIRST_CHUNK, waited_s, {})
-            self._texts.append(written)
+        is_content = bool(chunk.text or chunk.reasoning) or chunk.call is not None
+        if is_content and not self._has_begun:
+            self._has_begun = True
+            waited_s = time.perf_counter() - self._began
+            self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
+            self._span.measure(FIRST_CHUNK, waited_s, {})
+        if chunk.begins_again:
+            self._texts.clear()
+        if chunk.text:
+            self._texts.append(chunk.text)
+        if chunk.reasoning:
+            self._reasoning.append(chunk.reasoning)
         if chunk.finish is not None:
+            self._calls = chunk.calls
             self._finish = chunk.finish
             self._span.set("gen_ai.response.finish_reasons", [chunk.finish])
         if chunk.model:
@@ -101,6 +111,8 @@ class ObservedCall:
             finish=self._finish,
             error=error,
             usage=usage,
+            calls=self._calls,
+            reasoning="".join(self._reasoning),
             began_at=self._began_at,
             duration_s=time.perf_counter() - self._began,
         )
@@ -120,8 +132,62 @@ class ObservedCall:
         span.measure(TOKENS, usage.completion_tokens, {TOKEN_TYPE: "output"})
 
     def _output(self, reply: str) -> list[dict[str, Any]]:
-        parts = [{"type": "text", "content": reply}]
+        parts: list[dict[str, Any]] = [{"type": "text", "content": reply}]
+        parts += [_call(call.to_dict()) for call in self._calls]
         return [{"role": "assistant", "parts": parts, "finish_reason": self._finish}]
+
+
+class CollectedReply:
+    """A reply as it is collected.
+
+    Attributes:
+        texts: Pieces of its text.
+        written: All the model wrote: text, reasoning and arguments.
+        last: The newest chunk; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.written: list[str] = []
+        self.last: Chunk | None = None
+
+    def take(self, chunk: Chunk) -> None:
+        """Take a piece."""
+        self.last = chunk
+        if chunk.begins_again:
+            self.texts.clear()
+        self.texts.append(chunk.text)
+        self.written += [chunk.text, chunk.reasoning, chunk.call.text if chunk.call else ""]
+
+
+def check_reply(model: Model, request: ModelRequest, reply: CollectedReply) -> None:
+    """Refuse a reply that is not whole and does not show it.
+
+    Raises:
+        ModelError: If it is refused.
+    """
+    name = model.service.model
+    last = reply.last
+    if last is None or last.finish is None:
+        raise ModelError("truncated", "the reply ended before it was complete.", name)
+    if last.finish == "content_filter":
+        detail = "the reply was withheld by the service's filter."
+        raise ModelError("content_filter", detail, name, "Rephrase the request.")
+    if request.schema is not None or request.tools or last.finish == "length":
+        return
+    if not last.calls and not "".join(reply.texts).strip():
+        raise ModelError("malformed", "the reply is empty.", name, "Try again.")
+
+
+def check_length(chunk: Chunk, schema: Mapping[str, Any] | None) -> None:
+    """Refuse free text that was cut off.
+
+    Raises:
+        ModelError: Of kind ``truncated``, if it was.
+    """
+    if chunk.finish == "length" and schema is None:
+        detail = "the reply was cut off at the length limit."
+        raise ModelError("truncated", detail, chunk.model, "Raise llm.max_tokens.")
 
 
 def chat(model: Model, request: ModelRequest) -> Operation:
@@ -139,7 +205,21 @@ def chat(model: Model, request: ModelRequest) -> Operation:
 
 
 def _parts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    return [{"role": item["role"], "parts": _content(item["content"])} for item in messages]
+    return [{"role": item["role"], "parts": _message_parts(item)} for item in messages]
+
+
+def _message_parts(message: ChatMessage) -> list[dict[str, Any]]:
+    parts = _content(message["content"] or "")
+    if message["role"] == "tool":
+        call_id = message.get("tool_call_id", "")
+        return [{"type": "tool_call_response", "id": call_id, "response": parts}]
+    return parts + [_call(call) for call in message.get("tool_calls", ())]
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function") or {}
+    named = {"name": function.get("name", ""), "arguments": function.get("arguments", "")}
+    return {"type": "tool_call", "id": call.get("id", ""), **named}
 
 
 def _content(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:

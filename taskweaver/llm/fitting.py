@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
 from taskweaver.utils.text import shorten
 
 _MARGIN = 0.85
@@ -18,6 +19,7 @@ _NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{4,8})(?![\w,]*\d)")
 _SMALLEST_WINDOW = 512
 _NAMED_SHARE = 0.95
 _SHORT_CHARS = 400
+_MOST_TRIES = 4
 _UNKNOWN_SHARE = 0.6
 _LEFT_OUT = "(Earlier messages are left out here: they do not fit into the model's window.)"
 
@@ -33,30 +35,65 @@ class Windows:
         self._estimate = estimate
         self._learnt: dict[str, int] = {}
 
-    def fitting(self, model: str, request: ModelRequest, configured: int = 0) -> ModelRequest:
-        """Return a request whose prompt fits, as far as the window is known.
+    def stream(
+        self,
+        model: str,
+        request: ModelRequest,
+        configured: int,
+        ask: Callable[[ModelRequest], Generator[Chunk]],
+        on_status: Callable[[str], None] | None,
+    ) -> Generator[Chunk]:
+        """Yield the reply to a prompt, shortened until it fits.
 
         Args:
             model: Name of the model.
             request: The request.
             configured: Tokens of its window; 0 where that is not known.
+            ask: Makes the call.
+            on_status: Receives a short text when the prompt is shortened.
 
         Raises:
-            ModelError: Of kind ``context_overflow``, if it cannot fit.
+            ModelError: What `ask` raises; of kind ``context_overflow``, if the prompt cannot fit.
         """
+        for tries_left in reversed(range(_MOST_TRIES)):
+            fitting = self._fitting(model, request, configured)
+            refusal = yield from _unless_too_long(ask(fitting))
+            if refusal is None:
+                return
+            if not tries_left:
+                raise refusal
+            self._learn(model, fitting, refusal)
+            if on_status is not None:
+                on_status("the conversation is shortened to fit the model's window")
+
+    def _fitting(self, model: str, request: ModelRequest, configured: int) -> ModelRequest:
         window = self._learnt.get(model, configured)
         limit, count = int(window * _MARGIN), partial(self._tokens, model)
         if not window or count(request.messages) <= limit:
             return request
         return replace(request, messages=fitted(request.messages, limit, count))
 
-    def learn(self, model: str, request: ModelRequest, refusal: ModelError) -> None:
-        """Remember the window of a model that refused a prompt."""
+    def _learn(self, model: str, request: ModelRequest, refusal: ModelError) -> None:
         tokens = self._tokens(model, request.messages)
         self._learnt[model] = min(window_of(refusal, tokens), self._learnt.get(model, tokens))
 
     def _tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
         return self._estimate(model, messages, "").prompt_tokens
+
+
+def _unless_too_long(pieces: Generator[Chunk]) -> Generator[Chunk, None, ModelError | None]:
+    """Yield the pieces of a reply; return the error of a prompt that is too long."""
+    is_begun = False
+    try:
+        with closing(pieces):
+            for piece in pieces:
+                is_begun = True
+                yield piece
+    except ModelError as error:
+        if error.kind != "context_overflow" or is_begun:
+            raise
+        return error
+    return None
 
 
 def window_of(error: ModelError, tokens: int) -> int:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from taskweaver.llm.types import ChatMessage, Usage
+from taskweaver.llm.types import ChatMessage, ToolCall, Usage
 
 PROMPTS_FILE = "prompts.jsonl"
 """Name of the file in a session's folder."""
@@ -35,6 +35,8 @@ class PromptRecord:
         finish: Why the reply ended; empty if it was not complete.
         error: Why the call failed; empty if it did not.
         usage: Tokens it consumed; None if no reply began.
+        calls: The tool calls that came back.
+        reasoning: Reasoning that came with the reply.
         began_at: When it began.
         duration_s: How long it took in seconds.
     """
@@ -51,10 +53,17 @@ class PromptRecord:
     usage: Usage | None
     began_at: datetime
     duration_s: float
+    calls: Sequence[ToolCall] = ()
+    reasoning: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain data: messages and reply, unchanged."""
         usage = self.usage or Usage()
+        more: dict[str, Any] = {}
+        if self.calls:
+            more["calls"] = [call.to_dict() for call in self.calls]
+        if self.reasoning:
+            more["reasoning"] = self.reasoning
         return {
             "number": self.number,
             "round": self.round_id,
@@ -64,6 +73,7 @@ class PromptRecord:
             "duration_s": round(self.duration_s, 3),
             "sent": dict(self.sent or {"messages": list(self.messages)}),
             "received": self.reply,
+            **more,
             "finish": self.finish,
             "error": self.error,
             "prompt_tokens": usage.prompt_tokens,

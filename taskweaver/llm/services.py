@@ -15,6 +15,7 @@ from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
+from taskweaver.llm.providers.forms import FORMS, FormLadder, first_form, fixed
 from taskweaver.llm.providers.function import FunctionService
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.openai import OpenAIService
@@ -44,6 +45,7 @@ class Model:
         prices: Prices of tokens.
         reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
+        forms: The form of its replies.
         window: Tokens that fit, as configured; 0 where that is not.
     """
 
@@ -52,6 +54,7 @@ class Model:
     prices: Prices
     reason: str
     origin: ModelOrigin
+    forms: FormLadder
     window: int = 0
 
 
@@ -198,11 +201,12 @@ class ModelServices:
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
         origin = origin_of(service, config.api_type)
-        return Model(service, config.retry, config.prices, reason, origin, config.window)
+        forms = service.forms if isinstance(service, OpenAIService) else _forms(config)
+        return Model(service, config.retry, config.prices, reason, origin, forms, config.window)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
-            return FunctionService(self._function, config.form_or("json")), "a Python function"
+            return FunctionService(self._function), "a Python function"
         if config.use_mock:
             return MockService(config.mock), "llm.use_mock"
         match api_type:
@@ -227,7 +231,7 @@ class ModelServices:
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
-            form=config.form,
+            forms=_forms(config, choice.endpoint),
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -246,8 +250,7 @@ class ModelServices:
             return self._service(config, config.recorded_api_type)[0]
 
         mode = cast("RecordedMode", config.recorded_mode)
-        form = config.form_or("json")
-        return RecordedService(config.recorded_path, mode, connect, form)
+        return RecordedService(config.recorded_path, mode, connect)
 
     def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding | MockEmbedding:
         if config.use_mock:
@@ -288,6 +291,17 @@ def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
 def _place(endpoint: Endpoint) -> str:
     parts = urlsplit(endpoint.api_base)
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+
+def _forms(config: LLMServiceConfig, endpoint: Endpoint | None = None) -> FormLadder:
+    """Return the form of a model's replies: the configured one, else the best it may keep."""
+    for form in FORMS:
+        if config.form == form:
+            return fixed(form)
+    if endpoint is None:
+        return fixed("json")
+    name, is_local = endpoint.model, endpoint.is_loopback
+    return FormLadder(lambda: first_form(name, is_local=is_local))
 
 
 def _offline() -> CompletionService:

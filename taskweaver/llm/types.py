@@ -44,6 +44,11 @@ class ToolCall:
     arguments: str
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the call as messages carry it."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {**self.extra, "id": self.id, "type": "function", "function": function}
+
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
@@ -61,11 +66,12 @@ class CallDelta:
 
 
 class ChatMessage(TypedDict):
-    """One message of a chat; `content` is text, or a list of text and image parts."""
+    """One message of a chat; `content` is text, or text and image parts; None with calls alone."""
 
     role: ChatRole
-    content: str | list[dict[str, Any]]
+    content: str | list[dict[str, Any]] | None
     name: NotRequired[str]
+    reasoning_content: NotRequired[str]
     tool_calls: NotRequired[list[dict[str, Any]]]
     tool_call_id: NotRequired[str]
 
@@ -168,10 +174,10 @@ class ModelRequest:
     top_p: float | None = None
     stop: Sequence[str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-    tools: Sequence[ModelTool] = ()
-    tool_choice: Literal["auto", "none"] = "auto"
     cancel: CancelToken = field(default_factory=CancelToken)
     on_sent: Callable[[Mapping[str, Any]], None] = _ignore
+    tools: Sequence[ModelTool] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -192,6 +198,8 @@ class Chunk:
         reasoning: New text of its reasoning, which is no part of the reply.
         call: A piece of a tool call.
         calls: The whole tool calls, with `finish`.
+        begins_again: Whether all text before this chunk was reasoning: its end came without a
+            beginning, and `text` begins the reply.
     """
 
     text: str = ""
@@ -201,3 +209,4 @@ class Chunk:
     reasoning: str = ""
     call: CallDelta | None = None
     calls: tuple[ToolCall, ...] = ()
+    begins_again: bool = False

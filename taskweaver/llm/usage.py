@@ -94,7 +94,7 @@ class TokenEstimator:
 
     def _count_all(self, messages: Sequence[ChatMessage]) -> int:
         """Count a prompt; plain ASCII, the usual case, in one go."""
-        contents = [_contents(message) for message in messages]
+        contents = [_text(message) for message in messages]
         try:
             joined = "".join(contents)  # type: ignore[arg-type]  # a list is refused
         except TypeError:
@@ -104,7 +104,7 @@ class TokenEstimator:
         return sum(map(self._count, messages))
 
     def _count(self, message: ChatMessage) -> int:
-        content = _contents(message)
+        content = _text(message)
         if not isinstance(content, str):
             texts = [str(part["text"]) for part in content if "text" in part]
             images = len(content) - len(texts)
@@ -120,14 +120,15 @@ class TokenEstimator:
         return count
 
 
-def _contents(message: ChatMessage) -> str | list[dict[str, Any]]:
+def _text(message: ChatMessage) -> str | list[dict[str, Any]]:
     """Return the content of a message, with the names and arguments of its calls."""
-    content = message["content"]
-    if "tool_calls" not in message:
+    content = message["content"] or ""
+    calls = message.get("tool_calls")
+    if not calls or not isinstance(content, str):
         return content
-    functions = [call["function"] for call in message["tool_calls"]]
-    calls = "".join(f"{function['name']}{function['arguments']}" for function in functions)
-    return f"{content}{calls}"
+    functions = [call.get("function") or {} for call in calls]
+    named = [f"{item.get('name', '')} {item.get('arguments', '')}" for item in functions]
+    return "\n".join([content, *named])
 
 
 class UsageLedger:

@@ -144,6 +144,8 @@ class Planner(Role):
             def validate(reply: ModelReply) -> list[Post]:
                 fences_run = form == "fences" or not ran_code(view.rounds[-1])
                 reading = read_reply(reply, offer, fences_run=fences_run)
+                if form == "tools" and reading.ignores_tools:
+                    self.model.llm_api.note_ignored_tools(self.model.llm_alias)
                 if reading.problem:
                     raise RefusedReply(reading.problem, self.prompt.revise(form, reading.problem))
                 posts = writer.posts(reading)

@@ -142,7 +142,7 @@ def with_head(messages: list[ChatMessage], head: str) -> list[ChatMessage]:
     if not messages or not head:
         return messages
     first = messages[0]
-    content = first["content"]
+    content = first["content"] or ""
     if isinstance(content, str):
         opened = format_chat_message(first["role"], f"{head}\n\n{content}")
     else:

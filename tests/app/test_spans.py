@@ -149,7 +149,7 @@ def test_a_model_call_says_who_answered_and_what_it_took(
         "gen_ai.agent.name": "Planner",
         "gen_ai.request.model": "m",
         "gen_ai.request.stream": True,
-        "gen_ai.output.type": "json",
+        "gen_ai.output.type": "text",
         "gen_ai.response.model": "m-2026",
         "gen_ai.response.finish_reasons": ("stop",),
         "gen_ai.usage.input_tokens": 11,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs_.blocks import all_blocks
 from evaluation.eval_support import say, talk, write_cases
 
 from taskweaver.evaluation.cases.read import read_cases
@@ -62,6 +63,16 @@ def test_files_lie_beside_the_case_or_in_it(tmp_path: Path) -> None:
     (tmp_path / "tables" / "t.csv").write_text("a\n2\n")
     ((changed,), _) = read_cases(file)
     assert changed.digest != case.digest
+
+
+def test_the_case_in_the_document_is_read(tmp_path: Path) -> None:
+    (block,) = [item for item in all_blocks("yaml") if item.page == "evaluation.md"]
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "sales.csv").write_text("product,units\nlamp,25\n")
+    (tmp_path / "case.yaml").write_text(block.text)
+    ((case,), _) = read_cases(tmp_path / "case.yaml")
+    assert case.is_recorded
+    assert len(case.steps[0].checks) == 2
 
 
 BROKEN: list[tuple[dict[str, Any], str]] = [

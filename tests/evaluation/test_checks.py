@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from taskweaver.memory.reading.executed import ExecutedCell
 
 from taskweaver.evaluation.checks.check import Examiner, JudgeVerdict, Observed
 from taskweaver.evaluation.checks.read import read_checks
+from taskweaver.memory.reading.cells import ExecutedCell
 
 CELLS = (
     ExecutedCell(1, "p1", "CodeInterpreter", "data['count']", is_success=False, report=""),

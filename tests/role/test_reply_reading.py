@@ -72,6 +72,14 @@ def test_odd_calls_are_read(name: str, arguments: object, code: str) -> None:
     assert read("", call(name, arguments)).actions == (RunCell(code),)
 
 
+def test_a_call_in_the_text_is_a_call_where_its_tool_was_offered() -> None:
+    text = 'I add.\n<tool_call>{"name": "run_python", "arguments": {"code": "1+1"}}</tool_call>'
+    assert read(text).actions == (RunCell("1+1"),)
+    assert read(text).thought == "I add."
+    assert read(text).ignores_tools
+    assert read(text, offer=ActionOffer()).actions == (Say(text),)
+
+
 def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are() -> None:
     problem = read("", call("sql", {"query": "select 1"})).problem
     assert "'sql'" in problem
@@ -129,7 +137,7 @@ def test_forms_of_one_action(text: str, action: object) -> None:
 
 def test_an_outcome_made_up_after_a_fence_is_dropped() -> None:
     found = read("Look.\n```python\nx\n```\n```output\n42\n```\nIt is 42.")
-    assert found == ReplyReading((RunCell("x"),), "Look.")
+    assert found == ReplyReading((RunCell("x"),), "Look.", ignores_tools=True)
 
 
 def test_a_fence_of_a_final_answer_is_shown_and_not_run() -> None:

@@ -46,6 +46,7 @@ from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook, bound_texts
 from taskweaver.ces.inkernel.cell.frames import table_text
+from taskweaver.ces.inkernel.cell.near_names import near_names
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.cell.report import make_report, to_json
 from taskweaver.ces.inkernel.cell.scripts import add_script_magics
@@ -70,6 +71,14 @@ class CellShell(ZMQInteractiveShell):
 
     displayhook_class = QuietDisplayHook
     display_pub_class = FilePublisher
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+        """Add names like the one that was not found; a failing search changes nothing."""
+        try:
+            hint = near_names(evalue, self.user_ns, ARTIFACTS.folder)
+        except Exception as error:  # noqa: BLE001 - looks at objects of the user
+            hint = f"(Looking for names like it failed: {type(error).__name__}.)"
+        super()._showtraceback(etype, evalue, [*stb, f"\n{hint}"] if hint else stb)
 
 
 class CellKernel(IPythonKernel):

@@ -106,7 +106,11 @@ class MadeBy:
 
 
 def configure_libraries() -> None:
-    """Set pandas' display width, once pandas is imported."""
+    """Set pandas' display width and NumPy's way to show scalars, once they are imported."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "set_printoptions") and "numpy" not in _configured:
+        _configured.add("numpy")
+        numpy.set_printoptions(legacy="1.25")  # 3.5, not np.float64(3.5)
     pandas = sys.modules.get("pandas")
     if pandas is None or not hasattr(pandas, "set_option") or "pandas" in _configured:
         return

@@ -11,6 +11,7 @@ from taskweaver.ces.kernel.artifacts import accept
 from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.reported import Report, read_report, trace
+from taskweaver.ces.kernel.traces import readable_warnings
 from taskweaver.ces.limits import KernelLimits
 
 
@@ -77,7 +78,7 @@ def result_of(
         error=error,
         output=report.output,
         stdout=exchange.stdout,
-        stderr=exchange.stderr,
+        stderr=[readable_warnings(piece) for piece in exchange.stderr],
         log=[
             *report.log,
             *(("warning", "artifacts", line) for line in refused),

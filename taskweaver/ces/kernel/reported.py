@@ -13,6 +13,7 @@ from typing import Any
 
 from taskweaver.ces.claims import items, rows, text
 from taskweaver.ces.common import PluginCall
+from taskweaver.ces.kernel.traces import readable_trace
 from taskweaver.tables.plans.plan import TableRead, reads_of
 
 MAX_REPORT_CHARS = 16 << 20
@@ -91,7 +92,7 @@ def trace(reply: Mapping[str, Any]) -> str:
     """Return the traceback in a reply; empty when there is none."""
     lines = reply.get("traceback")
     parts = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
-    return text("".join(parts), _MAX_TRACE_CHARS).strip()
+    return readable_trace(text("".join(parts), _MAX_TRACE_CHARS).strip())
 
 
 def _is_shallow(value: Any) -> bool:

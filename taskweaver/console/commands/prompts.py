@@ -93,7 +93,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _text(message: ChatMessage) -> str:
-    content = message["content"]
+    content = message["content"] or ""
     if isinstance(content, str):
         return content
     return "\n".join(str(part.get("text", "(an image)")) for part in content)

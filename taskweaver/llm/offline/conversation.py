@@ -171,7 +171,7 @@ def _message(role: str, text: str) -> PromptMessage:
 
 
 def _text(message: ChatMessage) -> str:
-    content = message["content"]
+    content = message["content"] or ""
     if isinstance(content, str):
         return content
     return "\n".join(str(part.get("text", "")) for part in content)

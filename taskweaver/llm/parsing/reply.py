@@ -1,13 +1,14 @@
-"""Reads the body of a streamed reply: events to pieces, and whether it came to its end."""
+"""Reads the body of a streamed reply: events to chunks, and whether it came to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.parsing.calls import CallCollector
+from taskweaver.llm.parsing.call_pieces import CallCollector
 from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
-from taskweaver.llm.parsing.thinking import ThinkingSplitter
+from taskweaver.llm.parsing.thinking import Split, ThinkingSplitter
 from taskweaver.llm.parsing.wire import StreamEvent, read_event
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
@@ -31,7 +32,14 @@ class ReplyReader:
         answered_by: Name of the model that answers, once the server named it.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, seed: str = "", *, is_thinking: bool = False) -> None:
+        """Begin a reply.
+
+        Args:
+            model: Name of the model that is asked.
+            seed: Text that ids of calls are derived from where the server gives none.
+            is_thinking: Whether the text begins with reasoning.
+        """
         self.events = 0
         self.length = 0
         self.finish: FinishReason | None = None
@@ -41,12 +49,19 @@ class ReplyReader:
         self._model = model
         self._refusal = ""
         self._reader = EventReader()
+        self._is_broken = False
         self._joiner = SurrogateJoiner()
-        self._thinking = ThinkingSplitter()
-        self._calls = CallCollector()
+        self._thoughts = SurrogateJoiner()
+        self._splitter = ThinkingSplitter(is_thinking=is_thinking)
+        self._calls = CallCollector(seed)
+
+    @property
+    def lacks_opening(self) -> bool:
+        """Whether reasoning in the text ended that had no beginning."""
+        return self._splitter.lacks_opening
 
     def feed(self, block: bytes) -> list[Chunk]:
-        """Read a block of the body; return the pieces that are new.
+        """Read a block of the body; return what is new.
 
         Raises:
             ModelError: If it is not part of a reply, or the server reports an error.
@@ -54,7 +69,7 @@ class ReplyReader:
         return self._take(self._reader.feed(block))
 
     def end(self) -> list[Chunk]:
-        """Read the remainder at the end of the body; return its new pieces.
+        """Read the remainder at the end of the body; return what is new.
 
         Raises:
             ModelError: As `feed`.
@@ -70,51 +85,66 @@ class ReplyReader:
         if self._refusal:
             raise failure("refusal", self._refusal, self._model)
         if self.finish is None:
-            detail = "the reply ended without saying that it was complete."
+            why = "by a failure of the server" if self._is_broken else "too early"
+            detail = f"the reply ended {why}, before it was complete."
             raise failure("truncated", detail, self._model, hint="Try again.")
-        text, reasoning = self._thinking.feed(self._joiner.finish())
-        rest, more = self._thinking.finish()
+        calls, finish = self._calls.finish(), self.finish
+        if finish in {"stop", "tool_calls"}:  # servers confuse the two
+            finish = "tool_calls" if calls else "stop"
+        split = self._splitter.feed(self._joiner.finish())
+        rest = self._splitter.finish()
         return Chunk(
-            text + rest,
-            self.finish,
+            split.text + rest.text,
+            finish,
             self.usage,
             self.answered_by,
-            reasoning=reasoning + more,
-            calls=self._calls.calls(),
+            self._thoughts.finish() + split.reasoning + rest.reasoning,
+            calls=calls,
+            begins_again=split.begins_again or rest.begins_again,
         )
 
     def _take(self, events: Iterator[bytes]) -> list[Chunk]:
-        """Return the pieces in some events; the texts of neighbours are joined."""
-        pieces: list[Chunk] = []
+        chunks: list[Chunk] = []
         try:
             for data in events:
-                pieces += self._add(data)
+                self._add(data, chunks)
         except NotAnEventStream as error:
             raise self._not_a_stream(error.beginning) from error
-        return list(_joined(pieces))
+        return chunks
 
-    def _add(self, data: bytes) -> list[Chunk]:
+    def _add(self, data: bytes, chunks: list[Chunk]) -> None:
         self.events += 1
         if self.is_done or data == _DONE:
             self.is_done = True
-            return []
+            return
         event = self._read(data)
         if event.error is not None:
-            raise stream_failure(event.error, self._model)
+            written = failed_generation(event.error)
+            if not written:
+                raise stream_failure(event.error, self._model)
+            # The server read the model's text as a broken call: the text is the reply.
+            self._calls.clear()
+            event = StreamEvent(written, finish="stop")
         self.finish = self.finish or event.finish
+        self._is_broken = self._is_broken or event.is_broken
         self.usage = event.usage or self.usage
         self.answered_by = event.model or self.answered_by
         self._refusal += event.refusal
-        deltas = self._calls.add(event.calls)
+        self._measure(event)
+        thought = self._thoughts.feed(event.reasoning)
+        split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Split()
+        _append(chunks, split, thought + split.reasoning)
+        deltas = [self._calls.add(piece) for piece in event.calls]
+        chunks += [Chunk(call=delta) for delta in deltas if delta is not None]
+
+    def _measure(self, event: StreamEvent) -> None:
+        """Bound the reply: text, reasoning and arguments together."""
         self.length += len(event.text) + len(event.refusal) + len(event.reasoning)
-        self.length += sum(len(delta.text) for delta in deltas)
+        self.length += sum(len(piece.text) + len(piece.name) for piece in event.calls)
+        self.length += sum(len(str(piece.extra)) for piece in event.calls if piece.extra)
         if self.length > MAX_TEXT_CHARS:
             detail = f"the reply went on after {MAX_TEXT_CHARS:,} characters and was given up."
             raise failure("malformed", detail, self._model, hint="")
-        text, reasoning = self._thinking.feed(self._joiner.feed(event.text))
-        reasoning += event.reasoning
-        said = [Chunk(text, reasoning=reasoning)] if text or reasoning else []
-        return said + [Chunk(call=delta) for delta in deltas]
 
     def _read(self, data: bytes) -> StreamEvent:
         try:
@@ -135,16 +165,20 @@ class ReplyReader:
         return failure("malformed", f"the server sent no event stream but: {shown}", self._model)
 
 
-def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
-    """Yield pieces, those of text alone that follow each other as one."""
-    texts: list[str] = []
-    for piece in pieces:
-        if piece.text and not piece.reasoning and piece.call is None:
-            texts.append(piece.text)
-            continue
-        if texts:
-            yield Chunk("".join(texts))
-            texts.clear()
-        yield piece
-    if texts:
-        yield Chunk("".join(texts))
+def failed_generation(error: object) -> str:
+    """Return the text of a model that its server read as a broken call; empty if it did not."""
+    if not isinstance(error, Mapping) or error.get("code") != "tool_use_failed":
+        return ""
+    written = error.get("failed_generation")
+    return written if isinstance(written, str) else ""
+
+
+def _append(chunks: list[Chunk], split: Split, reasoning: str) -> None:
+    """Add a piece of text to the chunks of a block; pieces next to each other become one."""
+    if not (split.text or reasoning or split.begins_again):
+        return
+    last = chunks[-1] if chunks else None
+    if last is None or last.call is not None or split.begins_again:
+        chunks.append(Chunk(split.text, reasoning=reasoning, begins_again=split.begins_again))
+        return
+    chunks[-1] = replace(last, text=last.text + split.text, reasoning=last.reasoning + reasoning)

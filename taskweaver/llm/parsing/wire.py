@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jiter
 
+from taskweaver.llm.parsing.call_pieces import CallPiece, read_pieces
 from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, FinishReason, ModelTool, Usage
 from taskweaver.utils.redact import redact_secrets
@@ -20,8 +22,7 @@ _FINISH: dict[str, FinishReason] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
-_BROKEN_OFF = {"error", "MALFORMED_FUNCTION_CALL"}
-"""Reasons for an end at which the reply is not whole."""
+_BROKEN = frozenset({"error", "malformed_function_call"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,9 @@ class StreamEvent:
         usage: Consumption of the call.
         error: An error object, when the server failed.
         model: Name of the model that answers.
-        reasoning: New text of its reasoning.
-        calls: Pieces of tool calls, as they came.
+        reasoning: New text of the reasoning.
+        calls: Pieces of tool calls.
+        is_broken: Whether the reply ended by a failure of the model's server.
     """
 
     text: str = ""
@@ -46,7 +48,8 @@ class StreamEvent:
     error: Any = None
     model: str = ""
     reasoning: str = ""
-    calls: Any = None
+    calls: tuple[CallPiece, ...] = ()
+    is_broken: bool = False
 
 
 def read_event(data: bytes) -> StreamEvent:
@@ -67,8 +70,6 @@ def read_event(data: bytes) -> StreamEvent:
 
 
 def _read_leniently(text: str) -> Any:
-    import json
-
     return json.loads(text, strict=False)
 
 
@@ -82,31 +83,20 @@ def _event(value: dict[str, Any]) -> StreamEvent:
     if not isinstance(choice, dict):
         return StreamEvent(usage=usage, model=model)
     delta = choice.get("delta") or choice.get("message")
-    delta = delta if isinstance(delta, dict) else {}
-    reason = choice.get("finish_reason")
-    is_whole = bool(reason) and reason not in _BROKEN_OFF
+    if not isinstance(delta, dict):
+        delta = {}
+    reason = str(choice.get("finish_reason") or "").lower()
+    is_broken = reason in _BROKEN
     return StreamEvent(
         _text(delta.get("content")),
         _text(delta.get("refusal")),
-        _FINISH.get(str(reason), "stop") if is_whole else None,
+        _FINISH.get(reason, "stop") if reason and not is_broken else None,
         usage,
         model=model,
         reasoning=_reasoning(delta),
-        calls=delta.get("tool_calls"),
+        calls=read_pieces(delta),
+        is_broken=is_broken,
     )
-
-
-def _reasoning(delta: dict[str, Any]) -> str:
-    for name in ("reasoning_content", "reasoning"):
-        if isinstance(delta.get(name), str):
-            return str(delta[name])
-    content = delta.get("content")
-    thoughts = [
-        part.get("thinking")
-        for part in (content if isinstance(content, list) else [])
-        if isinstance(part, dict) and part.get("type") == "thinking"
-    ]
-    return "".join(_text(thought) for thought in thoughts)
 
 
 def _text(content: Any) -> str:
@@ -116,6 +106,19 @@ def _text(content: Any) -> str:
         parts = [part for part in content if isinstance(part, dict)]
         return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     return ""
+
+
+def _reasoning(delta: dict[str, Any]) -> str:
+    """Return the reasoning in a delta; servers that give it under two names give it once."""
+    content = delta.get("content")
+    parts = content if isinstance(content, list) else ()
+    thoughts = [
+        _text(part.get("thinking"))
+        for part in parts
+        if isinstance(part, dict) and part.get("type") == "thinking"
+    ]
+    named = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+    return named + "".join(thoughts)
 
 
 def _usage(value: Any) -> Usage | None:
@@ -130,14 +133,18 @@ def _usage(value: Any) -> Usage | None:
         prompt,
         completion,
         calls=1,
-        cached_tokens=_detail(value, "prompt_tokens_details", "cached_tokens"),
+        cached_tokens=_detail(value, "prompt_tokens_details", "cached_tokens")
+        or _count(value.get("prompt_cache_hit_tokens")),
         reasoning_tokens=_detail(value, "completion_tokens_details", "reasoning_tokens"),
     )
 
 
 def _detail(usage: dict[str, Any], group: str, name: str) -> int:
     details = usage.get(group)
-    count = details.get(name) if isinstance(details, dict) else None
+    return _count(details.get(name)) if isinstance(details, dict) else 0
+
+
+def _count(count: Any) -> int:
     return count if isinstance(count, int) and count > 0 else 0
 
 
@@ -155,50 +162,72 @@ def without_secrets(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 
 def _changed(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
-    """Return a message with its texts changed; the same object where they stay as they are."""
-    if "tool_calls" in message:
-        calls = [_changed_call(call, change) for call in message["tool_calls"]]
-        if calls != message["tool_calls"]:
-            message = {**message, "tool_calls": calls}
+    """Return a message with its texts changed; the same object where they stay as they are.
+
+    Arguments of tool calls are texts; ids and data of the provider stay.
+    """
+    changed: dict[str, Any] = {}
     content = message["content"]
     if isinstance(content, str):
-        new = change(content)
-        return message if new == content else {**message, "content": new}
-    parts = [
-        {**part, "text": change(part["text"])} if isinstance(part.get("text"), str) else part
-        for part in content
-    ]
-    return {**message, "content": parts}
+        changed["content"] = change(content)
+    elif content is not None:
+        changed["content"] = [
+            {**part, "text": change(part["text"])} if isinstance(part.get("text"), str) else part
+            for part in content
+        ]
+    if message.get("tool_calls"):
+        changed["tool_calls"] = [_changed_call(call, change) for call in message["tool_calls"]]
+    if all(message[name] == value for name, value in changed.items()):  # type: ignore[literal-required]
+        return message
+    return cast("ChatMessage", {**message, **changed})
 
 
 def _changed_call(call: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Return a call with its arguments changed; ids and signatures stay as they are."""
-    function = call["function"]
-    return {**call, "function": {**function, "arguments": change(function["arguments"])}}
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return call
+    arguments = _changed_json(function["arguments"], change)
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _changed_json(text: str, change: Callable[[str], str]) -> str:
+    """Return JSON with its texts changed, so that it stays JSON."""
+    try:
+        value = json.loads(text)
+        new = _changed_value(value, change)
+    except (ValueError, RecursionError):
+        return change(text)
+    return text if new == value else json.dumps(new, ensure_ascii=False)
+
+
+def _changed_value(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed_value(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(name): _changed_value(item, change) for name, item in value.items()}
+    return value
+
+
+def tool_option(tools: Sequence[ModelTool]) -> list[dict[str, Any]] | None:
+    """Return the ``tools`` of a request; None without any."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
+        }
+        for tool in tools
+    ] or None
 
 
 def chat_body(
-    model: str,
-    messages: Sequence[ChatMessage],
-    parameters: Mapping[str, Any],
-    tools: Sequence[ModelTool] = (),
+    model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the body of a chat request; parameters that are None are left out."""
     given = {name: value for name, value in parameters.items() if value is not None}
-    if tools:
-        given["tools"] = [_tool(tool) for tool in tools]
-    sent = [_sent(message) for message in encodable(messages)]
-    return {**given, "model": model, "messages": sent, "stream": True}
-
-
-def _tool(tool: ModelTool) -> dict[str, Any]:
-    function = {
-        "name": tool.name, "description": tool.description, "parameters": tool.parameters,
-    }  # fmt: skip
-    return {"type": "function", "function": function}
-
-
-def _sent(message: ChatMessage) -> Mapping[str, Any]:
-    """Return a message as it is sent; one of calls alone has no content."""
-    is_only_calls = "tool_calls" in message and not message["content"]
-    return {**message, "content": None} if is_only_calls else message
+    return {**given, "model": model, "messages": encodable(messages), "stream": True}

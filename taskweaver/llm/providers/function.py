@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.types import CallDelta, Chunk, Form, ModelRequest, ToolCall
+from taskweaver.llm.parsing.call_pieces import CallCollector, id_seed, read_pieces
+from taskweaver.llm.types import Chunk, ModelRequest
 from taskweaver.utils.parsing import signature_of
 
 
@@ -15,18 +16,13 @@ class FunctionService:
     """A model that is a callable.
 
     The callable gets the messages, and the `ModelRequest` too if it takes two arguments. It
-    returns the reply, or an iterator of its pieces: texts, and `ToolCall` for calls of tools. Its
-    exceptions are passed on unchanged.
-
-    Attributes:
-        form: The form of its replies.
+    returns the reply as a text, an iterator of its pieces, or a message with ``content`` and
+    ``tool_calls`` as endpoints return it; a piece may be such a message too. Its exceptions are
+    passed on unchanged.
     """
 
-    def __init__(
-        self, function: Callable[..., str | Iterator[str | ToolCall]], form: Form = "json"
-    ) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self.form = form
         self._takes_request = _takes_two(function)
 
     @property
@@ -46,17 +42,12 @@ class FunctionService:
             arguments += (request,)
         self._check(request)
         reply = self._function(*arguments)
-        calls: list[ToolCall] = []
-        for piece in [reply] if isinstance(reply, str) else self._pieces(reply):
+        calls = CallCollector(id_seed(request.messages))
+        for piece in [reply] if isinstance(reply, str | Mapping) else self._pieces(reply):
             self._check(request)
-            if isinstance(piece, ToolCall):
-                yield Chunk(call=CallDelta(len(calls), piece.name, piece.arguments))
-                calls.append(piece)
-            elif isinstance(piece, str):
-                yield Chunk(piece)
-            else:
-                raise self._not_text(piece)
-        yield Chunk(finish="stop", calls=tuple(calls))
+            yield from self._read(piece, calls)
+        found = calls.finish()
+        yield Chunk(finish="tool_calls" if found else "stop", calls=found)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -64,6 +55,20 @@ class FunctionService:
     def _check(self, request: ModelRequest) -> None:
         if request.cancel.cancelled:
             raise ModelError("cancelled", "the call was given up.", self.model)
+
+    def _read(self, piece: Any, calls: CallCollector) -> Iterator[Chunk]:
+        if isinstance(piece, str):
+            yield Chunk(piece)
+            return
+        if not isinstance(piece, Mapping) or not {"content", "tool_calls"} & piece.keys():
+            raise self._not_text(piece)
+        text = piece.get("content") or ""
+        if not isinstance(text, str):
+            raise self._not_text(text)
+        yield Chunk(text, reasoning=str(piece.get("reasoning_content") or ""))
+        for delta in map(calls.add, read_pieces(piece)):
+            if delta is not None:
+                yield Chunk(call=delta)
 
     def _pieces(self, reply: Any) -> Iterator[Any]:
         if not isinstance(reply, Iterator):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.parsing.reply import ReplyReader
-from taskweaver.llm.parsing.wire import chat_body, without_secrets
-from taskweaver.llm.providers.forms import FormMemory, is_about_tools
+from taskweaver.llm.parsing.call_pieces import id_seed
+from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
+from taskweaver.llm.parsing.wire import chat_body, tool_option, without_secrets
+from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.parameters import ParameterMemory
 from taskweaver.llm.providers.structured import (
     FormatMemory,
@@ -21,10 +22,12 @@ from taskweaver.llm.providers.structured import (
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, Form, ModelRequest
+from taskweaver.llm.types import Chunk, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
+
+_REFUSING = (400, 404, 422, 500, 501)
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
@@ -42,7 +45,11 @@ class Sampling:
 
 
 class OpenAIService:
-    """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters."""
+    """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters.
+
+    Attributes:
+        forms: The form of its replies.
+    """
 
     def __init__(
         self,
@@ -51,20 +58,25 @@ class OpenAIService:
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
-        form: str = "auto",
+        forms: FormLadder | None = None,
     ) -> None:
+        """Connect when the first request is made.
+
+        Args:
+            endpoint: Address of the model.
+            sampling: Parameters for requests that do not set them.
+            deadlines: Time limits of a call.
+            response_format: The way to request structured replies.
+            forms: The form of its replies; None for JSON.
+        """
+        self.forms = forms or fixed("json")
         self._endpoint = endpoint
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
         self._format = FormatMemory(response_format)
-        self._forms = FormMemory(form)
-
-    @property
-    def form(self) -> Form:
-        """The form of replies that is in force."""
-        return self._forms.current
+        self._begins_with_reasoning = False
 
     @property
     def model(self) -> str:
@@ -80,7 +92,8 @@ class OpenAIService:
         """Answer a request; asks again at once without parameters the model rejects.
 
         Raises:
-            ModelError: If the call fails or is cancelled.
+            ModelError: If the call fails or is cancelled; of kind ``form`` if the model takes no
+                tools, and a lower form is in force now.
         """
         while True:
             form = self._format.current
@@ -88,6 +101,11 @@ class OpenAIService:
             try:
                 yield from self._ask(body, request)
             except ModelError as error:
+                written = _written(error) if request.tools else ""
+                if written:
+                    yield Chunk(written)
+                    yield Chunk(finish="stop")
+                    return
                 if not self._adapt(error, body, form):
                     raise
             else:
@@ -110,51 +128,66 @@ class OpenAIService:
             "stop": list(request.stop) if request.stop is not None else usual.stop,
             "seed": usual.seed,
         }
-        if request.tools:
-            parameters["tool_choice"] = "none" if request.tool_choice == "none" else None
-        elif request.schema is not None:
+        is_json = request.schema is not None and not request.tools
+        if request.schema is not None and is_json:
             parameters["response_format"] = format_option(request.schema, form)
             messages = with_instruction(messages, request.schema, form)
         parameters |= request.extra
-        return chat_body(self.model, messages, self._parameters.apply(parameters), request.tools)
+        if request.tools:  # endpoints refuse tools and a schema together
+            parameters.pop("response_format", None)
+            parameters["tools"] = tool_option(request.tools)
+            parameters["tool_choice"] = "none" if request.tool_choice == "none" else None
+        return chat_body(self.model, messages, self._parameters.apply(parameters))
 
     def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
         """Learn from a rejection; return whether asking again can help."""
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
+        parameter = str(getattr(cause, "param", None) or "")
         if status in (400, 422, 500, 501) and "response_format" in body and is_about_format(words):
+            if form == "json_object":
+                self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(form)
-        if "tools" in body and status in (400, 404, 422, 500, 501) and is_about_tools(words):
-            self._forms.step_down("tools")
-            raise ModelError("form", error.detail, self.model) from error
-        if status not in (400, 422):
-            return False
-        return self._parameters.learn(body, words, str(cause.param or "")) is not None
+        if status in (400, 422) and self._parameters.learn(body, words, parameter) is not None:
+            return True
+        if "tools" in body and status in _REFUSING and is_about_tools(words):
+            self._refuse_tools(error)
+        return False
+
+    def _refuse_tools(self, error: ModelError) -> None:
+        """Report that the model takes no tools, if a lower form is in force.
+
+        Raises:
+            ModelError: Of kind ``form``.
+        """
+        if self.forms.step_down("tools"):
+            raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
     def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
-        reader = ReplyReader(self.model)
+        is_thinking = self._begins_with_reasoning
+        reader = ReplyReader(self.model, id_seed(request.messages), is_thinking=is_thinking)
         request.on_sent(body)
         with HttpExchange(self._pool, body, self._deadlines, request.cancel) as exchange:
             try:
-                for pieces in self._pieces(exchange, reader):
-                    yield from pieces
+                yield from self._chunks(exchange, reader)
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
         yield reader.last()
+        self._begins_with_reasoning = reader.lacks_opening
 
-    def _pieces(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[list[Chunk]]:
+    def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():
             seen = reader.events
-            yield reader.feed(block)
+            yield from reader.feed(block)
             if reader.finish is not None:
                 exchange.hurry(_CLOSING_S if reader.is_done or reader.usage else _LINGER_S)
             elif reader.is_done:
                 return
             elif reader.events > seen:
                 exchange.note_progress()
-        yield reader.end()
+        yield from reader.end()
 
     def _in_context(self, error: ModelError, reader: ReplyReader) -> ModelError:
         if error.kind == "connection" and reader.length:
@@ -165,3 +198,9 @@ class OpenAIService:
 
 def _first(wanted: Any, usual: Any) -> Any:
     return usual if wanted is None else wanted
+
+
+def _written(error: ModelError) -> str:
+    """Return what the model wrote, if its server refused it as a broken call."""
+    body = getattr(error.__cause__, "body", None)
+    return failed_generation(body)

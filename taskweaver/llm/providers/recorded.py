@@ -12,22 +12,14 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from taskweaver.llm.base import CompletionService
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.types import (
-    CallDelta,
-    ChatMessage,
-    Chunk,
-    FinishReason,
-    Form,
-    ModelRequest,
-    ToolCall,
-    Usage,
-)
+from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
+from taskweaver.llm.parsing.wire import tool_option
+from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in
 
@@ -46,11 +38,7 @@ class RecordedService:
     """
 
     def __init__(
-        self,
-        path: Path,
-        mode: RecordedMode,
-        connect: Callable[[], CompletionService],
-        form: Form = "json",
+        self, path: Path, mode: RecordedMode, connect: Callable[[], CompletionService]
     ) -> None:
         """Read the recordings when the first call needs them.
 
@@ -58,12 +46,10 @@ class RecordedService:
             path: The file; made when the first reply is recorded.
             mode: Ask and record, play back only, or play back and record misses.
             connect: Makes the service that is asked when something is to be recorded.
-            form: The form of the replies.
         """
         self._path = path
         self._mode = mode
         self._connect = connect
-        self._form = form
         self._lock = threading.Lock()
         self._recordings: dict[str, dict[str, Any]] | None = None
         self._inner: CompletionService | None = None
@@ -72,11 +58,6 @@ class RecordedService:
     def model(self) -> str:
         """``recorded/`` and the name of the file."""
         return f"recorded/{self._path.name}"
-
-    @property
-    def form(self) -> Form:
-        """The form of the replies that are recorded."""
-        return self._form
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request from the recordings, or record the answer.
@@ -121,12 +102,14 @@ class RecordedService:
         texts: list[str] = []
         last = Chunk()
         for chunk in self._inner.stream(request):
+            if chunk.begins_again:
+                texts.clear()
             texts.append(chunk.text)
             last = chunk
             yield chunk
         reply: dict[str, Any] = {"text": "".join(texts), "finish": last.finish}
         if last.calls:
-            reply["calls"] = [asdict(call) for call in last.calls]
+            reply["calls"] = [call.to_dict() for call in last.calls]
         if last.usage is not None:
             reply["prompt_tokens"] = last.usage.prompt_tokens
             reply["completion_tokens"] = last.usage.completion_tokens
@@ -157,10 +140,9 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return the identity of a request, as plain data."""
-    tools = {"tools": [asdict(tool) for tool in request.tools]} if request.tools else {}
+    """Return the identity of a request, as plain data; tools count only where there are any."""
+    offered = {"tools": tool_option(request.tools), "tool_choice": request.tool_choice}
     return {
-        **tools,
         "messages": [_told(message) for message in request.messages],
         "schema": request.schema,
         "temperature": request.temperature,
@@ -168,6 +150,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
         "top_p": request.top_p,
         "stop": list(request.stop) if request.stop is not None else None,
         "extra": dict(request.extra),
+        **(offered if request.tools else {}),
     }
 
 
@@ -185,19 +168,25 @@ def _json(form: Any) -> str:
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(entry["reply"]["text"], str) or "messages" not in entry["request"]:
         raise ValueError(f"the entry {entry['key']!r} has no reply")
+    if not isinstance(entry["reply"].get("calls", []), list):
+        raise ValueError(f"the calls of the entry {entry['key']!r} are no list")
     return entry
 
 
 def _play(recording: dict[str, Any]) -> Iterator[Chunk]:
     reply = recording["reply"]
-    calls = tuple(ToolCall(**call) for call in reply.get("calls", ()))
-    yield Chunk(reply["text"])
-    for position, call in enumerate(calls):
-        yield Chunk(call=CallDelta(position, call.name, call.arguments))
+    if reply["text"] or not reply.get("calls"):
+        yield Chunk(reply["text"])
+    collector = CallCollector(recording["key"])
+    for piece in read_pieces({"tool_calls": reply.get("calls", [])}):
+        delta = collector.add(piece)
+        if delta is not None:
+            yield Chunk(call=delta)
     usage = None
     if "prompt_tokens" in reply:
         usage = Usage(reply["prompt_tokens"], reply["completion_tokens"], calls=1)
-    yield Chunk("", cast("FinishReason", reply.get("finish") or "stop"), usage, calls=calls)
+    finish = cast("FinishReason", reply.get("finish") or "stop")
+    yield Chunk("", finish, usage, calls=collector.finish())
 
 
 def _agreement(mine: str, theirs: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
@@ -12,7 +11,6 @@ from taskweaver.llm.providers.openai import Sampling
 from taskweaver.llm.transport.azure_ad import AzureSignIn
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.retry import RetryPolicy
-from taskweaver.llm.types import Form
 from taskweaver.llm.usage import Prices
 
 
@@ -27,9 +25,9 @@ class LLMServiceConfig(ModuleConfig):
         key_source: Layer that sets the key; None without one.
         api_version: API version of Azure.
         model: Name of the model.
+        form: Form of replies; ``auto`` finds the best that the model keeps.
         response_format: The way to request structured replies.
         window: Tokens of prompt and reply together; 0 where that is not known.
-        form: The form of replies; ``auto`` is the best that the endpoint takes.
         auto_detect: Whether loopback ports may be asked for a local server.
         sampling: Parameters for requests that do not set them.
         deadlines: Time limits of a call.
@@ -56,9 +54,9 @@ class LLMServiceConfig(ModuleConfig):
         self.key_source = self._source("llm.api_key")
         self.api_version = self._get_str("api_version")
         self.model = self._get_str("model")
+        self.form = self._get_enum("form")
         self.response_format = self._get_enum("response_format")
         self.window = self.src.get_int("llm.context_window", 0)
-        self.form = self._get_enum("form")
         self.auto_detect = self._get_bool("auto_detect")
         self.sampling = Sampling(
             temperature=self._get_float("temperature", None),
@@ -78,10 +76,6 @@ class LLMServiceConfig(ModuleConfig):
             self._get_float("prompt_price", None), self._get_float("completion_price", None)
         )
         self._configure_variants()
-
-    def form_or(self, usual: Form) -> Form:
-        """Return the configured form; `usual` for ``auto``."""
-        return usual if self.form == "auto" else cast("Form", self.form)
 
     def _source(self, name: str) -> Source | None:
         setting = self.src.lookup(name)

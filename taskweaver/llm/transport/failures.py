@@ -42,10 +42,14 @@ _BY_WORDS: tuple[tuple[ModelErrorKind, re.Pattern[str]], ...] = (
     (
         "context_overflow",
         re.compile(
-            r"context[ _](?:length|window|size)|maximum context|prompt is too long"
+            r"context[ _](?:length|window|size|limit)|maximum context|prompt is (?:too|longer)"
             r"|too many (?:input )?tokens|exceeds? the (?:model'?s )?(?:maximum|available) "
             r"(?:context|number of tokens)"
-            r"|input (?:is|tokens?) (?:too long|exceed)|reduce the length",
+            r"|input (?:is|tokens?) (?:too long|exceed)|reduce the length"
+            r"|longer than the maximum model length|maximum prompt length|range of input length"
+            r"|exceeds? (?:the )?max(?:imum)? (?:input )?length|exceeded model token limit"
+            r"|exceeds? the context|`?inputs`? tokens \+ `?max_new_tokens`?"
+            r"|exceed_context_size|maximum number of tokens allowed",
             re.IGNORECASE,
         ),
     ),
@@ -54,6 +58,8 @@ _BY_WORDS: tuple[tuple[ModelErrorKind, re.Pattern[str]], ...] = (
         re.compile(r"content[ _](?:filter|policy|management)|safety system|moderation", re.I),
     ),
 )
+_PER_MINUTE = re.compile(r"per minute|\bTPM\b|\bRPM\b|rate_limit_exceeded", re.IGNORECASE)
+_REPLY_TOO_LONG = re.compile(r"max_(?:completion_)?tokens`? is too large", re.IGNORECASE)
 _HINTS: dict[ModelErrorKind, str] = {
     "auth": "Check llm.api_key.",
     "quota": "The account has no credit left for this; check its billing.",
@@ -116,6 +122,8 @@ def stream_failure(error: Any, model: str) -> ModelError:
 
 def error_words(body: Any) -> str:
     """Return the message of an error body, its code included; "" if it has none."""
+    if isinstance(body, list) and body:  # Gemini's endpoint puts it into a list
+        return error_words(body[0])
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, str):
         return error
@@ -127,7 +135,9 @@ def error_words(body: Any) -> str:
 
 
 def _kind(status: int, words: str) -> ModelErrorKind:
-    if status in (400, 402, 403, 413, 422, 429, 500):
+    if status in (413, 429) and _PER_MINUTE.search(words):
+        return "rate_limit"
+    if status in (400, 402, 403, 413, 422, 429, 500) and not _REPLY_TOO_LONG.search(words):
         for kind, pattern in _BY_WORDS:
             if pattern.search(words) and (status != 429 or kind == "quota"):
                 return kind
@@ -175,7 +185,7 @@ def exchange_failure(error: BaseException, model: str) -> ModelError:
         return error
     if isinstance(error, openai.APIStatusError):
         headers = {name.lower(): value for name, value in error.response.headers.items()}
-        body = error.body if isinstance(error.body, Mapping) else None
+        body = error.body if isinstance(error.body, Mapping | list) else None
         text = error.body if isinstance(error.body, str) else ""
         return status_failure(error.status_code, body, headers, model, text)
     is_connection = isinstance(error, openai.APIConnectionError)

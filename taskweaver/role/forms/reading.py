@@ -10,6 +10,7 @@ from textwrap import dedent
 from typing import Any
 
 from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.parsing.text_calls import text_calls
 from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
@@ -93,6 +94,7 @@ class ReplyReading:
         thought: Words beside the actions.
         plan: The plan; empty for none.
         memory: Operations on long-term memory, in order.
+        ignores_tools: Whether an action was written into the text instead of called.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
     """
 
@@ -101,6 +103,7 @@ class ReplyReading:
     plan: str = ""
     problem: str = ""
     memory: tuple[FactOperation, ...] = ()
+    ignores_tools: bool = False
 
 
 def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
@@ -135,6 +138,9 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
         return _of_calls(reply.calls, text, offer)
     if not text:
         return ReplyReading(problem="The reply was empty.")
+    written = text_calls(text, [tool.name for tool in offer.tools()], offer.run_tool)
+    if written is not None:
+        return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
     parsed = parse_reply(text)
     names = _FIELDS.union(OPERATIONS if offer.has_memory else ())
     if parsed.problem is None and names & parsed.fields.keys():
@@ -339,7 +345,8 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
             words.append(text[end : match.start()])
         end = match.end()
     if code:
-        return ReplyReading((RunCell(_cell("\n".join(code))),), _joined(words), plan)
+        cell = RunCell(_cell("\n".join(code)))
+        return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
     if orders:
         try:
             asked = tuple(Order(receiver(name, offer), order) for name, order in orders)

@@ -53,6 +53,8 @@ class ReplyWriter:
         calls: tuple[ToolCall, ...] = ()
         is_cut = False
         for chunk in chunks:
+            if chunk.begins_again:
+                self._begin_again()
             if chunk.reasoning:
                 self._proxy.update_status("thinking")
             if chunk.call is not None:
@@ -78,6 +80,12 @@ class ReplyWriter:
             )
             found.append(self._write(proxy, action, reading if is_first else ReplyReading()))
         return found
+
+    def _begin_again(self) -> None:
+        """Forget the text so far: it was reasoning."""
+        self._text = ""
+        if self._proxy.post.message:
+            self._proxy.restart_message()
 
     def _show_text(self, text: str) -> None:
         self._text += text
@@ -123,9 +131,7 @@ class ReplyWriter:
         proxy.update_send_to(self._receiver(proxy, action))
         return proxy.end()
 
-    def _keep_operations(
-        self, proxy: PostEventProxy, operations: Iterable[FactOperation]
-    ) -> None:
+    def _keep_operations(self, proxy: PostEventProxy, operations: Iterable[FactOperation]) -> None:
         proxy.post.del_attachment([AttachmentType.function])
         for operation in operations:
             done = self._carry_out(operation)

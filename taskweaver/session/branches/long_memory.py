@@ -14,7 +14,7 @@ from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.memory import Memory
 from taskweaver.session.errors import SessionError
-from taskweaver.session.storage.facts import KeptFact, Facts, ProjectMemory, as_json, joined
+from taskweaver.session.storage.facts import Facts, KeptFact, ProjectMemory, as_json, joined
 from taskweaver.utils.text import counted
 
 SECTION_BYTES = 1_600

@@ -1,0 +1,108 @@
+"""What the author of a cell reads of its outcome: names like the missing one, and no library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels import run
+
+from taskweaver.ces.common import Client
+from taskweaver.ces.kernel.traces import readable_trace, readable_warnings
+
+
+@pytest.fixture(scope="module")
+def table(shared: tuple[Client, Path]) -> Client:
+    client, folder = shared
+    (folder / "prices.csv").write_text("Region,Price\nNorth,3\n")
+    run(client, "df = pd.read_csv('prices.csv')\nrates = {'alpha': 1}\ncounter = 1")
+    return client
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("df['Regoin']", "'Region' in df"),
+        ("df.groupby('Region').Prise.sum()", "'Price'"),
+        ("df.query('Prise > 2')", "'Price' in df"),
+        ("rates['alhpa']", "'alpha' in rates"),
+        ("countr + 1", "'counter'"),
+        ("pd.read_csv('price.csv')", "'prices.csv'"),
+        ("open('Prices.CSV')", "'prices.csv'"),
+        ("import pandsa", "'pandas'"),
+        ("import numpy.linlag", "'linalg'"),
+        ("pd.read_cvs", "'read_csv'"),
+    ],
+)
+def test_a_missing_name_is_answered_with_those_like_it(table: Client, code: str, hint: str) -> None:
+    error = run(table, code).error or ""
+    last = error.strip().splitlines()[-1]
+    assert last.startswith("Names like it: ")
+    assert hint in last
+    assert "site-packages" not in error
+    assert "Cell In[" in error
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "raise KeyError(3)", "raise KeyError", "{}[None]"])
+def test_an_error_about_no_name_has_no_hint(table: Client, code: str) -> None:
+    assert "Names like it" not in (run(table, code).error or "")
+
+
+def test_an_object_that_fails_to_list_its_names_does_not_hide_the_error(table: Client) -> None:
+    code = (
+        "class Odd:\n    def __dir__(self):\n        raise RuntimeError('no')\n"
+        "odd = Odd()\nodd.nothing"
+    )
+    error = run(table, code).error or ""
+    assert "AttributeError" in error
+    assert "failed: RuntimeError" in error
+
+
+def test_frames_of_libraries_are_counted_and_those_of_the_user_are_shown(
+    shared: tuple[Client, Path],
+) -> None:
+    client, folder = shared
+    (folder / "helper.py").write_text("def broken(frame):\n    return frame['nothing_like_it']\n")
+    error = run(client, "import helper\nhelper.broken(pd.DataFrame())").error or ""
+    assert "helper.py" in error
+    assert "inside pandas" in error
+    assert error.count("Traceback") == 1
+
+
+def test_scalars_are_shown_as_numbers(table: Client) -> None:
+    code = "import numpy as np\n(np.float64(3.5), [np.int64(3)])"
+    assert run(table, code).output == "(3.5, [3])"
+
+
+def test_a_warning_names_the_line_of_the_cell(table: Client) -> None:
+    code = "import warnings\nwarnings.warn('careful')"
+    assert "Cell, line 2: UserWarning: careful" in "".join(run(table, code).stderr)
+
+
+FRAME = "  File /x/lib/python3.11/site-packages/pandas/a.py:1 in f\n    code\n"
+CELL = "  Cell In[1], line 1\n    f()\n"
+
+
+def test_causes_that_never_passed_through_a_cell_are_left_out() -> None:
+    link = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+    trace = f"Traceback\n{FRAME}{FRAME}KeyError: 1{link}Traceback\n{CELL}{FRAME}KeyError: 2"
+    shown = readable_trace(trace)
+    assert shown == f"Traceback\n{CELL}  ... 1 frame inside pandas\nKeyError: 2"
+
+
+def test_a_traceback_without_a_cell_stays() -> None:
+    trace = f"Traceback\n{FRAME}KeyError: 1"
+    assert readable_trace(trace) == trace
+
+
+_PARTS = st.sampled_from(
+    [FRAME, CELL, "Traceback\n", "KeyError: 1\n", "\n\nThe above exception was"]
+)
+
+
+@given(st.lists(_PARTS | st.text(max_size=20), max_size=12).map("".join))
+def test_any_text_is_taken_as_a_traceback(text: str) -> None:
+    assert readable_trace(text).count("\n  Cell In[1]") <= text.count("\n  Cell In[1]")
+    assert isinstance(readable_warnings(text), str)
