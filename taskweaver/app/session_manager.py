@@ -24,12 +24,15 @@ from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.branches.branch import BranchParts
+from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
+from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
     StoredSession,
@@ -111,6 +114,8 @@ class SessionManager:
         self.injector = injector
         self._is_closed = False
         self._resuming = threading.Lock()
+        self._sharing = threading.Lock()
+        self._project_memory: ProjectMemory | None = None
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.
@@ -195,11 +200,22 @@ class SessionManager:
         """Stop every session, and hand out no more."""
         self._is_closed = True
         self.stop_all_sessions()
+        if self._project_memory is not None:
+            self._project_memory.close()
 
     def stop_all_sessions(self) -> None:
         """Stop every session; others may be opened."""
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
+
+    def _project(self) -> ProjectMemory:
+        """Return the memory that the sessions share."""
+        with self._sharing:
+            if self._project_memory is None:
+                config = self.injector.get(BranchedMemoryConfig).memory
+                path = self.injector.get(FoldersConfig).workspace / MEMORY_FILE
+                self._project_memory = ProjectMemory(path, config)
+            return self._project_memory
 
     def _open(self, session_id: str) -> Session:
         if not _SAFE_ID.fullmatch(session_id):
@@ -215,7 +231,7 @@ class SessionManager:
     def _build(self, files: SessionFiles) -> Session:
         session_id, workspace = files.session_id, files.folder
         child = self.injector.create_child_injector(SessionModule())
-        config = child.get(AppSessionConfig)
+        config, project = child.get(AppSessionConfig), self._project()
 
         def client_id(name: str) -> str:
             return f"{session_id}-{name}"
@@ -226,7 +242,8 @@ class SessionManager:
             module = BranchModule(place, memory, client_id(name))
             below = child.create_child_injector(module)
             roles = self._roles(below, config.roles)
-            return BranchParts(memory, client(name), roles, place.execution_cwd)
+            facts = BranchLongMemory(files.store[name], project, memory)
+            return BranchParts(memory, client(name), roles, place.execution_cwd, facts)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 

@@ -208,9 +208,10 @@ class CodeInterpreter(Role, Interpreter):
             self._load()
             proxy.update_status("writing code")
             rounds = memory.conversation.rounds
-            functions = [*self.plugins, *self.tools]
-            shown = self.selection.pool(functions, rounds, task.message)
-            messages = self.generator.compose(memory, view, shown, self.files.text())
+            shown = self.selection.pool([*self.plugins, *self.tools], rounds, task.message)
+            sections = [self.files.text(), self.long_memory.text(task.message)]
+            around = "\n\n".join(filter(None, sections))
+            messages = self.generator.compose(memory, view, shown, around)
 
             outcome = PostAsking(
                 self.logger,

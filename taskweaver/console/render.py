@@ -68,6 +68,7 @@ class _Draft:
     is_in_words: bool = False
     is_report: bool = False
     gave_up: bool = False
+    is_remarked: bool = False
     unsupported: str = ""
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -187,7 +188,8 @@ class RoundView:
             if draft.unsupported:
                 reason = f"not found in any result: {draft.unsupported}"
             what = "repairs the code" if draft.is_report else f"answers again: {reason}"
-            self._surface.show(NoteBlock(f"{draft.sender} {what}"))
+            if not draft.is_remarked:  # its remark says what it does
+                self._surface.show(NoteBlock(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:
             self._has_given_up = draft.gave_up and draft.receiver == USER
             self._surface.show(self._message_block(draft.message))
@@ -231,6 +233,7 @@ class RoundView:
             case AttachmentType.verification if text.strip() == "INCORRECT":
                 self._surface.show(NoteBlock("the code was refused by its check", is_warning=True))
             case _ if kind in _REMARKS and text.strip():
+                draft.is_remarked = True
                 self._surface.show(NoteBlock(text.strip()))
             case _:
                 self._finish_run(kind, text)

@@ -30,6 +30,7 @@ _TEXTS = (
     "json_code", "fences_code", "fences_ask", "incoming", "shared_plan",
     "revise_tools", "revise_json", "revise_fences", "revise_answer",
 )  # fmt: skip
+_MEMORY_TEXTS = ("json_memory", "fences_memory")
 
 
 class LeaderPrompt:
@@ -58,7 +59,8 @@ class LeaderPrompt:
         Raises:
             ConfigError: If the file cannot be read or lacks a text.
         """
-        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS)
+        packaged = load_prompt(PROMPT_FILE, _MEMORY_TEXTS)
+        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
         self._alias = alias
         self._workers = workers
         self.offer = offer
@@ -148,7 +150,8 @@ class LeaderPrompt:
             code = fill(text, LANGUAGE=self.offer.language, RUNNER=self.offer.runner)
         ask = self._texts["fences_ask"] if form == "fences" and self.offer.roles else ""
         fields = ", ".join(f'"{name}": "..."' for name in self.offer.fields)
-        acting = "\n".join(filter(None, [code, ask]))
+        memory = self._texts[f"{form}_memory"] if self.offer.has_memory else ""
+        acting = "\n".join(filter(None, [code, ask, memory]))
         return fill(rules, ACTING=acting, FIELDS=fields).replace("\n\n", "\n")
 
 

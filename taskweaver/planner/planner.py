@@ -27,6 +27,7 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
@@ -90,10 +91,13 @@ class Planner(Role):
         return min(runners, key=lambda role: role.language != "python", default=None)
 
     def _offer(self, others: Mapping[str, Role]) -> ActionOffer:
-        if self._runner is None:
-            return ActionOffer(roles=tuple(others), has_plan=True)
-        roles = tuple(alias for alias in others if alias != self._runner.alias)
-        return ActionOffer(self._runner.language, self._runner.alias, roles, has_plan=True)
+        has_memory, runner = self.long_memory.is_kept, self._runner
+        if runner is None:
+            return ActionOffer(roles=tuple(others), has_plan=True, has_memory=has_memory)
+        roles = tuple(alias for alias in others if alias != runner.alias)
+        return ActionOffer(
+            runner.language, runner.alias, roles, has_plan=True, has_memory=has_memory
+        )
 
     def _load_examples(self, memory: Memory | None) -> None:
         self.role_load_example({self.alias, *self.prompt.offer.recipients}, memory)
@@ -130,7 +134,7 @@ class Planner(Role):
             messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
-            writer = ReplyWriter(self.event_emitter, proxy, offer)
+            writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
                 schema = self.prompt.schema if form == "json" else None
@@ -159,9 +163,20 @@ class Planner(Role):
 
     def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
-        around = situation(self.files.text(), memory.conversation.rounds)
+        rounds = memory.conversation.rounds
+        facts = self.long_memory.text(rounds[-1].user_query)
+        around = situation(self.files.text(), rounds, facts)
         messages = self.prompt.compose(form, *view, self.examples, guide, around)
         return self.model.with_experiences(messages, memory)
+
+    def _carry_out(self, operation: FactOperation) -> DoneOperation:
+        """Do an operation on long-term memory."""
+        do = {
+            "remember": self.long_memory.remember,
+            "forget": self.long_memory.forget,
+            "recall": self.long_memory.recall,
+        }[operation.name]
+        return DoneOperation(operation.name, operation.text, do(operation.text))
 
     def _finish(self, post: Post, round_: Round) -> Post:
         """Share the plan of an order with its receiver; mark an answer after a failure."""

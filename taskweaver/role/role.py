@@ -20,6 +20,7 @@ from taskweaver.role.answering import AnswerReview
 from taskweaver.role.errors import RoleError
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.files import NoFiles, RoleFiles
+from taskweaver.role.long_memory import LongMemory, NoLongMemory
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.registry.registry import RoleRegistry
 
@@ -63,6 +64,7 @@ class Role:
     answers_from_outcomes = False
     answer_review: AnswerReview | None = None
     files: RoleFiles = NoFiles()
+    long_memory: LongMemory = NoLongMemory()
     config_type: ClassVar[type[RoleConfig] | None] = None
 
     def __init_subclass__(cls, **kwargs: object) -> None:

@@ -1,4 +1,4 @@
-"""The situation before a request, written by the program: variables, and the user's files."""
+"""The situation before a request, written by the program: variables, files and memory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ def variables_text(variables: Iterable[tuple[str, str]], limit_chars: int = VARI
     return shorten(lines, limit_chars)
 
 
-def situation(files: str, rounds: Sequence[Round]) -> str:
+def situation(files: str, rounds: Sequence[Round], memory: str = "") -> str:
     """Return the sections of the situation; empty if there is nothing to say.
 
     Args:
         files: Section that lists the user's files; empty for none.
         rounds: The conversation so far, the newest request included.
+        memory: Section with the facts kept for the request; empty for none.
     """
     variables = _newest_variables(rounds[:-1])
     text = variables_text(variables, _SITUATION_CHARS)
-    return "\n\n".join(filter(None, [files, f"## Variables\n{text}" if text else ""]))
+    sections = [files, f"## Variables\n{text}" if text else "", memory]
+    return "\n\n".join(filter(None, sections))
 
 
 def _newest_variables(rounds: Sequence[Round]) -> list[tuple[str, str]]:

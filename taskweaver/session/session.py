@@ -18,6 +18,7 @@ from taskweaver.memory.round import Round
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
 from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
@@ -86,6 +87,11 @@ class Session:
         return self._current.memory
 
     @property
+    def long_memory(self) -> BranchLongMemory:
+        """The facts kept for later requests of the current branch and the project."""
+        return self._current.long_memory
+
+    @property
     def roles(self) -> Mapping[str, Role]:
         """Roles of the current branch, by alias."""
         return self._current.roles
@@ -135,8 +141,7 @@ class Session:
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
             self._spending.begin_round(self.usage)
             named = "\n".join([message, *self._current.files.brought])
-            mentioned = self.config.mentioned_files(named)
-            notes = self._current.files.bring(files or [], mentioned)
+            notes = self._current.files.bring(files or [], self.config.mentioned_files(named))
             notes += self._current.take_note(self.restoring())
             return self._play("\n".join([*notes, message]), self._current.play)
 
@@ -282,12 +287,10 @@ class Session:
             SessionBusy, SessionClosed: As `send_message`.
             SessionError: If there is no round to go back by.
         """
-        rounds = len(self.memory.conversation.rounds)
-        if not rounds:
+        if not (rounds := self.memory.conversation.rounds):
             raise SessionError("There is no round to undo.")
-        name = self.fork(at_round=rounds - 1)
-        self.checkout(name)
-        return name
+        self.checkout(self.fork(at_round=len(rounds) - 1))
+        return self.branch
 
     def diff(self, first: str, second: str) -> BranchDifference:
         """Return the differences of two branches: rounds, memory, variables, files.

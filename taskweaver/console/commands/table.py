@@ -21,6 +21,7 @@ from taskweaver.console.commands.branching import (
 from taskweaver.console.commands.prompts import show_prompts
 from taskweaver.console.commands.rebuilding import show_rebuild, show_trust
 from taskweaver.console.commands.receipts import export_target, show_receipt
+from taskweaver.console.commands.remembering import show_forget, show_memory, show_remember
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
@@ -230,6 +231,11 @@ COMMANDS = (
     ConsoleCommand(("undo",), "", "go back by one round", show_undo),
     ConsoleCommand(("diff",), "A [B]", "how two branches differ", show_diff),
     ConsoleCommand(("merge",), "NAME", "copy the memory of a branch to this one", show_merge),
+    ConsoleCommand(
+        ("memory",), "[WORDS | keep ID | edit ID TEXT]", "facts kept for requests", show_memory
+    ),
+    ConsoleCommand(("remember",), "TEXT", "keep a fact for this project", show_remember),
+    ConsoleCommand(("forget",), "ID or WORDS", "forget a fact", show_forget),
     ConsoleCommand(
         ("rebuild",), "", "make lost variables again, on a scratch copy first", show_rebuild
     ),

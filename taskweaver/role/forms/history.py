@@ -12,6 +12,7 @@ from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import carried_code
+from taskweaver.role.forms.memory_calls import RECALL, kept
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, RUN_TOOLS, USER
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
@@ -55,8 +56,9 @@ class History:
         else:
             text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
             yield format_chat_message("assistant", text)
-            if post.send_to == self.alias:
-                yield format_chat_message("user", _PLAN_SHOWN)
+            results = _results(post, has_all=post.send_to == self.alias)
+            if results or post.send_to == self.alias:
+                yield format_chat_message("user", results or _PLAN_SHOWN)
 
     def _correction(self, post: Post) -> Iterator[ChatMessage]:
         """Yield an unusable reply as text, and the request to correct it."""
@@ -69,7 +71,12 @@ class History:
     def _calls(self, post: Post) -> Iterator[ChatMessage]:
         """Yield a reply as it was made: words, with calls beside them."""
         plan = _text(post, AttachmentType.plan)
-        calls = [_call(post, PLAN_TOOL, {"steps": plan.splitlines()})] if plan else []
+        done = list(enumerate(kept(post)))
+        calls = [_call(post, one.name, one.arguments, number) for number, one in done]
+        results = [(call["id"], one.result) for call, (_, one) in zip(calls, done, strict=True)]
+        if plan:
+            calls.append(_call(post, PLAN_TOOL, {"steps": plan.splitlines()}))
+            results.append((calls[-1]["id"], _PLAN_SHOWN))
         code = carried_code(post)
         if code:
             arguments = {"intent": post.message, "code": code}
@@ -83,8 +90,8 @@ class History:
         if calls:
             message["tool_calls"] = calls
         yield message
-        if plan:
-            yield _result(calls[0]["id"], _PLAN_SHOWN)
+        for id_, result in results:
+            yield _result(id_, result)
         if code or post.send_to not in (USER, self.alias):
             self._open.append((post.send_to, calls[-1]["id"]))
 
@@ -109,9 +116,17 @@ class History:
         self._open = []
 
 
-def _call(post: Post, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+def _results(post: Post, *, has_all: bool) -> str:
+    """Return the results of a post's operations on memory: all, or those that were asked for."""
+    shown = [one.result for one in kept(post) if has_all or one.name == RECALL]
+    return "\n".join(shown)
+
+
+def _call(
+    post: Post, name: str, arguments: Mapping[str, object], number: int = 0
+) -> dict[str, Any]:
     """Return a call with an id that every endpoint takes, the same in each prompt."""
-    id_ = blake2b(f"{post.id}{name}".encode(), digest_size=5).hexdigest()[:9]
+    id_ = blake2b(f"{post.id}{name}{number or ''}".encode(), digest_size=5).hexdigest()[:9]
     text = json.dumps(arguments, ensure_ascii=False)
     return {"id": id_, "type": "function", "function": {"name": name, "arguments": text}}
 
@@ -141,14 +156,16 @@ def _as_json(post: Post) -> str:
         "message": post.message,
         "code": carried_code(post),
     }
-    kept = {name: text for name, text in fields.items() if text}
-    return json.dumps({"response": kept}, ensure_ascii=False)
+    fields |= {one.name: one.text for one in kept(post)}
+    used = {name: text for name, text in fields.items() if text}
+    return json.dumps({"response": used}, ensure_ascii=False)
 
 
 def _as_fences(post: Post, language: str) -> str:
     code, plan = carried_code(post), _text(post, AttachmentType.plan)
     parts = [_text(post, AttachmentType.thought)]
     parts += [fenced(plan, "plan")] if plan else []
+    parts += [fenced(one.text, one.name) for one in kept(post)]
     if code:
         parts.append(fenced(code, language))
     elif post.send_to == USER:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from taskweaver.llm.types import ModelTool
+from taskweaver.role.forms.memory_calls import OPERATIONS
 
 _TEXT = {"type": "string"}
 RUN_TOOLS = {"python": "run_python", "bash": "run_shell"}
@@ -24,12 +25,14 @@ class ActionOffer:
         runner: Alias of the role that runs them.
         roles: Aliases of the roles that take orders in words.
         has_plan: Whether it may write a plan.
+        has_memory: Whether it may keep, forget and look up facts.
     """
 
     language: str = ""
     runner: str = ""
     roles: tuple[str, ...] = ()
     has_plan: bool = False
+    has_memory: bool = False
 
     @property
     def run_tool(self) -> str:
@@ -45,7 +48,8 @@ class ActionOffer:
     def fields(self) -> list[str]:
         """Names of the fields of a JSON reply, in their order."""
         plan, code = ["plan"] * self.has_plan, ["code"] * bool(self.language)
-        return ["thought", *plan, "send_to", "message", *code]
+        memory = list(OPERATIONS) if self.has_memory else []
+        return ["thought", *plan, "send_to", "message", *code, *memory]
 
     def with_role(self, alias: str) -> ActionOffer:
         """Return the offer with a further role that takes orders in words."""
@@ -74,6 +78,11 @@ class ActionOffer:
             role = {**_TEXT, "enum": list(self.roles)}
             order = {**_TEXT, "description": "The whole order, with exact names."}
             found.append(_tool(ASK_TOOL, "Give another role an order.", role=role, order=order))
+        if self.has_memory:
+            found += [
+                _tool(name, description, **{argument: _TEXT})
+                for name, (argument, description) in OPERATIONS.items()
+            ]
         return found
 
     def schema(self) -> dict[str, object]:

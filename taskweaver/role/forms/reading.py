@@ -12,6 +12,13 @@ from typing import Any
 from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.parsing.text_calls import text_calls
 from taskweaver.llm.types import ToolCall
+from taskweaver.role.forms.memory_calls import (
+    MOST_OPERATIONS,
+    OPERATIONS,
+    FactOperation,
+    asks,
+    of_fields,
+)
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
 
 MOST_CALLS = 8
@@ -27,6 +34,7 @@ _CODE_INFOS = {
 _RUN_NAMES = {"python", "execute", "execute_code", "code", "code_interpreter", "run", "run_code"}
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
 _FIELDS = {"send_to", "message", "code", "reply_content", "plan", "answer"}
+_CODE_FIELDS = ("code", "reply_content")
 _REPLY_TYPES = {"text"}
 
 
@@ -85,6 +93,7 @@ class ReplyReading:
         actions: Its actions, in order; none if it only has a plan, or a problem.
         thought: Words beside the actions.
         plan: The plan; empty for none.
+        memory: Operations on long-term memory, in order.
         ignores_tools: Whether an action was written into the text instead of called.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
     """
@@ -93,6 +102,7 @@ class ReplyReading:
     thought: str = ""
     plan: str = ""
     problem: str = ""
+    memory: tuple[FactOperation, ...] = ()
     ignores_tools: bool = False
 
 
@@ -109,6 +119,7 @@ def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> Re
         return ReplyReading(
             problem="The reply ended at the length limit, in the middle of an action."
         )
+    found = replace(found, memory=found.memory[:MOST_OPERATIONS])
     left_out = len(found.actions) - MOST_CALLS
     if left_out <= 0:
         return found
@@ -131,15 +142,17 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
     if written is not None:
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
     parsed = parse_reply(text)
-    if parsed.problem is None and _FIELDS & parsed.fields.keys():
+    names = _FIELDS.union(OPERATIONS if offer.has_memory else ())
+    if parsed.problem is None and names & parsed.fields.keys():
         return _of_fields(parsed.fields, offer)
     if parsed.problem is not None and text.startswith("{") and _names_field(text):
         return ReplyReading(problem=parsed.problem)
-    return _of_fences(text, offer, fences_run=fences_run)
+    return _of_text(text, offer, fences_run=fences_run)
 
 
 def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> ReplyReading:
     actions: list[Action] = []
+    memory: list[FactOperation] = []
     plan, problems = "", []
     for call in calls:
         try:
@@ -149,21 +162,26 @@ def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> Reply
         else:
             if isinstance(action, str):
                 plan = action
+            elif isinstance(action, FactOperation):
+                memory.append(action)
             else:
                 actions.append(action)
     if problems:
         return ReplyReading(problem=" ".join(problems))
     says = [action for action in actions if isinstance(action, Say)]
-    others = [action for action in actions if not isinstance(action, Say)]
-    if not others and plan and text and not says:
+    others = tuple(action for action in actions if not isinstance(action, Say))
+    done = tuple(memory)
+    if asks(done):
+        return ReplyReading(others, text, plan, memory=done)
+    if not others and (plan or done) and text and not says:
         says = [Say(text)]
     if others or not says:
-        return ReplyReading(tuple(others), text, plan)
-    return ReplyReading((says[-1],), "" if says[-1].text == text else text, plan)
+        return ReplyReading(others, text, plan, memory=done)
+    return ReplyReading((says[-1],), "" if says[-1].text == text else text, plan, memory=done)
 
 
-def _of_call(call: ToolCall, offer: ActionOffer) -> Action | str:
-    """Return the action of a call, or the text of a plan.
+def _of_call(call: ToolCall, offer: ActionOffer) -> Action | FactOperation | str:
+    """Return the action of a call, its operation on memory, or the text of a plan.
 
     Raises:
         ValueError: If it cannot be read, or no such tool is offered.
@@ -174,6 +192,8 @@ def _of_call(call: ToolCall, offer: ActionOffer) -> Action | str:
         return plan_text(arguments.get("steps", arguments.get("plan", "")))
     if name == ASK_TOOL and offer.roles:
         return Order(receiver(str(arguments.get("role", "")), offer), _text(arguments, "order"))
+    if name in OPERATIONS and offer.has_memory:
+        return FactOperation(name, _words(arguments, OPERATIONS[name][0]))
     if name in _ANSWER_NAMES:
         return Say(_only_text(arguments))
     if offer.run_tool and (name == offer.run_tool or name in _RUN_NAMES):
@@ -201,6 +221,13 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
     if not text:
         raise ValueError(f"{name} is missing or empty.")
     return text
+
+
+def _words(arguments: Mapping[str, Any], name: str) -> str:
+    """Return a text argument, also where it has another name and is the only one."""
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    is_other = not arguments.get(name) and len(texts) == 1
+    return _text({name: texts[0]} if is_other else arguments, name)
 
 
 def _only_text(arguments: Mapping[str, Any]) -> str:
@@ -247,10 +274,17 @@ def _names_field(text: str) -> bool:
 def _of_fields(fields: Mapping[str, str], offer: ActionOffer) -> ReplyReading:
     thought = fields.get("thought", "").strip()
     plan = plan_text(fields.get("plan", "")) if offer.has_plan else ""
+    memory = of_fields(fields) if offer.has_memory else ()
+    acts = any(fields.get(name, "").strip() for name in ("message", "answer", *_CODE_FIELDS))
+    if memory and not acts:
+        return ReplyReading((), thought, plan, memory=memory)
     try:
-        return ReplyReading((_of_object(fields, offer),), thought, plan)
+        action = _of_object(fields, offer)
     except ValueError as error:
         return ReplyReading(problem=str(error))
+    if asks(memory) and isinstance(action, Say):
+        return ReplyReading((), thought or action.text, plan, memory=memory)
+    return ReplyReading((action,), thought, plan, memory=memory)
 
 
 def _of_object(fields: Mapping[str, str], offer: ActionOffer) -> Action:
@@ -269,6 +303,27 @@ def _of_object(fields: Mapping[str, str], offer: ActionOffer) -> Action:
         name = workers[0] if is_open else USER
     to = receiver(name, offer)
     return Say(message) if to == USER else Order(to, message)
+
+
+def _of_text(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
+    """Read text with fences, those of operations on memory first."""
+    words, memory = _operations(text) if offer.has_memory else (text, ())
+    found = _of_fences(words, offer, fences_run=fences_run)
+    if asks(memory) and _is_answer(found):
+        return ReplyReading((), words.strip(), found.plan, memory=memory)
+    return replace(found, memory=memory)
+
+
+def _operations(text: str) -> tuple[str, tuple[FactOperation, ...]]:
+    """Return a text without its fences of operations on memory, and the operations."""
+    found, words, end = [], [], 0
+    for match in _FENCE.finditer(text):
+        name, body = match["info"].strip().lower(), match["body"].strip()
+        if name in OPERATIONS:
+            found += [FactOperation(name, body)] if body else []
+            words.append(text[end : match.start()])
+            end = match.end()
+    return "".join([*words, text[end:]]), tuple(found)
 
 
 def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
@@ -10,6 +10,7 @@ from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
 from taskweaver.role.translator import FieldWriter
@@ -25,9 +26,17 @@ class ReplyWriter:
     """Shows a reply on its first post while it arrives, and makes its posts at its end."""
 
     def __init__(
-        self, emitter: SessionEventEmitter, proxy: PostEventProxy, offer: ActionOffer
+        self,
+        emitter: SessionEventEmitter,
+        proxy: PostEventProxy,
+        offer: ActionOffer,
+        carry_out: Callable[[FactOperation], DoneOperation],
     ) -> None:
-        """Write into `proxy`; further posts are made with `emitter`."""
+        """Write into `proxy`; further posts are made with `emitter`.
+
+        `carry_out` does an operation on long-term memory.
+        """
+        self._carry_out = carry_out
         self._emitter = emitter
         self._proxy = proxy
         self._offer = offer
@@ -117,9 +126,16 @@ class ReplyWriter:
         _set(proxy, AttachmentType.plan, reading.plan)
         _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
         _set(proxy, AttachmentType.reply_content, code)
+        self._keep_operations(proxy, reading.memory)
         _set_message(proxy, _message(action))
         proxy.update_send_to(self._receiver(proxy, action))
         return proxy.end()
+
+    def _keep_operations(self, proxy: PostEventProxy, operations: Iterable[FactOperation]) -> None:
+        proxy.post.del_attachment([AttachmentType.function])
+        for operation in operations:
+            done = self._carry_out(operation)
+            proxy.update_attachment(done.line, AttachmentType.function, extra_of(done))
 
     def _receiver(self, proxy: PostEventProxy, action: Action | None) -> str:
         match action:

@@ -17,6 +17,7 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
 from taskweaver.session.branches.file_list import BranchFiles
+from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.turn import USER, Turn
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
@@ -35,6 +36,7 @@ class BranchParts:
     client: Client
     roles: Mapping[str, Role]
     execution_cwd: Path
+    long_memory: BranchLongMemory
 
 
 @runtime_checkable
@@ -79,6 +81,9 @@ class SessionBranch:
             )
             for role in parts.roles.values():
                 role.files = files
+        self.long_memory = parts.long_memory
+        for role in parts.roles.values():
+            role.long_memory = parts.long_memory
         self._lost_cells: set[str] = set()
         self._is_noticed = self._is_noted = False
         parts.client.restore_from(origin)

@@ -1,0 +1,151 @@
+"""Operations on long-term memory in a model's reply, and in later prompts."""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+import pytest
+
+from taskweaver.llm.types import ChatMessage, Form, ToolCall
+from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.role.forms.history import History
+from taskweaver.role.forms.memory_calls import (
+    MOST_OPERATIONS,
+    DoneOperation,
+    FactOperation,
+    extra_of,
+    kept,
+)
+from taskweaver.role.forms.offer import ActionOffer
+from taskweaver.role.forms.reading import ModelReply, ReplyReading, RunCell, Say, read_reply
+
+OFFER = ActionOffer("python", "CodeInterpreter", has_plan=True, has_memory=True)
+FORMS: tuple[Form, ...] = get_args(Form)
+FACT = FactOperation("remember", "revenue is net")
+
+
+def read(text: str, *calls: tuple[str, object], offer: ActionOffer = OFFER) -> ReplyReading:
+    made = tuple(
+        ToolCall(f"c{n}", name, json.dumps(given)) for n, (name, given) in enumerate(calls)
+    )
+    return read_reply(ModelReply(text, made), offer, fences_run=True)
+
+
+def fields(**texts: str) -> str:
+    return json.dumps({"response": texts})
+
+
+CALL = ("remember", {"text": "revenue is net"})
+FENCE = "```remember\nrevenue is net\n```"
+BESIDE_AN_ANSWER = [
+    read("Noted.", CALL),
+    read(fields(send_to="User", message="Noted.", remember="revenue is net", forget="")),
+    read(f"Noted.\n{FENCE}"),
+    read(f"{FENCE}\nNoted."),
+]
+
+
+@pytest.mark.parametrize("found", BESIDE_AN_ANSWER)
+def test_a_fact_beside_an_answer_leaves_the_answer(found: ReplyReading) -> None:
+    assert found == ReplyReading((Say("Noted."),), memory=(FACT,))
+
+
+BESIDE_A_CELL = [
+    read("", CALL, ("run_python", {"intent": "", "code": "1"})),
+    read(fields(send_to="CodeInterpreter", message="", code="1", remember="revenue is net")),
+    read(f"{FENCE}\n```python\n1\n```"),
+    read(f"```python\n1\n```\n{FENCE}"),
+]
+
+
+@pytest.mark.parametrize("found", BESIDE_A_CELL)
+def test_a_fact_beside_a_cell_leaves_the_cell(found: ReplyReading) -> None:
+    assert found.actions == (RunCell("1"),)
+    assert found.memory == (FACT,)
+
+
+ALONE = [read("", CALL), read(fields(remember="revenue is net")), read(FENCE)]
+
+
+@pytest.mark.parametrize("found", ALONE)
+def test_a_fact_alone_is_no_action_and_no_problem(found: ReplyReading) -> None:
+    assert found == ReplyReading(memory=(FACT,))
+
+
+LOOKED_UP = [
+    read("I look.", ("recall", {"query": "revenue"})),
+    read(fields(send_to="User", message="I look.", recall="revenue")),
+    read("I look.\n```recall\nrevenue\n```"),
+]
+
+
+@pytest.mark.parametrize("found", LOOKED_UP)
+def test_words_beside_a_search_are_no_answer_yet(found: ReplyReading) -> None:
+    assert found.actions == ()
+    assert found.memory == (FactOperation("recall", "revenue"),)
+
+
+@pytest.mark.parametrize("argument", ["fact", "text", "query", "memory"])
+def test_an_only_argument_may_have_another_name(argument: str) -> None:
+    assert read("", ("remember", {argument: "revenue is net"})).memory == (FACT,)
+
+
+def test_a_call_without_a_text_is_a_problem() -> None:
+    assert read("", ("forget", {"text": " "})).problem
+
+
+def test_at_most_eight_operations_of_a_reply_are_carried_out() -> None:
+    calls = [("remember", {"text": f"fact {n}"}) for n in range(200)]
+    assert len(read("Noted.", *calls).memory) == MOST_OPERATIONS
+
+
+def test_operations_that_were_not_offered_are_no_operations() -> None:
+    offer = ActionOffer("python", "CodeInterpreter")
+    assert "no tool" in read("", CALL, offer=offer).problem
+    assert read(FENCE, offer=offer).actions == (Say(FENCE),)
+    assert "remember" not in offer.fields
+
+
+def post(to: str, message: str, *done: DoneOperation) -> Post:
+    kept = [
+        Attachment.create(AttachmentType.function, one.line, extra=extra_of(one)) for one in done
+    ]
+    return Post.create(message, "Planner", to, kept)
+
+
+def messages(form: Form, *posts: Post) -> list[ChatMessage]:
+    return History("Planner", form, "From: {SENDER}\nMessage: {MESSAGE}").messages(posts)
+
+
+KEPT = DoneOperation("remember", "revenue is net", "kept as p1")
+FOUND = DoneOperation("recall", "revenue", '- p1 (user): "revenue is net"')
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_history_has_the_search_and_its_result(form: Form) -> None:
+    asked, found = messages(form, post("Planner", "", FOUND))
+    assert "revenue" in json.dumps(asked)
+    assert found["content"] == FOUND.result
+    assert found["role"] == ("tool" if form == "tools" else "user")
+
+
+def test_each_call_of_the_history_has_its_own_id_and_result() -> None:
+    said, *results = messages("tools", post("User", "Noted.", KEPT, KEPT, FOUND))
+    assert said["content"] == "Noted."
+    ids = [made["id"] for made in said["tool_calls"]]
+    assert len(set(ids)) == 3
+    assert [result["tool_call_id"] for result in results] == ids
+
+
+@pytest.mark.parametrize("form", ["json", "fences"])
+def test_an_own_reply_of_the_history_reads_as_it_was(form: Form) -> None:
+    (said,) = messages(form, post("User", "Noted.", KEPT))
+    assert read(str(said["content"])) == ReplyReading((Say("Noted."),), memory=(FACT,))
+
+
+def test_other_attachments_of_this_type_are_no_operations() -> None:
+    given = [None, "text", {"memory": "x"}, {"memory": {"name": "drop"}}, {"other": 1}]
+    items = [Attachment.create(AttachmentType.function, "f()", extra=extra) for extra in given]
+    assert kept(Post.create("", "Planner", "User", items)) == []
