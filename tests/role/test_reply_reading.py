@@ -135,6 +135,11 @@ def test_forms_of_one_action(text: str, action: object) -> None:
     assert found.actions == (action,)
 
 
+def test_a_plan_may_be_a_list_in_a_field() -> None:
+    text = json.dumps({"plan": ["load", "2. sum"], "send_to": "User", "message": "ok"})
+    assert read(text).plan == "1. load\n2. sum"
+
+
 def test_an_outcome_made_up_after_a_fence_is_dropped() -> None:
     found = read("Look.\n```python\nx\n```\n```output\n42\n```\nIt is 42.")
     assert found == ReplyReading((RunCell("x"),), "Look.", ignores_tools=True)

@@ -249,6 +249,15 @@ def plan_text(steps: object) -> str:
     )
 
 
+def _plan_field(text: str) -> str:
+    """Return the plan in a field, which some models write as a list."""
+    try:
+        steps = json.loads(text) if text.lstrip().startswith("[") else text
+    except ValueError:
+        steps = text
+    return plan_text(steps)
+
+
 def receiver(name: str, offer: ActionOffer) -> str:
     """Return the alias that a model means by a name, whatever its case, blanks and underscores.
 
@@ -273,7 +282,7 @@ def _names_field(text: str) -> bool:
 
 def _of_fields(fields: Mapping[str, str], offer: ActionOffer) -> ReplyReading:
     thought = fields.get("thought", "").strip()
-    plan = plan_text(fields.get("plan", "")) if offer.has_plan else ""
+    plan = _plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
     acts = any(fields.get(name, "").strip() for name in ("message", "answer", *_CODE_FIELDS))
     if memory and not acts:

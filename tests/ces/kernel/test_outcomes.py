@@ -25,6 +25,7 @@ def table(shared: tuple[Client, Path]) -> Client:
     ("code", "hint"),
     [
         ("df['Regoin']", "'Region' in df"),
+        ("pd.DataFrame({'unit_price': [1]}).price", "'unit_price'"),
         ("df.groupby('Region').Prise.sum()", "'Price'"),
         ("df.query('Prise > 2')", "'Price' in df"),
         ("rates['alhpa']", "'alpha' in rates"),

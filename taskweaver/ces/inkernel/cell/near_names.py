@@ -15,6 +15,7 @@ from typing import Any
 _MOST_NAMES, _MOST_SHOWN = 5_000, 5
 _NAME_CHARS = 60
 _LIKENESS = 0.7
+_PART_CHARS = 4
 _QUOTED = re.compile(r"'([^'\n]{1,200})'")
 
 
@@ -33,6 +34,8 @@ def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path)
     for name, place in islice(candidates, _MOST_NAMES):
         places.setdefault(name, place)
     found = [name for name in places if name.lower() == wanted.lower() and name != wanted]
+    if len(wanted) >= _PART_CHARS:
+        found += [name for name in places if wanted.lower() in name.lower()]
     found += get_close_matches(wanted, places, _MOST_SHOWN, _LIKENESS)
     shown = [f"{name!r}{places[name]}" for name in dict.fromkeys(found) if name != wanted]
     return f"names like it: {', '.join(shown[:_MOST_SHOWN])}" if shown else ""
