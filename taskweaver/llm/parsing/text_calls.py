@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from taskweaver.llm.types import ToolCall
+from taskweaver.utils.parsing import literal_value, parse_expression
 
 _MOST_CHARS = 1 << 20
 _TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
@@ -143,7 +144,7 @@ def _pythonic(text: str) -> Iterator[_Found]:
     if not _PYTHONIC.match(text):
         return
     try:
-        body = ast.parse(text.strip(), mode="eval").body
+        body = parse_expression(text.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for call in body.elts if isinstance(body, ast.List) else [body]:
@@ -156,8 +157,8 @@ def _pythonic(text: str) -> Iterator[_Found]:
 
 def _literal(node: ast.expr) -> Any:
     try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError):
+        return literal_value(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
         return None
 
 
