@@ -33,6 +33,7 @@ _CODE_INFOS = {
 }
 _RUN_NAMES = {"python", "execute", "execute_code", "code", "code_interpreter", "run", "run_code"}
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
+_CALL = re.compile(r"^\s*(?:<tool_call>|<function=|\[TOOL_CALLS\])", re.MULTILINE)
 _FIELDS = {"send_to", "message", "code", "reply_content", "plan", "answer"}
 _CODE_FIELDS = ("code", "reply_content")
 _REPLY_TYPES = {"text"}
@@ -144,9 +145,11 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
     parsed = parse_reply(text)
     names = _FIELDS.union(OPERATIONS if offer.has_memory else ())
     if parsed.problem is None and names & parsed.fields.keys():
-        return _of_fields(parsed.fields, offer)
-    if parsed.problem is not None and text.startswith("{") and _names_field(text):
-        return ReplyReading(problem=parsed.problem)
+        return _of_fields(parsed.fields, offer, has_outcome=not fences_run)
+    is_broken_call = bool(offer.run_tool and _CALL.search(text))
+    if is_broken_call or (parsed.problem and text.startswith("{") and _names_field(text)):
+        problem = parsed.problem if not is_broken_call else "The call in the text cannot be read."
+        return ReplyReading(problem=problem or "")
     return _of_text(text, offer, fences_run=fences_run)
 
 
@@ -280,7 +283,7 @@ def _names_field(text: str) -> bool:
     return any(f'"{name}"' in text for name in (*_FIELDS, "response", "thought", "plan_reasoning"))
 
 
-def _of_fields(fields: Mapping[str, str], offer: ActionOffer) -> ReplyReading:
+def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> ReplyReading:
     thought = fields.get("thought", "").strip()
     plan = _plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
@@ -288,7 +291,7 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer) -> ReplyReading:
     if memory and not acts:
         return ReplyReading((), thought, plan, memory=memory)
     try:
-        action = _of_object(fields, offer)
+        action = _of_object(fields, offer, has_outcome=has_outcome)
     except ValueError as error:
         return ReplyReading(problem=str(error))
     if asks(memory) and isinstance(action, Say):
@@ -296,10 +299,12 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer) -> ReplyReading:
     return ReplyReading((action,), thought, plan, memory=memory)
 
 
-def _of_object(fields: Mapping[str, str], offer: ActionOffer) -> Action:
+def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> Action:
     message = (fields.get("message") or fields.get("answer") or "").strip()
     code = fields.get("code") or fields.get("reply_content") or ""
     is_words = fields.get("reply_type", "").strip().lower() in _REPLY_TYPES
+    # Beside an answer to the user, code is that of the outcome before.
+    is_words |= has_outcome and bool(message) and _folded(fields.get("send_to", "")) == "user"
     if code.strip() and offer.language and not is_words:
         return RunCell(_cell(code), message)
     message = message or code.strip()
