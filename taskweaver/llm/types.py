@@ -66,7 +66,10 @@ class CallDelta:
 
 
 class ChatMessage(TypedDict):
-    """One message of a chat; `content` is text, or text and image parts; None with calls alone."""
+    """One message of a chat; `content` is text, or text and image parts; None with calls alone.
+
+    `record` is the reply as its provider sent it, see `taskweaver.llm.records`.
+    """
 
     role: ChatRole
     content: str | list[dict[str, Any]] | None
@@ -74,6 +77,7 @@ class ChatMessage(TypedDict):
     reasoning_content: NotRequired[str]
     tool_calls: NotRequired[list[dict[str, Any]]]
     tool_call_id: NotRequired[str]
+    record: NotRequired[Mapping[str, Any]]
 
 
 def format_chat_message(
@@ -198,6 +202,8 @@ class Chunk:
         reasoning: New text of its reasoning, which is no part of the reply.
         call: A piece of a tool call.
         calls: The whole tool calls, with `finish`.
+        record: The reply as its provider sent it, with `finish`; empty where nothing in it has to
+            go back.
         begins_again: Whether all text before this chunk was reasoning: its end came without a
             beginning, and `text` begins the reply.
     """
@@ -209,4 +215,5 @@ class Chunk:
     reasoning: str = ""
     call: CallDelta | None = None
     calls: tuple[ToolCall, ...] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
     begins_again: bool = False

@@ -1,0 +1,58 @@
+"""Replies as providers sent them: reasoning, signatures and ids that go back to their origin only.
+
+A record is plain data: ``origin`` names dialect, address and model; ``ids`` are the provider's ids
+of the calls, in order; ``items`` are the parts of the reply in the provider's own format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskweaver.llm.types import ChatMessage
+
+
+def reply_record(
+    origin: str, items: Sequence[Mapping[str, Any]], ids: Sequence[str]
+) -> dict[str, Any]:
+    """Return the record of a reply.
+
+    Args:
+        origin: Dialect, address and model that wrote it.
+        items: Its parts, in the provider's format.
+        ids: Ids of its calls.
+    """
+    return {"origin": origin, "ids": list(ids), "items": [dict(item) for item in items]}
+
+
+def restored(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
+    """Return messages with the records of an origin and its ids, and without all other records.
+
+    Args:
+        messages: The chat; a reply with a record has its calls in the record's order.
+        origin: Dialect, address and model that is asked; empty to leave all records out.
+    """
+    own_ids: dict[str, str] = {}
+    found: list[ChatMessage] = []
+    for message in messages:
+        kept = message.copy()
+        record = kept.pop("record", None)
+        if record and record.get("origin") == origin:
+            own_ids |= _restore(kept, record)
+        call_id = kept.get("tool_call_id")
+        if call_id in own_ids:
+            kept["tool_call_id"] = own_ids[call_id]
+        found.append(kept)
+    return found
+
+
+def _restore(message: ChatMessage, record: Mapping[str, Any]) -> dict[str, str]:
+    """Put a record and its ids into a message; return the ids by those they replace."""
+    calls, ids = message.get("tool_calls", []), record["ids"]
+    if len(calls) != len(ids):
+        return {}  # calls were dropped: the record describes another message
+    message["record"] = record
+    replaced = {str(call["id"]): str(id_) for call, id_ in zip(calls, ids, strict=True)}
+    if calls:
+        message["tool_calls"] = [{**call, "id": replaced[str(call["id"])]} for call in calls]
+    return replaced
