@@ -12,13 +12,14 @@ from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
+from taskweaver.llm.dialects.names import dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
+from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FORMS, FormLadder, first_form, fixed
 from taskweaver.llm.providers.function import FunctionService
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
-from taskweaver.llm.providers.openai import OpenAIService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
@@ -201,7 +202,7 @@ class ModelServices:
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
         origin = origin_of(service, config.api_type)
-        forms = service.forms if isinstance(service, OpenAIService) else _forms(config)
+        forms = service.forms if isinstance(service, EndpointService) else _forms(config)
         return Model(service, config.retry, config.prices, reason, origin, forms, config.window)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
@@ -226,8 +227,9 @@ class ModelServices:
         if choice.endpoint is None:
             return _offline(), choice.reason
         register_secret(choice.endpoint.api_key)
-        service = OpenAIService(
+        service = EndpointService(
             choice.endpoint,
+            dialect=dialect_named(choice.dialect),
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,

@@ -10,8 +10,8 @@ from typing import Any
 from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FormLadder
-from taskweaver.llm.providers.openai import OpenAIService
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ModelTool, ToolCall
 
@@ -112,7 +112,7 @@ def outcome(
     seen = Outcome()
     forms = FormLadder(lambda: "tools")
     with serving(script) as endpoint:
-        service = OpenAIService(Endpoint(endpoint.url, "m1", "a-key-0123456789"), forms=forms)
+        service = EndpointService(Endpoint(endpoint.url, "m1", "a-key-0123456789"), forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)

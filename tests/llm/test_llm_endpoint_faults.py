@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from fake_endpoint import DONE, SOON_S, USAGE_EVENT, Call, event, good, serving
 
+from taskweaver.llm.dialects.dialect import Sampling
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.providers.openai import OpenAIService, Sampling
+from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage, format_chat_message
@@ -41,11 +42,11 @@ def ask(
         return read(service_at(endpoint.url, **options), wanted or request())
 
 
-def service_at(url: str, **options: Any) -> OpenAIService:
-    return OpenAIService(Endpoint(url, "m1", KEY), **options)
+def service_at(url: str, **options: Any) -> EndpointService:
+    return EndpointService(Endpoint(url, "m1", KEY), **options)
 
 
-def read(service: OpenAIService, wanted: ModelRequest) -> tuple[str, Chunk]:
+def read(service: EndpointService, wanted: ModelRequest) -> tuple[str, Chunk]:
     try:
         chunks = list(service.stream(wanted))
     finally:
@@ -290,7 +291,7 @@ def test_a_proxy_of_the_environment_is_not_used_for_loopback(
 
 def test_an_empty_key_is_fine_on_loopback() -> None:
     with serving(lambda call: call.stream(good("ab"))) as endpoint:
-        text, _ = read(OpenAIService(Endpoint(endpoint.url, "m")), request())
+        text, _ = read(EndpointService(Endpoint(endpoint.url, "m")), request())
     assert text == "ab"
 
 
@@ -304,7 +305,7 @@ def test_azure_is_asked_by_deployment_and_version() -> None:
 
     with serving(play) as endpoint:
         base = endpoint.url.removesuffix("/v1")
-        text, _ = read(OpenAIService(Endpoint(base, "dep", KEY, "2024-10-21")), request())
+        text, _ = read(EndpointService(Endpoint(base, "dep", KEY, "2024-10-21")), request())
 
     assert text == "ab"
     assert paths == ["/openai/deployments/dep/chat/completions?api-version=2024-10-21"]

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector
-from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
+from taskweaver.llm.parsing.sse import NotAnEventStream
+from taskweaver.llm.parsing.stream_event import (
+    ReplyEvents,
+    StreamEvent,
+    UnreadableEvent,
+    event_object,
+)
 from taskweaver.llm.parsing.thinking import Split, ThinkingSplitter
-from taskweaver.llm.parsing.wire import StreamEvent, read_event
+from taskweaver.llm.records import reply_record
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
-from taskweaver.llm.types import Chunk, FinishReason, Usage
+from taskweaver.llm.types import Chunk, FinishReason, ToolCall, Usage
 
 MAX_TEXT_CHARS = 2 << 20
 """Longest reply that is accepted; longer ones come from a model that repeats itself."""
-
-_DONE = b"[DONE]"
 
 
 class ReplyReader:
@@ -32,12 +37,22 @@ class ReplyReader:
         answered_by: Name of the model that answers, once the server named it.
     """
 
-    def __init__(self, model: str, seed: str = "", *, is_thinking: bool = False) -> None:
+    def __init__(
+        self,
+        model: str,
+        source: ReplyEvents,
+        seed: str = "",
+        *,
+        origin: str = "",
+        is_thinking: bool = False,
+    ) -> None:
         """Begin a reply.
 
         Args:
             model: Name of the model that is asked.
+            source: Reads the body.
             seed: Text that ids of calls are derived from where the server gives none.
+            origin: Dialect, address and model, for the reply's record.
             is_thinking: Whether the text begins with reasoning.
         """
         self.events = 0
@@ -48,7 +63,8 @@ class ReplyReader:
         self.answered_by = ""
         self._model = model
         self._refusal = ""
-        self._reader = EventReader()
+        self._source = source
+        self._origin = origin
         self._is_broken = False
         self._joiner = SurrogateJoiner()
         self._thoughts = SurrogateJoiner()
@@ -66,7 +82,7 @@ class ReplyReader:
         Raises:
             ModelError: If it is not part of a reply, or the server reports an error.
         """
-        return self._take(self._reader.feed(block))
+        return self._take(self._source.feed(block))
 
     def end(self) -> list[Chunk]:
         """Read the remainder at the end of the body; return what is new.
@@ -74,7 +90,7 @@ class ReplyReader:
         Raises:
             ModelError: As `feed`.
         """
-        return self._take(self._reader.finish())
+        return self._take(self._source.finish())
 
     def last(self) -> Chunk:
         """Return the chunk that ends the reply.
@@ -100,24 +116,32 @@ class ReplyReader:
             self.answered_by,
             self._thoughts.finish() + split.reasoning + rest.reasoning,
             calls=calls,
+            record=self._record(calls),
             begins_again=split.begins_again or rest.begins_again,
         )
 
-    def _take(self, events: Iterator[bytes]) -> list[Chunk]:
+    def _record(self, calls: tuple[ToolCall, ...]) -> Mapping[str, Any]:
+        items = self._source.items
+        return reply_record(self._origin, items, [call.id for call in calls]) if items else {}
+
+    def _take(self, events: Iterator[StreamEvent]) -> list[Chunk]:
         chunks: list[Chunk] = []
         try:
-            for data in events:
-                self._add(data, chunks)
+            for event in events:
+                self._add(event, chunks)
+        except UnreadableEvent as error:
+            shown = error.data[:300].decode("utf-8", "replace")
+            detail = f"an event of the reply cannot be read: {shown}"
+            raise failure("malformed", detail, self._model) from error
         except NotAnEventStream as error:
             raise self._not_a_stream(error.beginning) from error
         return chunks
 
-    def _add(self, data: bytes, chunks: list[Chunk]) -> None:
+    def _add(self, event: StreamEvent, chunks: list[Chunk]) -> None:
         self.events += 1
-        if self.is_done or data == _DONE:
+        if self.is_done or event.is_done:
             self.is_done = True
             return
-        event = self._read(data)
         if event.error is not None:
             written = failed_generation(event.error)
             if not written:
@@ -146,21 +170,13 @@ class ReplyReader:
             detail = f"the reply went on after {MAX_TEXT_CHARS:,} characters and was given up."
             raise failure("malformed", detail, self._model, hint="")
 
-    def _read(self, data: bytes) -> StreamEvent:
-        try:
-            return read_event(data)
-        except (ValueError, RecursionError) as error:
-            shown = data[:300].decode("utf-8", "replace")
-            detail = f"an event of the reply cannot be read: {shown}"
-            raise failure("malformed", detail, self._model) from error
-
     def _not_a_stream(self, beginning: str) -> ModelError:
         try:
-            event = read_event(beginning.encode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            event = StreamEvent()
-        if event.error is not None:
-            return stream_failure(event.error, self._model)
+            error = event_object(beginning.encode("utf-8", "replace")).get("error")
+        except UnreadableEvent:
+            error = None
+        if error:
+            return stream_failure(error, self._model)
         shown = " ".join(beginning[:300].split()) or "nothing"
         return failure("malformed", f"the server sent no event stream but: {shown}", self._model)
 

@@ -1,9 +1,11 @@
-"""Endpoints that speak the OpenAI protocol, by name."""
+"""Endpoints of models, by name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from taskweaver.llm.dialects.names import DialectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +17,14 @@ class Preset:
         api_base: Its address, without ``/chat/completions``.
         key_variable: Environment variable its users keep their key in; empty for none.
         model: Model used when none is configured; empty takes the one the server has loaded.
+        dialect: Protocol it speaks.
     """
 
     label: str
     api_base: str
     key_variable: str = ""
     model: str = ""
+    dialect: DialectName = "chat"
 
     def owns(self, base: str) -> bool:
         """Return whether an address is the provider's own: its host or one below, by https."""

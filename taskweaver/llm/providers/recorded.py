@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from taskweaver.llm.base import CompletionService
+from taskweaver.llm.dialects.chat_wire import tool_option
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
-from taskweaver.llm.parsing.wire import tool_option
 from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in

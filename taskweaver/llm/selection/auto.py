@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from taskweaver.llm.dialects.names import DialectName
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
 from taskweaver.llm.selection.config import LLMServiceConfig
@@ -35,10 +36,12 @@ class Choice:
     Attributes:
         endpoint: Where it is; None for the built-in offline model.
         reason: Why it was chosen, in a few words.
+        dialect: Protocol spoken there.
     """
 
     endpoint: Endpoint | None
     reason: str
+    dialect: DialectName = "chat"
 
 
 def choose(config: LLMServiceConfig, ports: Mapping[int, str] | None = None) -> Choice:
@@ -82,7 +85,7 @@ def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
     model = config.model or (os.environ.get("OPENAI_MODEL", "").strip() if is_openai else "")
     is_own = base == preset.api_base
     model = model or (preset.model if is_own else "") or _loaded_model(base, key)
-    return Choice(Endpoint(base, model, key), reason)
+    return Choice(Endpoint(base, model, key), reason, preset.dialect)
 
 
 def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:

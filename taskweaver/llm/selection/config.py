@@ -6,8 +6,8 @@ from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
+from taskweaver.llm.dialects.dialect import Sampling
 from taskweaver.llm.providers.mock import MockSettings
-from taskweaver.llm.providers.openai import Sampling
 from taskweaver.llm.transport.azure_ad import AzureSignIn
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.retry import RetryPolicy

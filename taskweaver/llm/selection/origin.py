@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from taskweaver.llm.base import CompletionService
+from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.function import FunctionService
-from taskweaver.llm.providers.openai import OpenAIService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -54,7 +54,7 @@ def origin_of(service: CompletionService, api_type: str) -> ModelOrigin:
         return ModelOrigin("recorded")
     if isinstance(service, FunctionService):
         return ModelOrigin("function")
-    if not isinstance(service, OpenAIService):
+    if not isinstance(service, EndpointService):
         return ModelOrigin("offline")
     return origin_at(service.endpoint, api_type)
 

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.transport.endpoint import ConnectionPool
+from taskweaver.llm.transport.endpoint import ConnectionPool, Sent
 from taskweaver.llm.transport.failures import exchange_failure, failure
 from taskweaver.utils.system.cancel import CancelToken
 
@@ -47,14 +47,14 @@ class HttpExchange:
     def __init__(
         self,
         pool: ConnectionPool,
-        body: dict[str, Any],
+        sent: Sent,
         deadlines: Deadlines,
         cancel: CancelToken,
     ) -> None:
-        self.model = str(body["model"])
+        self.model = str(sent.body["model"])
         self._pool = pool
         self._connection = pool.take()
-        self._body = body
+        self._sent = sent
         self._deadlines = deadlines
         self._cancel = cancel
         self._blocks: Queue[Any] = Queue(_QUEUED_BLOCKS)
@@ -130,9 +130,9 @@ class HttpExchange:
         limits = self._deadlines
         patience = max(limits.first_token_s, limits.gap_s) + 1.0
         try:
-            opened = self._connection.open(self._body, connect_s=limits.connect_s, read_s=patience)
-            with opened as response:
-                for block in response.iter_bytes():
+            opened = self._connection.open(self._sent, connect_s=limits.connect_s, read_s=patience)
+            with opened as blocks:
+                for block in blocks:
                     self._blocks.put(block)
                     if self._given_up.is_set():
                         break

@@ -1,25 +1,26 @@
-"""Models behind an OpenAI-compatible endpoint, Azure included."""
+"""Models behind an endpoint, in whichever dialect it speaks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.llm.errors import ModelError
-from taskweaver.llm.parsing.call_pieces import id_seed
-from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
-from taskweaver.llm.parsing.wire import chat_body, tool_option, without_secrets
-from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
-from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.providers.structured import (
+from taskweaver.llm.dialects.chat import ChatDialect
+from taskweaver.llm.dialects.dialect import Dialect, Sampling
+from taskweaver.llm.dialects.structured import (
     FormatMemory,
     ResponseFormat,
-    format_option,
     is_about_format,
     with_instruction,
 )
-from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.parsing.call_pieces import id_seed
+from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
+from taskweaver.llm.parsing.sendable import encodable, without_secrets
+from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
+from taskweaver.llm.providers.parameters import ParameterMemory
+from taskweaver.llm.records import restored
+from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import Chunk, ModelRequest
@@ -33,18 +34,7 @@ _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Parameters for requests that do not set them; None leaves one to the endpoint."""
-
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    stop: list[str] | None = None
-    seed: int | None = None
-
-
-class OpenAIService:
+class EndpointService:
     """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters.
 
     Attributes:
@@ -55,6 +45,7 @@ class OpenAIService:
         self,
         endpoint: Endpoint,
         *,
+        dialect: Dialect | None = None,
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
@@ -64,6 +55,7 @@ class OpenAIService:
 
         Args:
             endpoint: Address of the model.
+            dialect: The protocol spoken there; None for chat completions.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
@@ -71,6 +63,7 @@ class OpenAIService:
         """
         self.forms = forms or fixed("json")
         self._endpoint = endpoint
+        self._dialect = dialect or ChatDialect()
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
@@ -115,29 +108,19 @@ class OpenAIService:
         """Close the connections."""
         self._pool.close()
 
+    @property
+    def _origin(self) -> str:
+        return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
+
     def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
-        usual = self._sampling
         messages = request.messages
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
-        parameters: dict[str, Any] = {
-            "stream_options": {"include_usage": True},
-            "temperature": _first(request.temperature, usual.temperature),
-            "top_p": _first(request.top_p, usual.top_p),
-            "max_tokens": _first(request.max_tokens, usual.max_tokens),
-            "stop": list(request.stop) if request.stop is not None else usual.stop,
-            "seed": usual.seed,
-        }
-        is_json = request.schema is not None and not request.tools
-        if request.schema is not None and is_json:
-            parameters["response_format"] = format_option(request.schema, form)
+        if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        parameters |= request.extra
-        if request.tools:  # endpoints refuse tools and a schema together
-            parameters.pop("response_format", None)
-            parameters["tools"] = tool_option(request.tools)
-            parameters["tool_choice"] = "none" if request.tool_choice == "none" else None
-        return chat_body(self.model, messages, self._parameters.apply(parameters))
+        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
+        sent = encodable(restored(messages, self._origin))
+        return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
 
     def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
         """Learn from a rejection; return whether asking again can help."""
@@ -145,7 +128,8 @@ class OpenAIService:
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        if status in (400, 422, 500, 501) and "response_format" in body and is_about_format(words):
+        is_format_sent = self._dialect.format_parameter in body
+        if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(form)
@@ -166,9 +150,16 @@ class OpenAIService:
 
     def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
-        reader = ReplyReader(self.model, id_seed(request.messages), is_thinking=is_thinking)
+        reader = ReplyReader(
+            self.model,
+            self._dialect.events(),
+            id_seed(request.messages),
+            origin=self._origin,
+            is_thinking=is_thinking,
+        )
         request.on_sent(body)
-        with HttpExchange(self._pool, body, self._deadlines, request.cancel) as exchange:
+        sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
+        with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:
@@ -194,10 +185,6 @@ class OpenAIService:
             detail = f"the connection broke in the middle of the reply: {error.detail}"
             return failure("truncated", detail, self.model, hint="Try again.")
         return error
-
-
-def _first(wanted: Any, usual: Any) -> Any:
-    return usual if wanted is None else wanted
 
 
 def _written(error: ModelError) -> str:

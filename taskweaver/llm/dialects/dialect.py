@@ -1,0 +1,97 @@
+"""The seam between a model's endpoint and the protocol it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from taskweaver.llm.dialects.structured import ResponseFormat
+from taskweaver.llm.parsing.stream_event import ReplyEvents
+from taskweaver.llm.types import ChatMessage, ModelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Parameters for requests that do not set them; None leaves one to the endpoint."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: list[str] | None = None
+    seed: int | None = None
+
+    def of(self, request: ModelRequest) -> Sampling:
+        """Return the parameters of a request: its own, and these where it has none."""
+        return Sampling(
+            _first(request.temperature, self.temperature),
+            _first(request.top_p, self.top_p),
+            _first(request.max_tokens, self.max_tokens),
+            list(request.stop) if request.stop is not None else self.stop,
+            self.seed,
+        )
+
+
+class Dialect(Protocol):
+    """A protocol of model endpoints. Implementations are immutable.
+
+    Attributes:
+        name: Its name, as records of replies carry it.
+        path: Path of requests, after the endpoint's address.
+        format_parameter: Name of the parameter that asks for a structured reply.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
+
+    @property
+    def format_parameter(self) -> str: ...  # noqa: D102
+
+    def headers(self, key: str, /) -> Mapping[str, str]:
+        """Return the headers of a request beyond those of OpenAI's client.
+
+        Args:
+            key: The endpoint's key; empty for none.
+        """
+        ...
+
+    def parameters(
+        self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
+    ) -> dict[str, Any]:
+        """Return all of a body but its messages; values that are None are not sent.
+
+        Args:
+            request: The request.
+            sampling: Its sampling.
+            response_format: The way to ask for a structured reply, if it has a schema and no
+                tools.
+        """
+        ...
+
+    def body(
+        self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the body of a request.
+
+        Args:
+            model: Name of the model.
+            messages: The chat; one with a ``record`` is sent as the record's items.
+            parameters: Result of `parameters`, less those that the model rejects.
+        """
+        ...
+
+    def events(self) -> ReplyEvents:
+        """Return a reader for the body of one reply."""
+        ...
+
+
+def given(parameters: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the parameters that have a value."""
+    return {name: value for name, value in parameters if value is not None}
+
+
+def _first(wanted: Any, usual: Any) -> Any:
+    return usual if wanted is None else wanted

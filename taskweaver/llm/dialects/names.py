@@ -1,0 +1,17 @@
+"""Dialects by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from taskweaver.llm.dialects.chat import ChatDialect
+from taskweaver.llm.dialects.dialect import Dialect
+
+DialectName = Literal["chat"]
+
+
+def dialect_named(name: DialectName) -> Dialect:
+    """Return a dialect."""
+    match name:
+        case "chat":
+            return ChatDialect()
