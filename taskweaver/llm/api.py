@@ -221,6 +221,14 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
+    def takes_tools(self, llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools that are offered.
+
+        Raises:
+            ModelError: As `form`.
+        """
+        return self._services.model(llm_alias).forms.takes_tools
+
     def note_ignored_tools(self, llm_alias: str = "") -> None:
         """Note that a reply held no calls but should have; the second lowers the form.
 

@@ -134,6 +134,7 @@ class Planner(Role):
             messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
+            takes_tools = self.model.takes_tools
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
@@ -142,7 +143,8 @@ class Planner(Role):
                 return writer.read(self.model.chunks(messages, tools, schema, proxy))
 
             def validate(reply: ModelReply) -> list[Post]:
-                fences_run = form == "fences" or not ran_code(view.rounds[-1])
+                is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
+                fences_run = form == "fences" or not is_answer
                 reading = read_reply(reply, offer, fences_run=fences_run)
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)

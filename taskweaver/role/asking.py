@@ -102,6 +102,11 @@ class RoleModel:
         """The form of the model's replies that is in force."""
         return self.llm_api.form(self.llm_alias)
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the model is known to receive the tools that are offered."""
+        return self.llm_api.takes_tools(self.llm_alias)
+
     def chunks(
         self,
         messages: list[ChatMessage],

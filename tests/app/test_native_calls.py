@@ -175,6 +175,16 @@ def test_an_endpoint_that_ignores_tools_is_understood(project: Path) -> None:
     assert any(post.get_attachment(KIND.execution_status) for post in round_.post_list)
 
 
+def test_a_model_that_calls_tools_may_show_code_that_is_not_run(project: Path) -> None:
+    shown = "```python\nimport os; os.getpid()\n```"
+    first, second = play(
+        project, called(cell("1 + 1")), good("It is 2."), good(f"Here it is:\n{shown}"), rounds=2
+    )[0]
+    assert first.state == second.state == "finished"
+    assert hops(second)[1:] == ["Planner>User"]
+    assert shown in second.post_list[-1].message
+
+
 def test_reasoning_is_no_part_of_the_reply(project: Path) -> None:
     thinking = '<think>Perhaps {"response": {"send_to": "User", "message": "no"}}</think>'
     (round_,), _, _ = play(project, good(*thinking, " It is", " 42."))

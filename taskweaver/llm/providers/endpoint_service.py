@@ -165,7 +165,10 @@ class EndpointService:
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        yield reader.last()
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
         self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
