@@ -27,6 +27,7 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import ModelReply, read_reply
@@ -149,7 +150,9 @@ class Planner(Role):
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)
                 if reading.problem:
-                    raise RefusedReply(reading.problem, self.prompt.revise(form, reading.problem))
+                    revise = self.prompt.revise(form, reading.problem)
+                    kept = refused_reply(reply.calls, reply.record, revise)
+                    raise RefusedReply(reading.problem, revise, reply=kept)
                 posts = writer.posts(reading)
                 if posts[0].send_to == USER and tries < most:
                     self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)

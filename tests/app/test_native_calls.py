@@ -116,12 +116,19 @@ def test_a_plan_alone_costs_one_more_call_and_is_no_failure(project: Path) -> No
     assert calls[1].body["messages"][-1]["role"] == "tool"
 
 
-def test_an_unknown_tool_is_corrected_with_the_names_of_those_there_are(project: Path) -> None:
+def test_17_the_result_of_an_unknown_tool_names_those_there_are(project: Path) -> None:
     (round_,), calls, _ = play(project, called(("sql", {"q": "x"})), good("Then not."))
     assert round_.post_list[-1].message == "Then not."
-    quoted, asked = calls[1].body["messages"][-2:]
-    assert "tool_calls" not in quoted
-    assert "run_python, set_plan" in asked["content"]
+    call, result = calls[1].body["messages"][-2:]
+    assert call["tool_calls"][0]["function"]["name"] == "sql"
+    assert (result["role"], result["tool_call_id"]) == ("tool", call["tool_calls"][0]["id"])
+    assert "run_python, set_plan" in result["content"]
+
+
+def test_a_model_that_calls_unknown_tools_for_ever_is_given_up(project: Path) -> None:
+    replies = [called(("sql", {"q": "x"}))] * 9
+    (round_,), calls, _ = play(project, *replies, **{"planner.max_retry_count": 2})
+    assert (round_.state, len(calls)) == ("failed", 3)
 
 
 def test_broken_arguments_never_go_back_as_a_call(project: Path) -> None:

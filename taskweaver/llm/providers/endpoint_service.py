@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
@@ -18,12 +19,12 @@ from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
+from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.records import restored
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -32,6 +33,16 @@ _REFUSING = (400, 404, 422, 500, 501)
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A request as it is sent: its body, and the ways in which it was written."""
+
+    body: dict[str, Any]
+    form: ResponseFormat
+    history: HistoryForm
+    past: Sequence[ChatMessage]
 
 
 class EndpointService:
@@ -69,6 +80,7 @@ class EndpointService:
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
         self._format = FormatMemory(response_format)
+        self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
     @property
@@ -89,17 +101,16 @@ class EndpointService:
                 tools, and a lower form is in force now.
         """
         while True:
-            form = self._format.current
-            body = self._body(request, form)
+            attempt = self._attempt(request)
             try:
-                yield from self._ask(body, request)
+                yield from self._ask(attempt.body, request)
             except ModelError as error:
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not self._adapt(error, body, form):
+                if not self._adapt(error, attempt):
                     raise
             else:
                 return
@@ -110,20 +121,24 @@ class EndpointService:
 
     @property
     def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
+        return f"{self._dialect.name} {self._endpoint.address} {self.model}"
 
-    def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
-        messages = request.messages
+    def _attempt(self, request: ModelRequest) -> _Attempt:
+        form, history = self._format.current, self._history.current
+        past = history.written(request.messages, self._origin)
+        messages: Sequence[ChatMessage] = past
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
         parameters = self._dialect.parameters(request, self._sampling.of(request), form)
-        sent = encodable(restored(messages, self._origin))
-        return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
+        sent = self._parameters.apply(parameters)
+        body = self._dialect.body(self.model, encodable(messages), sent)
+        return _Attempt(body, form, history, past)
 
-    def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
+    def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
+        body, form = attempt.body, attempt.form
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
@@ -134,6 +149,8 @@ class EndpointService:
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(form)
         if status in (400, 422) and self._parameters.learn(body, words, parameter) is not None:
+            return True
+        if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
         if "tools" in body and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
