@@ -38,6 +38,7 @@ class ChatDialect:
             "max_tokens": sampling.max_tokens,
             "stop": sampling.stop,
             "seed": sampling.seed,
+            "reasoning_effort": sampling.reasoning_effort,
         }
         if request.schema is not None:
             parameters["response_format"] = format_option(request.schema, response_format)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
@@ -18,13 +18,14 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
+from taskweaver.llm.providers.efforts import EffortMemory
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.parameters import ParameterMemory
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -39,8 +40,10 @@ _CLOSING_S = 0.2
 class _Attempt:
     """A request as it is sent: its body, and the ways in which it was written."""
 
+    request: ModelRequest
     body: dict[str, Any]
     form: ResponseFormat
+    effort: Effort | None
     history: HistoryForm
     past: Sequence[ChatMessage]
 
@@ -79,6 +82,7 @@ class EndpointService:
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
+        self._efforts = EffortMemory()
         self._format = FormatMemory(response_format)
         self._history = HistoryMemory()
         self._begins_with_reasoning = False
@@ -103,7 +107,7 @@ class EndpointService:
         while True:
             attempt = self._attempt(request)
             try:
-                yield from self._ask(attempt.body, request)
+                yield from self._ask(attempt)
             except ModelError as error:
                 written = _written(error) if request.tools else ""
                 if written:
@@ -124,6 +128,7 @@ class EndpointService:
         return f"{self._dialect.name} {self._endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> _Attempt:
+        """Return a request as it is sent, by what is known of the model."""
         form, history = self._format.current, self._history.current
         past = history.written(request.messages, self._origin)
         messages: Sequence[ChatMessage] = past
@@ -131,10 +136,12 @@ class EndpointService:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
-        sent = self._parameters.apply(parameters)
-        body = self._dialect.body(self.model, encodable(messages), sent)
-        return _Attempt(body, form, history, past)
+        sampling = self._sampling.of(request)
+        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
+        sampling = replace(sampling, reasoning_effort=effort)
+        parameters = self._parameters.apply(self._dialect.parameters(request, sampling, form))
+        body = self._dialect.body(self.model, encodable(messages), parameters)
+        return _Attempt(request, body, form, effort, history, past)
 
     def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
@@ -143,16 +150,21 @@ class EndpointService:
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
+        body, has_tools = attempt.body, bool(attempt.request.tools)
         is_format_sent = self._dialect.format_parameter in body
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
-            if form == "json_object":
+            if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
-            return self._format.step_down(form)
-        if status in (400, 422) and self._parameters.learn(body, words, parameter) is not None:
-            return True
+            return self._format.step_down(attempt.form)
+        if status in (400, 422):
+            named = f"{words} {parameter}"
+            if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+                return True
+            if self._parameters.learn(body, words, parameter) is not None:
+                return True
         if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
-        if "tools" in body and status in _REFUSING and is_about_tools(words):
+        if has_tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
 
@@ -165,7 +177,8 @@ class EndpointService:
         if self.forms.step_down("tools"):
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
-    def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
+    def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
+        request, body = attempt.request, attempt.body
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,

@@ -15,7 +15,6 @@ _RENAMED = {"max_tokens": "max_completion_tokens"}
 _KEPT = frozenset({"model", "messages", "stream", "tools", "tool_choice"})
 """Never left out: without tools the model would answer in a form that nothing reads."""
 
-_TOOLS_WITHOUT_EFFORT = re.compile(r"tools with `?reasoning_effort`? are not supported", re.I)
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default",
@@ -30,14 +29,11 @@ class ParameterMemory:
         self._lock = threading.Lock()
         self._dropped: set[str] = set()
         self._renamed: dict[str, str] = {}
-        self._is_effort_refused = False
 
     def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters the model takes, under the names it takes."""
         with self._lock:
             named = {self._renamed.get(name, name): value for name, value in parameters.items()}
-            if self._is_effort_refused and "tools" in named:
-                named["reasoning_effort"] = "none"
             return {name: value for name, value in named.items() if name not in self._dropped}
 
     def learn(self, sent: Mapping[str, Any], words: str, parameter: str = "") -> str | None:
@@ -54,11 +50,6 @@ class ParameterMemory:
         """
         if not _UNWANTED.search(words):
             return None
-        if "tools" in sent and _TOOLS_WITHOUT_EFFORT.search(words):
-            # Some models take tools only while they do not reason.
-            is_new = sent.get("reasoning_effort") != "none"
-            self._is_effort_refused = True
-            return "reasoning_effort" if is_new else None
         name = _named(sent, words, parameter.partition(".")[0])
         if name is None:
             return None

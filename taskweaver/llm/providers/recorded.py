@@ -152,6 +152,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
         "stop": list(request.stop) if request.stop is not None else None,
         "extra": dict(request.extra),
         **(offered if request.tools else {}),
+        **({"reasoning_effort": effort} if (effort := request.reasoning_effort) else {}),
     }
 
 
