@@ -10,6 +10,7 @@ from typing import Any, Literal
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
@@ -221,6 +222,14 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
+    def takes_images(self, llm_alias: str = "") -> bool:
+        """Return whether a model is known to take images.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if the alias names no model.
+        """
+        return self._services.model(llm_alias).images.are_taken
+
     def note_ignored_tools(self, llm_alias: str = "") -> None:
         """Note that a reply held no calls but should have; the second lowers the form.
 
@@ -275,7 +284,7 @@ class LLMApi:
         extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
         with self._call() as token:
             request = ModelRequest(
-                messages,
+                without_images(messages) if model.images.are_refused else messages,
                 None if tools else json_schema,
                 temperature,
                 max_tokens,

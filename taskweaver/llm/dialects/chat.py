@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from taskweaver.llm.dialects.chat_wire import read_event, tool_option
 from taskweaver.llm.dialects.dialect import Sampling, given
 from taskweaver.llm.dialects.structured import ResponseFormat, format_option
+from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.sse import EventReader
 from taskweaver.llm.parsing.stream_event import StreamEvent
 from taskweaver.llm.types import ChatMessage, ModelRequest
@@ -50,8 +51,9 @@ class ChatDialect:
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the body of a request."""
-        return {**given(parameters.items()), "model": model, "messages": messages, "stream": True}
+        """Return the body of a request; images of results follow the results."""
+        chat = after_results(messages)
+        return {**given(parameters.items()), "model": model, "messages": chat, "stream": True}
 
     def events(self) -> ChatEvents:
         """Return a reader for the body of one reply."""

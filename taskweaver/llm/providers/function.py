@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.call_pieces import CallCollector, id_seed, read_pieces
 from taskweaver.llm.types import Chunk, ModelRequest
 from taskweaver.utils.parsing import signature_of
@@ -37,7 +38,7 @@ class FunctionService:
         Raises:
             ModelError: If the callable does not return text, or the call is cancelled.
         """
-        arguments: tuple[Any, ...] = (request.messages,)
+        arguments: tuple[Any, ...] = (after_results(request.messages),)
         if self._takes_request:
             arguments += (request,)
         self._check(request)

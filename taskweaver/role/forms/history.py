@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import carried_code
+from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.memory_calls import RECALL, kept
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, RUN_TOOLS, USER
 from taskweaver.utils.markup.quoting import quoted
@@ -20,6 +21,9 @@ from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 _PLAN_SHOWN = "The user sees the plan. Go on."
 _NOT_RUN = "Interrupted: it was not carried out."
 _NO_TEXT = "(no text)"
+_NOT_SHOWN = "(A picture that you are not shown.)"
+
+Part = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -31,12 +35,14 @@ class History:
         form: The form of its replies.
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
+        pictures: Returns the pictures that are shown beside reports.
     """
 
     alias: str
     form: Form
     incoming: str
     language: str = "python"
+    pictures: PicturesOf = no_pictures
     _open: list[tuple[str, str]] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
@@ -100,14 +106,15 @@ class History:
         answered = next((one for one in self._open if one[0] == post.send_from), None)
         if answered is not None:
             self._open.remove(answered)
-            yield _result(answered[1], text or _NO_TEXT)
-            yield from _pictures(post, f"Pictures of {post.send_from}:")
+            result = _result(answered[1], text or _NO_TEXT)
+            yield with_images(result, image_parts(post, self.pictures))
             return
         yield from self._unanswered()
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        yield format_chat_message("user", shown, _images(post))
+        message = format_chat_message("user", shown)
+        yield with_images(message, image_parts(post, self.pictures))
 
     def _unanswered(self) -> Iterator[ChatMessage]:
         """Yield a result for each call without one: endpoints refuse a history that lacks it."""
@@ -135,17 +142,37 @@ def _result(id_: object, text: str) -> ChatMessage:
     return {"role": "tool", "content": text, "tool_call_id": str(id_)}
 
 
-def _pictures(post: Post, words: str) -> Iterator[ChatMessage]:
-    images = _images(post)
-    if images:
-        yield format_chat_message("user", words, images)
+def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:
+    """Return a message with parts after its text; the message itself without any."""
+    if not parts:
+        return message
+    return {**message, "content": [{"type": "text", "text": message["content"]}, *parts]}
 
 
-def _images(post: Post) -> list[str]:
-    return [
-        str((item.extra or {}).get("image_url", item.content))
+def image_parts(post: Post, pictures: PicturesOf) -> list[Part]:
+    """Return the images of a post: those it names, and the pictures that its cell made.
+
+    Args:
+        post: The post.
+        pictures: Returns the pictures that are shown.
+    """
+    named = [
+        image_part(
+            str((item.extra or {}).get("image_url", item.content)),
+            name=str(item.content),
+            instead=_NOT_SHOWN,
+        )
         for item in post.get_attachment(AttachmentType.image_url)
     ]
+    drawn = pictures(post.id) if post.get_attachment(AttachmentType.artifact_paths) else ()
+    return [*named, *map(_shown, drawn)]
+
+
+def _shown(picture: CellPicture) -> Part:
+    if picture.url:
+        return image_part(picture.url, name=picture.name, instead="")
+    name = json.dumps(picture.name, ensure_ascii=False)
+    return {"type": "text", "text": f"({name} is not shown: {picture.problem}.)"}
 
 
 def _as_json(post: Post) -> str:
