@@ -224,11 +224,7 @@ class LLMApi:
         return self._services.model(llm_alias).forms.current
 
     def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
-        """Return whether a model is known to receive the tools or images that it is given.
-
-        Raises:
-            ModelError: As `form`.
-        """
+        """Return whether a model is known to receive the tools or images that it is given."""
         model = self._services.model(llm_alias)
         return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
