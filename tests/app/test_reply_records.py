@@ -172,6 +172,40 @@ def test_52_made_ids_are_nine_letters_or_digits(project: Path) -> None:
     assert all(len(id_) == 9 and id_.isalnum() and id_.isascii() for id_ in ids)
 
 
+def test_equal_chats_of_two_sessions_have_equal_prompts(project: Path) -> None:
+    bodies = [signed("6 * 7", "8 * 9"), good("Done."), good("Yes.")]
+    with app_at(project, [*bodies, *bodies]) as (app, asked):
+        for _ in range(2):
+            session = app.get_session()
+            session.send_message("go")
+            session.send_message("sure?")
+    assert [body["messages"] for body in asked[:3]] == [body["messages"] for body in asked[3:]]
+
+
+@pytest.mark.parametrize("name", ["python", "functions.run_python", "execute_code"])
+def test_18_another_name_of_the_tool_runs_the_cell(project: Path, name: str) -> None:
+    bodies = [called((name, {"code": "6 * 7"})), good("It is 42.")]
+    with app_at(project, bodies) as (app, asked):
+        assert app.get_session().send_message("go").post_list[-1].message == "It is 42."
+    (call,) = asked[1]["messages"][-2]["tool_calls"]
+    assert call["function"]["name"] == "run_python"
+
+
+def test_16_a_call_without_a_name_is_corrected_as_text(project: Path) -> None:
+    nameless = [piece('{"code": "1"}', index=0, id="a"), *called()]
+    with app_at(project, [nameless, good("Then not.")]) as (app, asked):
+        assert app.get_session().send_message("go").post_list[-1].message == "Then not."
+    assert "tool_calls" not in asked[1]["messages"][-2]
+    assert "There is no tool ''" in asked[1]["messages"][-1]["content"]
+
+
+def test_3_text_alone_is_the_answer_and_is_not_corrected(project: Path) -> None:
+    with app_at(project, [good("It is ", "42.")]) as (app, asked):
+        round_ = app.get_session().send_message("go")
+    assert [post.message for post in round_.post_list[1:]] == ["It is 42."]
+    assert len(asked) == 1
+
+
 def test_91_both_branches_of_a_fork_go_on_with_a_valid_history(project: Path) -> None:
     bodies = [signed("a = 1", "b = 2"), good("Done."), signed("c = 3"), good("One."), good("Two.")]
     with app_at(project, bodies) as (app, asked):
