@@ -28,6 +28,7 @@ class StreamEvent:
         calls: Pieces of tool calls.
         is_broken: Whether the reply ended by a failure of the model's server.
         is_done: Whether the server announced that nothing follows.
+        paused: The parts of the reply so far, when the server goes on once it has them back.
     """
 
     text: str = ""
@@ -40,6 +41,7 @@ class StreamEvent:
     calls: tuple[CallPiece, ...] = ()
     is_broken: bool = False
     is_done: bool = False
+    paused: tuple[Mapping[str, Any], ...] = ()
 
 
 class UnreadableEvent(ValueError):

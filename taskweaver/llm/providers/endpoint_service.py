@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.dialect import Dialect, Sampling
+from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
 from taskweaver.llm.dialects.structured import (
     FormatMemory,
     ResponseFormat,
@@ -19,16 +19,20 @@ from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.parameters import ParameterMemory
+from taskweaver.llm.providers.refused_records import RefusedRecords
 from taskweaver.llm.records import restored
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
 
 _REFUSING = (400, 404, 422, 500, 501)
+
+_MOST_PAUSES = 16
+"""How often a server may pause one reply."""
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
@@ -68,6 +72,7 @@ class EndpointService:
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
+        self._refused = RefusedRecords()
         self._format = FormatMemory(response_format)
         self._begins_with_reasoning = False
 
@@ -90,16 +95,18 @@ class EndpointService:
         """
         while True:
             form = self._format.current
-            body = self._body(request, form)
+            messages, parameters = self._messages(request, form), self._given(request, form)
             try:
-                yield from self._ask(body, request)
+                yield from self._ask(messages, parameters, request)
             except ModelError as error:
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not self._adapt(error, body, form):
+                if not (
+                    self._refuses_records(error, request) or self._adapt(error, parameters, form)
+                ):
                     raise
             else:
                 return
@@ -112,30 +119,41 @@ class EndpointService:
     def _origin(self) -> str:
         return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
 
-    def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
+    def _given(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
+        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
+        return self._parameters.apply(given(parameters.items()))
+
+    def _messages(self, request: ModelRequest, form: ResponseFormat) -> Sequence[ChatMessage]:
         messages = request.messages
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
-        sent = encodable(restored(messages, self._origin))
-        return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
+        origin = self._refused.origin_for(request.messages, self._origin)
+        return encodable(restored(messages, origin))
 
-    def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
+    def _refuses_records(self, error: ModelError, request: ModelRequest) -> bool:
+        """Learn from a rejection of records; return whether the chat can go on without them."""
+        cause: Any = error.__cause__
+        if getattr(cause, "status_code", None) not in (400, 422):
+            return False
+        words = error_words(cause.body) or error.detail
+        return self._refused.learn(request.messages, self._origin, words)
+
+    def _adapt(self, error: ModelError, sent: Mapping[str, Any], form: ResponseFormat) -> bool:
         """Learn from a rejection; return whether asking again can help."""
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        is_format_sent = self._dialect.format_parameter in body
+        is_format_sent = self._dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(form)
-        if status in (400, 422) and self._parameters.learn(body, words, parameter) is not None:
+        if status in (400, 422) and self._parameters.learn(sent, words, parameter) is not None:
             return True
-        if "tools" in body and status in _REFUSING and is_about_tools(words):
+        if "tools" in sent and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
 
@@ -148,7 +166,12 @@ class EndpointService:
         if self.forms.step_down("tools"):
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
-    def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
+    def _ask(
+        self,
+        messages: Sequence[ChatMessage],
+        parameters: Mapping[str, Any],
+        request: ModelRequest,
+    ) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
@@ -157,6 +180,25 @@ class EndpointService:
             origin=self._origin,
             is_thinking=is_thinking,
         )
+        yield from self._exchange(messages, parameters, request, reader)
+        for _ in range(_MOST_PAUSES):
+            if not reader.paused:
+                break
+            record = {"items": reader.paused}
+            so_far: ChatMessage = {"role": "assistant", "content": None, "record": record}
+            reader.resume()
+            yield from self._exchange([*messages, so_far], parameters, request, reader)
+        yield reader.last()
+        self._begins_with_reasoning = reader.lacks_opening
+
+    def _exchange(
+        self,
+        messages: Sequence[ChatMessage],
+        parameters: Mapping[str, Any],
+        request: ModelRequest,
+        reader: ReplyReader,
+    ) -> Iterator[Chunk]:
+        body = self._dialect.body(self.model, messages, parameters)
         request.on_sent(body)
         sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
@@ -165,8 +207,6 @@ class EndpointService:
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        yield reader.last()
-        self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():
