@@ -86,5 +86,32 @@ def failed(kind: str, words: str) -> bytes:
     return event("error", error={"type": kind, "message": words})
 
 
+def unmarked(value: Any) -> Any:
+    """Return a part of a body without the marks for the cache."""
+    if isinstance(value, list):
+        return [unmarked(part) for part in value]
+    if isinstance(value, dict):
+        return {key: unmarked(part) for key, part in value.items() if key != "cache_control"}
+    return value
+
+
+class CacheOfServer:
+    """The cache as Anthropic documents it: prefixes by their marks, found 20 blocks back."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def read(self, body: dict[str, Any]) -> tuple[int, int, int]:
+        """Return the number of blocks read from the cache, of all blocks, and of marks."""
+        blocks = [*body["tools"], *body["system"]]
+        blocks += [block for message in body["messages"] for block in message["content"]]
+        marks = [at for at, block in enumerate(blocks, 1) if "cache_control" in block]
+        prefixes = [json.dumps(unmarked(blocks[:at])) for at in range(len(blocks) + 1)]
+        seen = [at for mark in marks for at in range(mark, max(mark - 20, 0), -1)]
+        found = max((at for at in seen if prefixes[at] in self._known), default=0)
+        self._known |= {prefixes[at] for at in marks}
+        return found, len(blocks), len(marks)
+
+
 def _cut(words: str) -> Sequence[str]:
     return [words[at : at + 7] for at in range(0, len(words), 7)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from claude_replies import (
     SIGNATURE,
+    CacheOfServer,
     begin,
     call,
     ending,
@@ -17,6 +18,7 @@ from claude_replies import (
     streamed,
     text,
     thinking,
+    unmarked,
 )
 from fake_endpoint import Call, FakeEndpoint, serving
 from scripted_server import Outcome, Script, outcome
@@ -60,15 +62,6 @@ def made(id_: str, code: str) -> dict[str, Any]:
 def service(endpoint: FakeEndpoint, model: str) -> EndpointService:
     address = Endpoint(endpoint.url, model)
     return EndpointService(address, dialect=dialect_named("anthropic"))
-
-
-def unmarked(value: Any) -> Any:
-    """Return a part of a body without the marks for the cache."""
-    if isinstance(value, list):
-        return [unmarked(part) for part in value]
-    if isinstance(value, dict):
-        return {key: unmarked(part) for key, part in value.items() if key != "cache_control"}
-    return value
 
 
 @pytest.mark.parametrize("in_bytes", [False, True], ids=["whole", "bytes"])
@@ -455,24 +448,6 @@ def test_75_refused_reasoning_is_left_out_for_the_rest_of_the_chat(words: str) -
     assert unmarked(endpoint.calls[2].body["messages"])[1]["content"] == [
         text("I sum."), call("abcdefghi", code="1"),
     ]  # fmt: skip
-
-
-class CacheOfServer:
-    """The cache as Anthropic documents it: prefixes by their marks, found 20 blocks back."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def read(self, body: dict[str, Any]) -> tuple[int, int, int]:
-        """Return the number of blocks read from the cache, of all blocks, and of marks."""
-        blocks = [*body["tools"], *body["system"]]
-        blocks += [block for message in body["messages"] for block in message["content"]]
-        marks = [at for at, block in enumerate(blocks, 1) if "cache_control" in block]
-        prefixes = [json.dumps(unmarked(blocks[:at])) for at in range(len(blocks) + 1)]
-        seen = [at for mark in marks for at in range(mark, max(mark - 20, 0), -1)]
-        found = max((at for at in seen if prefixes[at] in self._known), default=0)
-        self._known |= {prefixes[at] for at in marks}
-        return found, len(blocks), len(marks)
 
 
 def test_74_the_prefix_of_a_chat_stays_in_the_cache_over_ten_turns() -> None:
