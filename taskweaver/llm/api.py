@@ -16,6 +16,7 @@ from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,
+    Effort,
     Form,
     ModelRequest,
     ModelTool,
@@ -221,6 +222,14 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
+    def takes_tools(self, llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools that are offered.
+
+        Raises:
+            ModelError: As `form`.
+        """
+        return self._services.model(llm_alias).forms.takes_tools
+
     def note_ignored_tools(self, llm_alias: str = "") -> None:
         """Note that a reply held no calls but should have; the second lowers the form.
 
@@ -245,6 +254,7 @@ class LLMApi:
         max_tokens: int | None = None,
         top_p: float | None = None,
         stop: Sequence[str] | None = None,
+        reasoning_effort: Effort | None = None,
         on_status: StatusListener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
@@ -263,6 +273,7 @@ class LLMApi:
             max_tokens: Longest reply in tokens; None leaves it to the configuration.
             top_p: Nucleus sampling; None leaves it to the configuration.
             stop: Texts that end the reply; None leaves it to the configuration.
+            reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
             extra: Options of the endpoint, passed through.
 
@@ -272,7 +283,6 @@ class LLMApi:
                 the caller composes its prompt again.
         """
         model = self._services.model(llm_alias or "")
-        extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
         with self._call() as token:
             request = ModelRequest(
                 messages,
@@ -281,17 +291,15 @@ class LLMApi:
                 max_tokens,
                 top_p,
                 [stop] if isinstance(stop, str) else stop,
-                extra,
+                _sent(extra),
                 token,
                 tools=tools,
                 tool_choice=tool_choice,
+                reasoning_effort=reasoning_effort,
             )
+            name, window = model.service.model, model.window
             yield from self._services.windows.stream(
-                model.service.model,
-                request,
-                model.window,
-                lambda fitting: self._stream(model, fitting, on_status),
-                on_status,
+                name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
             )
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
@@ -385,3 +393,8 @@ class LLMApi:
         self._ledger.add(usage)
         self._services.meter.add(usage)
         return usage
+
+
+def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an endpoint, without those of older callers."""
+    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

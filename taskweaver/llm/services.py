@@ -302,8 +302,9 @@ def _forms(config: LLMServiceConfig, endpoint: Endpoint | None = None) -> FormLa
             return fixed(form)
     if endpoint is None:
         return fixed("json")
-    name, is_local = endpoint.model, endpoint.is_loopback
-    return FormLadder(lambda: first_form(name, is_local=is_local))
+    name, base, is_local = endpoint.model, endpoint.api_base, endpoint.is_loopback
+    is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
+    return FormLadder(lambda: first_form(name, is_local=is_local), takes_tools=is_provider)
 
 
 def _offline() -> CompletionService:

@@ -12,6 +12,9 @@ ChatRole = Literal["system", "user", "assistant", "function", "tool"]
 Form = Literal["tools", "json", "fences"]
 """Form of a reply: native tool calls, a JSON object, or text with fences."""
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""Effort of a model's reasoning, from none to the most."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelTool:
@@ -166,6 +169,7 @@ class ModelRequest:
         stop: Texts that end the reply; None leaves it to the configuration.
         tools: Actions the model may call; a request has either these or a schema.
         tool_choice: ``none`` asks for an answer in words, although there are tools.
+        reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
         extra: Provider-specific options passed through as they are.
         cancel: Raised to give the call up.
         on_sent: Called with the body of each request that is sent to an endpoint.
@@ -182,6 +186,7 @@ class ModelRequest:
     on_sent: Callable[[Mapping[str, Any]], None] = _ignore
     tools: Sequence[ModelTool] = ()
     tool_choice: Literal["auto", "none"] = "auto"
+    reasoning_effort: Effort | None = None
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]

@@ -27,6 +27,7 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import ModelReply, read_reply
@@ -134,6 +135,7 @@ class Planner(Role):
             messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
+            takes_tools = self.model.takes_tools
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
@@ -142,12 +144,15 @@ class Planner(Role):
                 return writer.read(self.model.chunks(messages, tools, schema, proxy))
 
             def validate(reply: ModelReply) -> list[Post]:
-                fences_run = form == "fences" or not ran_code(view.rounds[-1])
+                is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
+                fences_run = form == "fences" or not is_answer
                 reading = read_reply(reply, offer, fences_run=fences_run)
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)
                 if reading.problem:
-                    raise RefusedReply(reading.problem, self.prompt.revise(form, reading.problem))
+                    revise = self.prompt.revise(form, reading.problem)
+                    kept = refused_reply(reply.calls, reply.record, revise)
+                    raise RefusedReply(reading.problem, revise, reply=kept)
                 posts = writer.posts(reading)
                 if posts[0].send_to == USER and tries < most:
                     self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)

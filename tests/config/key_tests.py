@@ -8,6 +8,7 @@ from __future__ import annotations
 _ROWS = """
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
+  llm.reasoning_effort
 llm/test_llm_keys.py::test_the_key_goes_into_the_header
   llm.api_base llm.api_key
 llm/test_llm_keys.py::test_an_azure_endpoint_is_asked_in_its_version

@@ -27,7 +27,7 @@ from taskweaver.llm.dialects.names import dialect_named
 from taskweaver.llm.parsing.reply import MAX_TEXT_CHARS
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
-from taskweaver.llm.types import ChatMessage, ModelRequest
+from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 
 CODE = "print('größer')\n" * 9
 REDACTED = {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix/LafPsn4a"}
@@ -421,7 +421,7 @@ def test_a_signature_that_looks_like_a_key_is_no_secret_to_mask() -> None:
         "messages.1.content.0: Invalid `signature` in `thinking` block",
     ],
 )
-def test_75_refused_reasoning_is_left_out_for_the_rest_of_the_chat(words: str) -> None:
+def test_75_refused_reasoning_is_left_out_from_then_on(words: str) -> None:
     blocks = [thinking("Sum it."), text("I sum."), call(code="1")]
 
     def script(request: Call) -> None:
@@ -444,7 +444,7 @@ def test_75_refused_reasoning_is_left_out_for_the_rest_of_the_chat(words: str) -
         list(model.stream(ModelRequest([question, answer, chat[2]])))
         model.close()
     bodies = [json.dumps(request.body) for request in endpoint.calls]
-    assert [SIGNATURE in body for body in bodies] == [False, True, False, False, True]
+    assert [SIGNATURE in body for body in bodies] == [False, True, False, False, False]
     assert unmarked(endpoint.calls[2].body["messages"])[1]["content"] == [
         text("I sum."), call("abcdefghi", code="1"),
     ]  # fmt: skip
@@ -472,3 +472,58 @@ def test_74_the_prefix_of_a_chat_stays_in_the_cache_over_ten_turns() -> None:
                 told("tool", f"{step}", tool_call_id=id_),
             ]
         chat += [told("user", f"question {turn}"), *asked, told("assistant", "done")]
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "thinking_", "output"),
+    [
+        ("claude-sonnet-5-5", "high", {"type": "adaptive"}, {"effort": "high"}),
+        ("claude-opus-4-6", "minimal", {"type": "adaptive"}, {"effort": "low"}),
+        ("claude-opus-5", "none", {"type": "disabled"}, None),
+        ("claude-haiku-4-5", "low", {"type": "enabled", "budget_tokens": 2048}, None),
+        ("claude-opus-4-1-20250805", "max", {"type": "enabled", "budget_tokens": 24_576}, None),
+        ("claude-opus-5", None, None, None),
+    ],
+)
+def test_an_effort_is_asked_for_as_the_model_takes_it(
+    model: str, effort: Effort | None, thinking_: Any, output: Any
+) -> None:
+    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
+        asked = service(endpoint, model)
+        list(asked.stream(ModelRequest([told("user", "go")], reasoning_effort=effort)))
+        asked.close()
+    (request,) = endpoint.calls
+    assert request.body.get("thinking") == thinking_
+    assert request.body.get("output_config") == output
+
+
+def test_a_model_with_a_budget_does_not_think_on_after_a_reply_without_its_reasoning() -> None:
+    chat = [
+        told("user", "go"),
+        told("assistant", "", tool_calls=[made("a", "1")]),
+        told("tool", "1", tool_call_id="a"),
+    ]
+    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
+        asked = service(endpoint, "claude-haiku-4-5")
+        for messages in (chat, [*chat, told("assistant", "1"), told("user", "more")]):
+            list(asked.stream(ModelRequest(messages, reasoning_effort="low")))
+        asked.close()
+    assert ["thinking" in request.body for request in endpoint.calls] == [False, True]
+
+
+def test_efforts_that_a_model_refuses_are_left_out() -> None:
+    refusals = [
+        "adaptive thinking is not supported on this model",
+        "This model does not support the effort parameter.",
+    ]
+
+    def script(request: Call) -> None:
+        if request.number < 2:
+            request.refuse(400, refusals[request.number], type="invalid_request_error")
+        else:
+            request.stream(reply(text("ok")))
+
+    seen = ask(script, reasoning_effort="high")
+
+    assert seen.text == "ok"
+    assert {"thinking", "output_config"}.isdisjoint(seen.bodies[2])

@@ -55,6 +55,13 @@ KEYS: tuple[Key, ...] = (
         " when the endpoint rejects it, remembering what worked.",
     ),
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
+    enum(
+        "llm.reasoning_effort",
+        "auto",
+        "auto none minimal low medium high xhigh max",
+        "Effort of a model that reasons. `auto` sends none and leaves it to the endpoint; one that"
+        " the model refuses is replaced by the nearest that it takes, or left out.",
+    ),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
     Key(
         "llm.context_window",

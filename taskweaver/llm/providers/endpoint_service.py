@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
@@ -17,14 +18,14 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
+from taskweaver.llm.providers.efforts import EffortMemory
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
+from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.providers.refused_records import RefusedRecords
-from taskweaver.llm.records import restored
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -36,6 +37,19 @@ _MOST_PAUSES = 16
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A request as it is sent: messages and parameters, and the ways in which it was written."""
+
+    request: ModelRequest
+    messages: Sequence[ChatMessage]
+    parameters: Mapping[str, Any]
+    form: ResponseFormat
+    effort: Effort | None
+    history: HistoryForm
+    past: Sequence[ChatMessage]
 
 
 class EndpointService:
@@ -72,8 +86,9 @@ class EndpointService:
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
-        self._refused = RefusedRecords()
+        self._efforts = EffortMemory()
         self._format = FormatMemory(response_format)
+        self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
     @property
@@ -94,19 +109,16 @@ class EndpointService:
                 tools, and a lower form is in force now.
         """
         while True:
-            form = self._format.current
-            messages, parameters = self._messages(request, form), self._given(request, form)
+            attempt = self._attempt(request)
             try:
-                yield from self._ask(messages, parameters, request)
+                yield from self._ask(attempt)
             except ModelError as error:
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not (
-                    self._refuses_records(error, request) or self._adapt(error, parameters, form)
-                ):
+                if not self._adapt(error, attempt):
                     raise
             else:
                 return
@@ -117,43 +129,45 @@ class EndpointService:
 
     @property
     def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
+        return f"{self._dialect.name} {self._endpoint.address} {self.model}"
 
-    def _given(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
-        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
-        return self._parameters.apply(given(parameters.items()))
-
-    def _messages(self, request: ModelRequest, form: ResponseFormat) -> Sequence[ChatMessage]:
-        messages = request.messages
+    def _attempt(self, request: ModelRequest) -> _Attempt:
+        """Return a request as it is sent, by what is known of the model."""
+        form, history = self._format.current, self._history.current
+        past = history.written(request.messages, self._origin)
+        messages: Sequence[ChatMessage] = past
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        origin = self._refused.origin_for(request.messages, self._origin)
-        return encodable(restored(messages, origin))
+        sampling = self._sampling.of(request)
+        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
+        sampling = replace(sampling, reasoning_effort=effort)
+        wanted = given(self._dialect.parameters(request, sampling, form).items())
+        parameters = self._parameters.apply(wanted)
+        return _Attempt(request, encodable(messages), parameters, form, effort, history, past)
 
-    def _refuses_records(self, error: ModelError, request: ModelRequest) -> bool:
-        """Learn from a rejection of records; return whether the chat can go on without them."""
-        cause: Any = error.__cause__
-        if getattr(cause, "status_code", None) not in (400, 422):
-            return False
-        words = error_words(cause.body) or error.detail
-        return self._refused.learn(request.messages, self._origin, words)
-
-    def _adapt(self, error: ModelError, sent: Mapping[str, Any], form: ResponseFormat) -> bool:
+    def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
+        sent, has_tools = attempt.parameters, bool(attempt.request.tools)
         is_format_sent = self._dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
-            if form == "json_object":
+            if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
-            return self._format.step_down(form)
-        if status in (400, 422) and self._parameters.learn(sent, words, parameter) is not None:
+            return self._format.step_down(attempt.form)
+        if status in (400, 422):
+            named = f"{words} {parameter}"
+            if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+                return True
+            if self._parameters.learn(sent, words, parameter) is not None:
+                return True
+        if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
-        if "tools" in sent and status in _REFUSING and is_about_tools(words):
+        if has_tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
 
@@ -166,39 +180,33 @@ class EndpointService:
         if self.forms.step_down("tools"):
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
-    def _ask(
-        self,
-        messages: Sequence[ChatMessage],
-        parameters: Mapping[str, Any],
-        request: ModelRequest,
-    ) -> Iterator[Chunk]:
+    def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
             self._dialect.events(),
-            id_seed(request.messages),
+            id_seed(attempt.request.messages),
             origin=self._origin,
             is_thinking=is_thinking,
         )
-        yield from self._exchange(messages, parameters, request, reader)
+        yield from self._exchange(attempt, reader)
         for _ in range(_MOST_PAUSES):
             if not reader.paused:
                 break
             record = {"items": reader.paused}
             so_far: ChatMessage = {"role": "assistant", "content": None, "record": record}
             reader.resume()
-            yield from self._exchange([*messages, so_far], parameters, request, reader)
-        yield reader.last()
+            longer = replace(attempt, messages=[*attempt.messages, so_far])
+            yield from self._exchange(longer, reader)
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
         self._begins_with_reasoning = reader.lacks_opening
 
-    def _exchange(
-        self,
-        messages: Sequence[ChatMessage],
-        parameters: Mapping[str, Any],
-        request: ModelRequest,
-        reader: ReplyReader,
-    ) -> Iterator[Chunk]:
-        body = self._dialect.body(self.model, messages, parameters)
+    def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
+        request = attempt.request
+        body = self._dialect.body(self.model, attempt.messages, attempt.parameters)
         request.on_sent(body)
         sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:

@@ -21,7 +21,6 @@ _LONGEST_REPLY = re.compile(
     re.IGNORECASE,
 )
 _REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
-_TOOLS_WITHOUT_EFFORT = re.compile(r"tools with `?reasoning_effort`? are not supported", re.I)
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
@@ -38,14 +37,11 @@ class ParameterMemory:
         self._dropped: set[str] = set()
         self._renamed: dict[str, str] = {}
         self._longest_reply: int | None = None
-        self._is_effort_refused = False
 
     def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters the model takes, under the names it takes."""
         with self._lock:
             named = {self._renamed.get(name, name): value for name, value in parameters.items()}
-            if self._is_effort_refused and "tools" in named:
-                named["reasoning_effort"] = "none"
             for name in _REPLY_LIMITS:
                 if named.get(name) is not None and self._longest_reply is not None:
                     named[name] = min(named[name], self._longest_reply)
@@ -68,11 +64,6 @@ class ParameterMemory:
             return limited
         if not _UNWANTED.search(words):
             return None
-        if "tools" in sent and _TOOLS_WITHOUT_EFFORT.search(words):
-            # Some models take tools only while they do not reason.
-            is_new = sent.get("reasoning_effort") != "none"
-            self._is_effort_refused = True
-            return "reasoning_effort" if is_new else None
         name = _named(sent, words, parameter.partition(".")[0])
         if name is None:
             return None

@@ -19,6 +19,7 @@ from taskweaver.llm.base import CompletionService
 from taskweaver.llm.dialects.chat_wire import tool_option
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
+from taskweaver.llm.records import restored
 from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in
@@ -147,7 +148,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
     """
     offered = {"tools": tool_option(request.tools), "tool_choice": request.tool_choice}
     return {
-        "messages": _told(request.messages),
+        "messages": _told(restored(request.messages, "")),
         "schema": request.schema,
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
@@ -155,6 +156,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
         "stop": list(request.stop) if request.stop is not None else None,
         "extra": dict(request.extra),
         **(offered if request.tools else {}),
+        **({"reasoning_effort": effort} if (effort := request.reasoning_effort) else {}),
     }
 
 
@@ -166,7 +168,6 @@ def _told(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
         if message["role"] == "system" and isinstance(content, str):
             content = content.partition(_ENVIRONMENT)[0]
         told: dict[str, Any] = {**message, "content": content}
-        told.pop("record", None)
         if "tool_calls" in message:
             told["tool_calls"] = [_numbered(call, numbers) for call in message["tool_calls"]]
         if "tool_call_id" in message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
@@ -11,6 +12,7 @@ from taskweaver.llm.providers.mock import MockSettings
 from taskweaver.llm.transport.azure_ad import AzureSignIn
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.retry import RetryPolicy
+from taskweaver.llm.types import Effort
 from taskweaver.llm.usage import Prices
 
 
@@ -64,6 +66,7 @@ class LLMServiceConfig(ModuleConfig):
             max_tokens=self._get_int("max_tokens", None),
             stop=self._get_list("stop_token", None),
             seed=self._get_int("seed", None),
+            reasoning_effort=_effort(self._get_enum("reasoning_effort")),
         )
         self.deadlines = Deadlines(
             connect_s=self._get_float("connect_timeout_s"),
@@ -111,3 +114,8 @@ def embedding_model(src: AppConfigSource) -> str:
     if src.get_str("llm.embedding_api_type") == "none":
         return ""
     return src.get_str("llm.embedding_model", "") or ""
+
+
+def _effort(name: str) -> Effort | None:
+    """Return a configured effort; None for ``auto``, which leaves it to the endpoint."""
+    return None if name == "auto" else cast("Effort", name)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from taskweaver.llm.dialects.anthropic.cache import mark
+from taskweaver.llm.dialects.anthropic.effort import as_budget, effort_parameters
 from taskweaver.llm.dialects.anthropic.events import MessageEvents
 from taskweaver.llm.dialects.anthropic.messages import wire_messages
 from taskweaver.llm.dialects.anthropic.schema import narrowed
@@ -46,6 +47,7 @@ class AnthropicDialect:
             "top_p": sampling.top_p,
             "stop_sequences": stop or None,
             "cache_control": {"type": "ephemeral"},
+            **effort_parameters(sampling.reasoning_effort),
         }
         if request.schema is not None and response_format == "json_schema":
             parameters["format"] = {"type": "json_schema", "schema": narrowed(request.schema)}
@@ -62,7 +64,8 @@ class AnthropicDialect:
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the body of a request."""
-        body = {"max_tokens": _MAX_TOKENS, **parameters}
+        system, chat = wire_messages(messages)
+        body = as_budget(model, {"max_tokens": _MAX_TOKENS, **parameters}, chat)
         control, is_eager = body.pop("cache_control", None), body.pop("eager_input_streaming", None)
         output = {"effort": body.pop("effort", None), "format": body.pop("format", None)}
         output = {**body.pop("output_config", {}), **given(output.items())}
@@ -70,7 +73,6 @@ class AnthropicDialect:
             body["output_config"] = output
         if is_eager is not None:
             body["tools"] = [{**tool, "eager_input_streaming": True} for tool in body["tools"]]
-        system, chat = wire_messages(messages)
         if control is not None:
             mark(body.get("tools", []), system, chat, control)
         if system:
