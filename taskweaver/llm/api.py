@@ -10,6 +10,7 @@ from typing import Any, Literal
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
@@ -222,13 +223,10 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
-    def takes_tools(self, llm_alias: str = "") -> bool:
-        """Return whether a model is known to receive the tools that are offered.
-
-        Raises:
-            ModelError: As `form`.
-        """
-        return self._services.model(llm_alias).forms.takes_tools
+    def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools or images that it is given."""
+        model = self._services.model(llm_alias)
+        return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
     def note_ignored_tools(self, llm_alias: str = "") -> None:
         """Note that a reply held no calls but should have; the second lowers the form.
@@ -285,7 +283,7 @@ class LLMApi:
         model = self._services.model(llm_alias or "")
         with self._call() as token:
             request = ModelRequest(
-                messages,
+                without_images(messages) if model.images.are_refused else messages,
                 None if tools else json_schema,
                 temperature,
                 max_tokens,

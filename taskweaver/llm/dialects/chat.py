@@ -9,6 +9,7 @@ from taskweaver.llm.dialects.chat_replies import ChatReply, written_back
 from taskweaver.llm.dialects.chat_wire import read_event, tool_option
 from taskweaver.llm.dialects.dialect import Sampling, given
 from taskweaver.llm.dialects.structured import ResponseFormat, format_option
+from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.sse import EventReader
 from taskweaver.llm.parsing.stream_event import StreamEvent
 from taskweaver.llm.types import ChatMessage, ModelRequest
@@ -52,8 +53,8 @@ class ChatDialect:
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the body of a request."""
-        sent = written_back(messages)
+        """Return the body of a request; images of results follow the results."""
+        sent = written_back(after_results(messages))
         return {**given(parameters.items()), "model": model, "messages": sent, "stream": True}
 
     def events(self) -> ChatEvents:

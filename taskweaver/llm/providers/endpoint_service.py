@@ -15,12 +15,14 @@ from taskweaver.llm.dialects.structured import (
     with_instruction,
 )
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
 from taskweaver.llm.providers.efforts import EffortMemory
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
+from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
@@ -31,6 +33,7 @@ _LINGER_S = 2.0
 """How long after the reply its usage may come."""
 
 _REFUSING = (400, 404, 422, 500, 501)
+_REFUSING_IMAGES = (*_REFUSING, 413, 415)
 
 _MOST_PAUSES = 16
 """How often a server may pause one reply."""
@@ -57,9 +60,10 @@ class EndpointService:
 
     Attributes:
         forms: The form of its replies.
+        images: Whether it is shown images.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each part of the dealings with a model is a name of its own
         self,
         endpoint: Endpoint,
         *,
@@ -68,6 +72,7 @@ class EndpointService:
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
         forms: FormLadder | None = None,
+        images: ImageSupport | None = None,
     ) -> None:
         """Connect when the first request is made.
 
@@ -78,8 +83,10 @@ class EndpointService:
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
+            images: Whether it is shown images; None to decide by the model's name.
         """
         self.forms = forms or fixed("json")
+        self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
         self._dialect = dialect or ChatDialect()
         self._sampling = sampling or Sampling()
@@ -102,7 +109,7 @@ class EndpointService:
         return self._endpoint
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
-        """Answer a request; asks again at once without parameters the model rejects.
+        """Answer a request; asks again at once without parameters and images the model rejects.
 
         Raises:
             ModelError: If the call fails or is cancelled; of kind ``form`` if the model takes no
@@ -118,7 +125,7 @@ class EndpointService:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not self._adapt(error, attempt):
+                if not (self._refuse_images(error, request) or self._adapt(error, attempt)):
                     raise
             else:
                 return
@@ -136,6 +143,8 @@ class EndpointService:
         form, history = self._format.current, self._history.current
         past = history.written(request.messages, self._origin)
         messages: Sequence[ChatMessage] = past
+        if self.images.are_refused:
+            messages = without_images(messages)
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
@@ -146,6 +155,19 @@ class EndpointService:
         wanted = given(self._dialect.parameters(request, sampling, form).items())
         parameters = self._parameters.apply(wanted)
         return _Attempt(request, encodable(messages), parameters, form, effort, history, past)
+
+    def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
+        """Learn that no images are taken; return whether the request can go on without them."""
+        cause: Any = error.__cause__
+        status = getattr(cause, "status_code", None)
+        if status not in _REFUSING_IMAGES or self.images.are_refused:
+            return False
+        if not has_described_images(request.messages):
+            return False
+        is_refused = is_about_images(error_words(cause.body) or error.detail)
+        if is_refused:
+            self.images.refuse()
+        return is_refused
 
     def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import carried_code, order_of
+from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_SHOWN, PLAN_TOOL, RUN_TOOLS, USER
@@ -20,6 +21,9 @@ from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 
 _NOT_RUN = "Interrupted, not run."
 _NO_TEXT = "(no text)"
+_NOT_SHOWN = "(A picture that you are not shown.)"
+
+Part = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -31,12 +35,14 @@ class _OpenCall:
         post: Id of the post that carries it out; empty where its result is known.
         result: The result; None until there is one.
         role: The role that answers, once its post was seen.
+        images: Images of the result.
     """
 
     id: str
     post: str
     result: str | None
     role: str = ""
+    images: Sequence[Part] = ()
 
 
 @dataclass(slots=True)
@@ -48,18 +54,19 @@ class History:
         form: The form of its replies.
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
+        pictures: Returns the pictures that are shown beside reports.
     """
 
     alias: str
     form: Form
     incoming: str
     language: str = "python"
+    pictures: PicturesOf = no_pictures
     _open: list[_OpenCall] = field(default_factory=list)
-    _pictured: list[Post] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
         """Return the messages of a round."""
-        self._open, self._pictured = [], []
+        self._open = []
         found: list[ChatMessage] = []
         for post in posts:
             found += self._own(post) if post.send_from == self.alias else self._received(post)
@@ -127,13 +134,14 @@ class History:
         answered = self._answered(post)
         if answered is not None:
             answered.result = text or _NO_TEXT
-            self._pictured += [post] if _images(post) else []
+            answered.images = image_parts(post, self.pictures)
             return
         yield from self._results_of_calls()
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        yield format_chat_message("user", shown, _images(post))
+        message = format_chat_message("user", shown)
+        yield with_images(message, image_parts(post, self.pictures))
 
     def _answered(self, post: Post) -> _OpenCall | None:
         """Return the call that a post answers: the one it names, else its sender's first."""
@@ -146,12 +154,9 @@ class History:
         """Yield a result for each open call, in order; endpoints refuse a call that lacks one."""
         for call in self._open:
             text = _NOT_RUN if call.result is None else call.result
-            yield {"role": "tool", "content": text, "tool_call_id": call.id}
-        if self._pictured:
-            names = ", ".join(dict.fromkeys(post.send_from for post in self._pictured))
-            images = [image for post in self._pictured for image in _images(post)]
-            yield format_chat_message("user", f"Pictures of {names}:", images)
-        self._open, self._pictured = [], []
+            result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            yield with_images(result, call.images)
+        self._open = []
 
 
 def _correction(post: Post) -> Iterator[ChatMessage]:
@@ -177,11 +182,37 @@ def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _images(post: Post) -> list[str]:
-    return [
-        str((item.extra or {}).get("image_url", item.content))
+def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:
+    """Return a message with parts after its text; the message itself without any."""
+    if not parts:
+        return message
+    return {**message, "content": [{"type": "text", "text": message["content"]}, *parts]}
+
+
+def image_parts(post: Post, pictures: PicturesOf) -> list[Part]:
+    """Return the images of a post: those it names, and the pictures that its cell made.
+
+    Args:
+        post: The post.
+        pictures: Returns the pictures that are shown.
+    """
+    named = [
+        image_part(
+            str((item.extra or {}).get("image_url", item.content)),
+            name=str(item.content),
+            instead=_NOT_SHOWN,
+        )
         for item in post.get_attachment(AttachmentType.image_url)
     ]
+    drawn = pictures(post.id) if post.get_attachment(AttachmentType.artifact_paths) else ()
+    return [*named, *map(_shown, drawn)]
+
+
+def _shown(picture: CellPicture) -> Part:
+    if picture.url:
+        return image_part(picture.url, name=picture.name, instead="")
+    name = json.dumps(picture.name, ensure_ascii=False)
+    return {"type": "text", "text": f"({name} is not shown: {picture.problem}.)"}
 
 
 def _as_json(post: Post) -> str:
