@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from taskweaver.llm.dialects.anthropic.dialect import AnthropicDialect
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
 
-DialectName = Literal["chat"]
+DialectName = Literal["anthropic", "chat"]
 
 
 def dialect_named(name: DialectName) -> Dialect:
@@ -15,3 +16,5 @@ def dialect_named(name: DialectName) -> Dialect:
     match name:
         case "chat":
             return ChatDialect()
+        case "anthropic":
+            return AnthropicDialect()
