@@ -14,11 +14,12 @@ from taskweaver.llm.dialects.structured import (
     is_about_format,
     with_instruction,
 )
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
-from taskweaver.llm.providers.efforts import EffortMemory
+from taskweaver.llm.providers.efforts import EffortMemory, is_about_effort_with_tools
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.parameters import ParameterMemory
 from taskweaver.llm.records import restored
@@ -32,6 +33,8 @@ _LINGER_S = 2.0
 
 _REFUSING = (400, 404, 422, 500, 501)
 
+_UNKNOWN_PATH = (404, 405, 501)
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
@@ -41,6 +44,7 @@ class _Attempt:
     """A request as it is sent: its body, and what the body asks for."""
 
     request: ModelRequest
+    dialect: Dialect
     body: dict[str, Any]
     form: ResponseFormat
     effort: Effort | None
@@ -57,7 +61,7 @@ class EndpointService:
         self,
         endpoint: Endpoint,
         *,
-        dialect: Dialect | None = None,
+        dialects: DialectSwitch | None = None,
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
@@ -67,7 +71,7 @@ class EndpointService:
 
         Args:
             endpoint: Address of the model.
-            dialect: The protocol spoken there; None for chat completions.
+            dialects: The protocol spoken there; None for chat completions.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
@@ -75,7 +79,7 @@ class EndpointService:
         """
         self.forms = forms or fixed("json")
         self._endpoint = endpoint
-        self._dialect = dialect or ChatDialect()
+        self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
@@ -121,12 +125,16 @@ class EndpointService:
         self._pool.close()
 
     @property
-    def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
+    def dialect(self) -> Dialect:
+        """The protocol in force."""
+        return self._dialects.current
+
+    def _origin(self, dialect: Dialect) -> str:
+        return f"{dialect.name} {self._endpoint.api_base} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> _Attempt:
         """Return a request as it is sent, by what is known of the model."""
-        form = self._format.current
+        dialect, form = self.dialect, self._format.current
         messages = request.messages
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
@@ -135,10 +143,10 @@ class EndpointService:
         sampling = self._sampling.of(request)
         effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
         sampling = replace(sampling, reasoning_effort=effort)
-        parameters = self._dialect.parameters(request, sampling, form)
-        sent = encodable(restored(messages, self._origin))
-        body = self._dialect.body(self.model, sent, self._parameters.apply(parameters))
-        return _Attempt(request, body, form, effort)
+        parameters = dialect.parameters(request, sampling, form)
+        sent = encodable(restored(messages, self._origin(dialect)))
+        body = dialect.body(self.model, sent, self._parameters.apply(parameters))
+        return _Attempt(request, dialect, body, form, effort)
 
     def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
@@ -146,21 +154,36 @@ class EndpointService:
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        body, has_tools = attempt.body, bool(attempt.request.tools)
-        is_format_sent = self._dialect.format_parameter in body
+        if self._leaves_dialect(status, words, attempt):
+            return True
+        is_refusal = status in (400, 422)
+        if is_refusal and self._parameters.learn_strict(attempt.body, f"{words} {parameter}"):
+            return True
+        is_format_sent = attempt.dialect.format_parameter in attempt.body
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(attempt.form)
-        if status in (400, 422):
-            named = f"{words} {parameter}"
-            if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
-                return True
-            if self._parameters.learn(body, words, parameter) is not None:
-                return True
-        if has_tools and status in _REFUSING and is_about_tools(words):
+        if is_refusal and self._learns(words, parameter, attempt):
+            return True
+        if attempt.request.tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
+
+    def _leaves_dialect(self, status: int | None, words: str, attempt: _Attempt) -> bool:
+        """Change to another dialect, if a rejection asks for that and there is one."""
+        asked = attempt.dialect
+        if status in _UNKNOWN_PATH and "model" not in words.lower():
+            return self._dialects.refuse_path(asked)
+        is_about_reasoning = status == 400 and is_about_effort_with_tools(words)
+        return is_about_reasoning and self._dialects.refuse_reasoning(asked)
+
+    def _learns(self, words: str, parameter: str, attempt: _Attempt) -> bool:
+        """Remember a rejected effort or parameter; return whether there is one."""
+        named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
+        if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+            return True
+        return self._parameters.learn(attempt.body, words, parameter) is not None
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -176,13 +199,14 @@ class EndpointService:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
-            self._dialect.events(),
+            attempt.dialect.events(),
             id_seed(request.messages),
-            origin=self._origin,
+            origin=self._origin(attempt.dialect),
             is_thinking=is_thinking,
         )
         request.on_sent(body)
-        sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
+        headers = attempt.dialect.headers(self._endpoint.api_key)
+        sent = Sent(attempt.dialect.path, body, headers)
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
