@@ -11,6 +11,7 @@ from uuid import uuid4
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
@@ -224,6 +225,11 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
+    def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools or images that it is given."""
+        model = self._services.model(llm_alias)
+        return model.forms.takes_tools if kind == "tools" else model.images.are_taken
+
     def note_ignored_tools(self, llm_alias: str = "") -> None:
         """Note that a reply held no calls but should have; the second lowers the form.
 
@@ -279,7 +285,7 @@ class LLMApi:
         model = self._services.model(llm_alias or "")
         with self._call() as token:
             request = ModelRequest(
-                messages,
+                without_images(messages) if model.images.are_refused else messages,
                 None if tools else json_schema,
                 temperature,
                 max_tokens,
@@ -303,10 +309,7 @@ class LLMApi:
         Raises:
             ModelError: If the call fails.
         """
-        messages = [
-            format_chat_message("system", instructions),
-            format_chat_message("user", text),
-        ]
+        messages = [format_chat_message("system", instructions), format_chat_message("user", text)]
         return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
 
     def get_embedding(self, text: str) -> list[float]:

@@ -18,6 +18,7 @@ from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FORMS, FormLadder, first_form, fixed
 from taskweaver.llm.providers.function import FunctionService
+from taskweaver.llm.providers.image_support import ImageSupport
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
@@ -47,6 +48,7 @@ class Model:
         reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
         forms: The form of its replies.
+        images: Whether it is shown images.
         window: Tokens that fit, as configured; 0 where that is not.
     """
 
@@ -56,6 +58,7 @@ class Model:
     reason: str
     origin: ModelOrigin
     forms: FormLadder
+    images: ImageSupport
     window: int = 0
 
 
@@ -202,8 +205,11 @@ class ModelServices:
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
         origin = origin_of(service, config.api_type)
-        forms = service.forms if isinstance(service, EndpointService) else _forms(config)
-        return Model(service, config.retry, config.prices, reason, origin, forms, config.window)
+        forms, images = _forms(config), ImageSupport("", config.images)
+        if isinstance(service, EndpointService):
+            forms, images = service.forms, service.images
+        retry, prices, window = config.retry, config.prices, config.window
+        return Model(service, retry, prices, reason, origin, forms, images, window)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
@@ -234,6 +240,7 @@ class ModelServices:
             deadlines=config.deadlines,
             response_format=config.response_format,
             forms=_forms(config, choice.endpoint),
+            images=ImageSupport(choice.endpoint.model, config.images),
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -302,8 +309,9 @@ def _forms(config: LLMServiceConfig, endpoint: Endpoint | None = None) -> FormLa
             return fixed(form)
     if endpoint is None:
         return fixed("json")
-    name, is_local = endpoint.model, endpoint.is_loopback
-    return FormLadder(lambda: first_form(name, is_local=is_local))
+    name, base, is_local = endpoint.model, endpoint.api_base, endpoint.is_loopback
+    is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
+    return FormLadder(lambda: first_form(name, is_local=is_local), takes_tools=is_provider)
 
 
 def _offline() -> CompletionService:

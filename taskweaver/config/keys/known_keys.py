@@ -56,6 +56,13 @@ KEYS: tuple[Key, ...] = (
         " is tool calls where the endpoint takes them, else JSON; `fences` suits small models.",
     ),
     enum(
+        "llm.images",
+        "auto",
+        "auto yes no",
+        "Whether the model is shown the figures that cells draw. `auto` knows by the model's name;"
+        " a model that refuses an image gets descriptions alone from then on.",
+    ),
+    enum(
         "llm.response_format",
         "auto",
         "auto json_schema json_object text",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,22 +16,25 @@ from taskweaver.llm.dialects.structured import (
 )
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
 from taskweaver.llm.providers.efforts import EffortMemory, is_about_effort_with_tools
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
+from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
+from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.records import restored
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, Effort, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
 
 _REFUSING = (400, 404, 422, 500, 501)
+_REFUSING_IMAGES = (*_REFUSING, 413, 415)
 
 _UNKNOWN_PATH = (404, 405, 501)
 
@@ -41,13 +44,15 @@ _CLOSING_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A request as it is sent: its body, and what the body asks for."""
+    """A request as it is sent: its body, and the ways in which it was written."""
 
     request: ModelRequest
     dialect: Dialect
     body: dict[str, Any]
     form: ResponseFormat
     effort: Effort | None
+    history: HistoryForm
+    past: Sequence[ChatMessage]
 
 
 class EndpointService:
@@ -55,9 +60,10 @@ class EndpointService:
 
     Attributes:
         forms: The form of its replies.
+        images: Whether it is shown images.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each part of the dealings with a model is a name of its own
         self,
         endpoint: Endpoint,
         *,
@@ -66,6 +72,7 @@ class EndpointService:
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
         forms: FormLadder | None = None,
+        images: ImageSupport | None = None,
     ) -> None:
         """Connect when the first request is made.
 
@@ -76,8 +83,10 @@ class EndpointService:
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
+            images: Whether it is shown images; None to decide by the model's name.
         """
         self.forms = forms or fixed("json")
+        self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
         self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
@@ -86,6 +95,7 @@ class EndpointService:
         self._parameters = ParameterMemory()
         self._efforts = EffortMemory()
         self._format = FormatMemory(response_format)
+        self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
     @property
@@ -99,7 +109,7 @@ class EndpointService:
         return self._endpoint
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
-        """Answer a request; asks again at once without parameters the model rejects.
+        """Answer a request; asks again at once without parameters and images the model rejects.
 
         Raises:
             ModelError: If the call fails or is cancelled; of kind ``form`` if the model takes no
@@ -115,7 +125,7 @@ class EndpointService:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not self._adapt(error, attempt):
+                if not (self._refuse_images(error, request) or self._adapt(error, attempt)):
                     raise
             else:
                 return
@@ -130,12 +140,15 @@ class EndpointService:
         return self._dialects.current
 
     def _origin(self, dialect: Dialect) -> str:
-        return f"{dialect.name} {self._endpoint.api_base} {self.model}"
+        return f"{dialect.name} {self._endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> _Attempt:
         """Return a request as it is sent, by what is known of the model."""
-        dialect, form = self.dialect, self._format.current
-        messages = request.messages
+        dialect, form, history = self.dialect, self._format.current, self._history.current
+        past = history.written(request.messages, self._origin(dialect))
+        messages: Sequence[ChatMessage] = past
+        if self.images.are_refused:
+            messages = without_images(messages)
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
@@ -143,10 +156,22 @@ class EndpointService:
         sampling = self._sampling.of(request)
         effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
         sampling = replace(sampling, reasoning_effort=effort)
-        parameters = dialect.parameters(request, sampling, form)
-        sent = encodable(restored(messages, self._origin(dialect)))
-        body = dialect.body(self.model, sent, self._parameters.apply(parameters))
-        return _Attempt(request, dialect, body, form, effort)
+        parameters = self._parameters.apply(dialect.parameters(request, sampling, form))
+        body = dialect.body(self.model, encodable(messages), parameters)
+        return _Attempt(request, dialect, body, form, effort, history, past)
+
+    def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
+        """Learn that no images are taken; return whether the request can go on without them."""
+        cause: Any = error.__cause__
+        status = getattr(cause, "status_code", None)
+        if status not in _REFUSING_IMAGES or self.images.are_refused:
+            return False
+        if not has_described_images(request.messages):
+            return False
+        is_refused = is_about_images(error_words(cause.body) or error.detail)
+        if is_refused:
+            self.images.refuse()
+        return is_refused
 
     def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
@@ -165,6 +190,8 @@ class EndpointService:
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(attempt.form)
         if is_refusal and self._learns(words, parameter, attempt):
+            return True
+        if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
         if attempt.request.tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
@@ -213,7 +240,10 @@ class EndpointService:
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        yield reader.last()
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
         self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
