@@ -192,6 +192,7 @@ class ModelRequest:
         tools: Actions the model may call; a request has either these or a schema.
         tool_choice: ``none`` asks for an answer in words, although there are tools.
         reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
+        cache_key: Name of the chat for the endpoint's cache of prompts; empty for none.
         extra: Provider-specific options passed through as they are.
         cancel: Raised to give the call up.
         on_sent: Called with the body of each request that is sent to an endpoint.
@@ -209,6 +210,7 @@ class ModelRequest:
     tools: Sequence[ModelTool] = ()
     tool_choice: Literal["auto", "none"] = "auto"
     reasoning_effort: Effort | None = None
+    cache_key: str = ""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]

@@ -24,6 +24,7 @@ from fake_endpoint import Call, FakeEndpoint, serving
 from scripted_server import Outcome, Script, outcome
 
 from taskweaver.llm.dialects.names import dialect_named
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.parsing.reply import MAX_TEXT_CHARS
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -61,7 +62,7 @@ def made(id_: str, code: str) -> dict[str, Any]:
 
 def service(endpoint: FakeEndpoint, model: str) -> EndpointService:
     address = Endpoint(endpoint.url, model)
-    return EndpointService(address, dialect=dialect_named("anthropic"))
+    return EndpointService(address, dialects=DialectSwitch(dialect_named("anthropic")))
 
 
 @pytest.mark.parametrize("in_bytes", [False, True], ids=["whole", "bytes"])

@@ -41,6 +41,14 @@ KEYS: tuple[Key, ...] = (
     Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
     key("llm.api_version", "2024-10-21", "API version of an Azure endpoint."),
     enum(
+        "llm.dialect",
+        "auto",
+        "auto chat responses",
+        "Protocol of an OpenAI-compatible endpoint: chat completions, or Responses. `auto` is chat"
+        " completions, and Responses for models of OpenAI that reason beside tools nowhere else;"
+        " Azure is asked in Responses only where this is set.",
+    ),
+    enum(
         "llm.form",
         "auto",
         "auto tools json fences",
