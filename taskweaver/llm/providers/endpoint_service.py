@@ -228,7 +228,8 @@ class EndpointService:
 
     def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
         request = attempt.request
-        body = self._dialect.body(self.model, attempt.messages, attempt.parameters)
+        written = self._dialect.body(self.model, attempt.messages, attempt.parameters)
+        body = attempt.history.ordered(written)
         request.on_sent(body)
         sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
