@@ -252,7 +252,8 @@ class EndpointService:
 
     def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
         request = attempt.request
-        body = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
+        written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
+        body = attempt.history.ordered(written)
         request.on_sent(body)
         headers = attempt.dialect.headers(self._endpoint.api_key)
         sent = Sent(attempt.dialect.path, body, headers)
