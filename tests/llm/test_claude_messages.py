@@ -150,7 +150,7 @@ def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:
         told("user", "two"),
         told("assistant", "I try.", tool_calls=[made("a:1", "1"), made("b", "1/0")]),
         told("tool", "1", tool_call_id="a:1"),
-        told("tool", "ZeroDivisionError", tool_call_id="b"),
+        told("tool", "ZeroDivisionError", tool_call_id="b", is_error=True),
         told("user", "Pictures:"),
     )
     _, said, results = unmarked(body["messages"])
@@ -158,7 +158,12 @@ def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:
     assert results["role"] == "user"
     assert results["content"] == [
         {"type": "tool_result", "tool_use_id": "a_1", "content": "1"},
-        {"type": "tool_result", "tool_use_id": "b", "content": "ZeroDivisionError"},
+        {
+            "type": "tool_result",
+            "tool_use_id": "b",
+            "content": "ZeroDivisionError",
+            "is_error": True,
+        },
         text("Pictures:"),
     ]
 

@@ -84,14 +84,17 @@ def returned_fields(delta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written_back(messages: Sequence[ChatMessage]) -> list[Mapping[str, Any]]:
-    """Return messages as they are sent: one with a record as it came, with its own ids."""
+    """Return messages as they are sent: one with a record as it came, with its own ids.
+
+    The protocol has no place for failures of tools.
+    """
     return [_written_back(message) for message in messages]
 
 
 def _written_back(message: ChatMessage) -> Mapping[str, Any]:
     record = message.get("record")
     if record is None:
-        return message
+        return {name: value for name, value in message.items() if name != "is_error"}
     (item,) = record["items"]
     calls = zip(item["tool_calls"], message.get("tool_calls", ()), strict=True)
     return {**item, "tool_calls": [{**call, "id": own["id"]} for call, own in calls]}

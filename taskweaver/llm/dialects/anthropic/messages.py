@@ -63,6 +63,8 @@ def _result(message: ChatMessage) -> Block:
         "tool_use_id": _id(message["tool_call_id"]),
         "content": content if isinstance(content, str) else _parts(content),
     }
+    if message.get("is_error"):
+        block["is_error"] = True
     return block
 
 
