@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.dialects.names import dialect_named
+from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
@@ -26,7 +27,7 @@ from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.selection.key_hosts import is_first_call
 from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
-from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.endpoint import Endpoint, at_root
 from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
 from taskweaver.logging.tracing import Tracing
@@ -227,9 +228,11 @@ class ModelServices:
         if choice.endpoint is None:
             return _offline(), choice.reason
         register_secret(choice.endpoint.api_key)
+        is_native = choice.dialect == "ollama"
         service = EndpointService(
-            choice.endpoint,
+            at_root(choice.endpoint) if is_native else choice.endpoint,
             dialect=dialect_named(choice.dialect),
+            fallback=OllamaChatDialect() if is_native else None,
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,

@@ -13,13 +13,18 @@ from taskweaver.llm.types import ChatMessage, ModelRequest
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Parameters for requests that do not set them; None leaves one to the endpoint."""
+    """Parameters for requests that do not set them; None leaves one to the endpoint.
+
+    Attributes:
+        window: Tokens of the window that the server loads the model with, where a request says so.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
     stop: list[str] | None = None
     seed: int | None = None
+    window: int | None = None
 
     def of(self, request: ModelRequest) -> Sampling:
         """Return the parameters of a request: its own, and these where it has none."""
@@ -29,6 +34,7 @@ class Sampling:
             _first(request.max_tokens, self.max_tokens),
             list(request.stop) if request.stop is not None else self.stop,
             self.seed,
+            self.window,
         )
 
 

@@ -6,8 +6,9 @@ from typing import Literal
 
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
+from taskweaver.llm.dialects.ollama.dialect import OllamaDialect
 
-DialectName = Literal["chat"]
+DialectName = Literal["chat", "ollama"]
 
 
 def dialect_named(name: DialectName) -> Dialect:
@@ -15,3 +16,5 @@ def dialect_named(name: DialectName) -> Dialect:
     match name:
         case "chat":
             return ChatDialect()
+        case "ollama":
+            return OllamaDialect()

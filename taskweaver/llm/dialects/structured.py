@@ -18,7 +18,7 @@ LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
 
 _REJECTED = re.compile(
     r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|\bschema\b|grammar|structured output"
-    r"|json_validate_failed|failed to generate json",
+    r"|ChatRequest\.format|invalid format|json_validate_failed|failed to generate json",
     re.IGNORECASE,
 )
 

@@ -29,6 +29,7 @@ _LINGER_S = 2.0
 """How long after the reply its usage may come."""
 
 _REFUSING = (400, 404, 422, 500, 501)
+_UNKNOWN_PATH = (404, 405, 501)
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
@@ -41,11 +42,12 @@ class EndpointService:
         forms: The form of its replies.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each part of the dealings with a model is a name of its own
         self,
         endpoint: Endpoint,
         *,
         dialect: Dialect | None = None,
+        fallback: Dialect | None = None,
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
@@ -56,6 +58,7 @@ class EndpointService:
         Args:
             endpoint: Address of the model.
             dialect: The protocol spoken there; None for chat completions.
+            fallback: The protocol for a server that does not know the path of `dialect`.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
@@ -64,6 +67,7 @@ class EndpointService:
         self.forms = forms or fixed("json")
         self._endpoint = endpoint
         self._dialect = dialect or ChatDialect()
+        self._fallback = fallback
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
@@ -99,7 +103,7 @@ class EndpointService:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not self._adapt(error, body, form):
+                if not (self._falls_back(error) or self._adapt(error, body, form)):
                     raise
             else:
                 return
@@ -121,6 +125,15 @@ class EndpointService:
         parameters = self._dialect.parameters(request, self._sampling.of(request), form)
         sent = encodable(restored(messages, self._origin))
         return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
+
+    def _falls_back(self, error: ModelError) -> bool:
+        """Speak the other protocol from now on, if the server does not know the path of this."""
+        status = getattr(error.__cause__, "status_code", None)
+        is_path = status in _UNKNOWN_PATH and "model" not in error.detail.lower()
+        if self._fallback is None or not is_path:
+            return False
+        self._dialect, self._fallback = self._fallback, None
+        return True
 
     def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
         """Learn from a rejection; return whether asking again can help."""

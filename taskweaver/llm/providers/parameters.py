@@ -18,7 +18,8 @@ _KEPT = frozenset({"model", "messages", "stream", "tools", "tool_choice"})
 _TOOLS_WITHOUT_EFFORT = re.compile(r"tools with `?reasoning_effort`? are not supported", re.I)
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
-    r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default",
+    r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
+    r"|cannot unmarshal",
     re.IGNORECASE,
 )
 
@@ -75,6 +76,8 @@ def _named(sent: Mapping[str, Any], words: str, parameter: str) -> str | None:
     candidates = [name for name in sent if name not in _KEPT]
     if parameter in candidates:
         return parameter
+    if "think" in candidates and "support thinking" in words:
+        return "think"
     found = [
         (match.start(), name)
         for name in candidates

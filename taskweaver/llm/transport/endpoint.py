@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -41,6 +41,12 @@ class Endpoint:
     def is_loopback(self) -> bool:
         """Whether the address is of this machine."""
         return is_loopback(self.api_base)
+
+
+def at_root(endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint at its server's root: its address without ``/v1`` at the end."""
+    base = endpoint.api_base.rstrip("/").removesuffix("/v1").rstrip("/")
+    return replace(endpoint, api_base=base)
 
 
 def is_loopback(url: str) -> bool:
