@@ -289,7 +289,7 @@ class LLMApi:
             yield from self._services.windows.stream(
                 model.service.model,
                 request,
-                model.window,
+                model.window_for(request),
                 lambda fitting: self._stream(model, fitting, on_status),
                 on_status,
             )

@@ -15,6 +15,7 @@ from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.dialects.names import dialect_named
 from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts.endpoint_facts import EndpointFacts
 from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
@@ -29,6 +30,7 @@ from taskweaver.llm.selection.key_hosts import is_first_call
 from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint, at_root
 from taskweaver.llm.transport.retry import RetryPolicy
+from taskweaver.llm.types import Form, ModelRequest
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
 from taskweaver.logging.tracing import Tracing
 from taskweaver.utils.redact import register_secret
@@ -58,6 +60,15 @@ class Model:
     origin: ModelOrigin
     forms: FormLadder
     window: int = 0
+
+    def window_for(self, request: ModelRequest) -> int:
+        """Return the tokens of prompt and reply that fit; 0 where that is not known.
+
+        The model's server may be asked for them, once, and not for short prompts.
+        """
+        if self.window or not isinstance(self.service, EndpointService):
+            return self.window
+        return self.service.window(request)
 
 
 class ModelServices:
@@ -228,15 +239,23 @@ class ModelServices:
         if choice.endpoint is None:
             return _offline(), choice.reason
         register_secret(choice.endpoint.api_key)
-        is_native = choice.dialect == "ollama"
+        is_ollama, dialect = choice.dialect == "ollama", dialect_named(choice.dialect)
+        endpoint = at_root(choice.endpoint) if is_ollama else choice.endpoint
+        facts = EndpointFacts(
+            endpoint,
+            headers=dialect.headers(endpoint.api_key),
+            configured_window=config.window,
+            is_ollama=is_ollama,
+        )
         service = EndpointService(
-            at_root(choice.endpoint) if is_native else choice.endpoint,
-            dialect=dialect_named(choice.dialect),
-            fallback=OllamaChatDialect() if is_native else None,
+            endpoint,
+            dialect=dialect,
+            fallback=OllamaChatDialect() if is_ollama else None,
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
-            forms=_forms(config, choice.endpoint),
+            forms=_forms(config, facts, endpoint),
+            facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -298,15 +317,27 @@ def _place(endpoint: Endpoint) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def _forms(config: LLMServiceConfig, endpoint: Endpoint | None = None) -> FormLadder:
-    """Return the form of a model's replies: the configured one, else the best it may keep."""
+def _forms(
+    config: LLMServiceConfig,
+    facts: EndpointFacts | None = None,
+    endpoint: Endpoint | None = None,
+) -> FormLadder:
+    """Return the form of a model's replies: configured, learnt, or the best it may keep."""
     for form in FORMS:
         if config.form == form:
             return fixed(form)
-    if endpoint is None:
+    if endpoint is None or facts is None:
         return fixed("json")
-    name, is_local = endpoint.model, endpoint.is_loopback
-    return FormLadder(lambda: first_form(name, is_local=is_local))
+    experience = facts.experience
+
+    def first() -> Form:
+        known = experience.known.form
+        if known in FORMS:
+            return known
+        takes_tools = facts.takes_tools
+        return first_form(endpoint.model, is_local=endpoint.is_loopback, takes_tools=takes_tools)
+
+    return FormLadder(first, lambda lower: experience.note(form=lower))
 
 
 def _offline() -> CompletionService:

@@ -41,8 +41,6 @@ def listing(*models: Any) -> Any:
             message = {"role": "assistant", "content": call.body["model"]}
             ended = {"message": message, "done": True, "done_reason": "stop"}
             call.stream([json.dumps(ended).encode() + b"\n"])
-        elif call.path.startswith("/api/"):
-            call.answer(404, "404 page not found")
         else:
             call.stream(good(call.body["model"]))
 

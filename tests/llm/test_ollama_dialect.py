@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, FakeEndpoint, good, serving
+from ollama_server import call_of, last, line
 
 from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect, OllamaDialect
 from taskweaver.llm.errors import ModelError
@@ -22,26 +23,6 @@ RUN = ModelTool(
 HELLO: list[ChatMessage] = [{"role": "user", "content": "count to 3"}]
 UNREADABLE = "json: cannot unmarshal {} into Go struct field ChatRequest.{} of type {}"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
-
-
-def line(text: str = "", *, thinking: str = "", calls: Any = None, **more: Any) -> bytes:
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    message |= {"thinking": thinking} if thinking else {}
-    message |= {"tool_calls": calls} if calls else {}
-    return json.dumps({"model": "qwen3:8b", "message": message, "done": False, **more}).encode()
-
-
-def last(reason: str = "stop", **counts: Any) -> bytes:
-    counts = counts or {"prompt_eval_count": 120, "eval_count": 7}
-    return line(done=True, done_reason=reason, **counts)
-
-
-def call_of(code: str, **more: Any) -> dict[str, Any]:
-    return {**more, "function": {"name": "run_python", "arguments": {"code": code}}}
-
-
-def reply(*lines: bytes) -> list[bytes]:
-    return [item + b"\n" for item in lines]
 
 
 def at(endpoint: FakeEndpoint) -> EndpointService:
@@ -60,7 +41,7 @@ def ask(service: EndpointService, **request: Any) -> list[Chunk]:
 def played(
     *lines: bytes, in_bytes: bool = False, **request: Any
 ) -> tuple[list[Chunk], dict[str, Any]]:
-    body = b"".join(reply(*lines))
+    body = b"".join(lines)
     step = 1 if in_bytes else len(body)
     cut = [body[n : n + step] for n in range(0, len(body), step)]
     with serving(lambda call: call.stream(cut, content_type="application/x-ndjson")) as endpoint:
@@ -126,7 +107,7 @@ def test_row_85_thinking_is_no_part_of_a_reply_in_a_format() -> None:
 
 def test_thinking_before_calls_goes_back_with_them_to_the_same_model_alone() -> None:
     lines = line(thinking="I "), line(thinking="run it"), line(calls=[call_of("1")]), last()
-    body = b"".join(reply(*lines))
+    body = b"".join(lines)
     with serving(lambda call: call.stream([body])) as endpoint:
         service = at(endpoint)
         end = ask(service, tools=[RUN])[-1]
@@ -213,7 +194,7 @@ def test_a_model_without_tools_is_asked_in_the_next_form() -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [[b'{"error": "the runner stopped"}\n'], reply(line("1"), b'{"error": "out of memory"}')],
+    [[b'{"error": "the runner stopped"}\n'], [line("1"), b'{"error": "out of memory"}']],
 )
 def test_an_error_in_the_lines_is_an_error_of_the_server(broken: list[bytes]) -> None:
     with serving(lambda call: call.stream(broken)) as endpoint:
@@ -227,8 +208,8 @@ def test_an_error_in_the_lines_is_an_error_of_the_server(broken: list[bytes]) ->
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (reply(line("1")), "truncated"),
-        (reply(line(calls=[call_of("1")])), "truncated"),
+        ([line("1")], "truncated"),
+        ([line(calls=[call_of("1")])], "truncated"),
         ([b"<html>a portal</html>"], "malformed"),
         ([b'{"message": broken}\n'], "malformed"),
         ([b""], "truncated"),
@@ -261,7 +242,7 @@ def test_an_older_server_is_asked_again_without_the_option_it_refuses(
         if isinstance(seen[-1], dict) or seen[-1] == "low":
             call.answer(400, {"error": words})
         else:
-            call.stream(reply(line('{"a": "1"}'), last()))
+            call.stream([line('{"a": "1"}'), last()])
 
     with serving(answer) as endpoint:
         service = at(endpoint)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect, Sampling
 from taskweaver.llm.dialects.structured import (
+    LADDER,
     FormatMemory,
     ResponseFormat,
     is_about_format,
     with_instruction,
 )
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts.endpoint_facts import EndpointFacts
+from taskweaver.llm.facts.refusals import refused_window
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
@@ -24,6 +28,8 @@ from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.usage import TokenEstimator
+from taskweaver.utils.text import estimate_tokens
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -52,6 +58,7 @@ class EndpointService:
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
         forms: FormLadder | None = None,
+        facts: EndpointFacts | None = None,
     ) -> None:
         """Connect when the first request is made.
 
@@ -63,6 +70,8 @@ class EndpointService:
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
+            facts: The facts about the model, closed with this; None for a model of which nothing
+                is asked or kept.
         """
         self.forms = forms or fixed("json")
         self._endpoint = endpoint
@@ -70,9 +79,10 @@ class EndpointService:
         self._fallback = fallback
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
-        self._pool = ConnectionPool(endpoint)
-        self._parameters = ParameterMemory()
-        self._format = FormatMemory(response_format)
+        self._facts = facts
+        self._pool = facts.pool if facts else ConnectionPool(endpoint)
+        self._parameters = ParameterMemory(facts.experience if facts else None)
+        self._format = _format_memory(response_format, facts)
         self._begins_with_reasoning = False
 
     @property
@@ -84,6 +94,17 @@ class EndpointService:
     def endpoint(self) -> Endpoint:
         """Address of the model."""
         return self._endpoint
+
+    def window(self, request: ModelRequest) -> int:
+        """Return the tokens of prompt and reply that fit; 0 where that is not known."""
+        return self._facts.window(lambda: self._needed(request)) if self._facts else 0
+
+    def _needed(self, request: ModelRequest) -> int:
+        """Estimate the tokens of a prompt, with its tools and the longest reply wanted."""
+        reply = self._sampling.of(request).max_tokens or 0
+        tools = estimate_tokens(str([dict(tool.parameters) for tool in request.tools]))
+        prompt = TokenEstimator().estimate(self.model, request.messages, "").prompt_tokens
+        return prompt + tools + reply
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request; asks again at once without parameters the model rejects.
@@ -98,6 +119,7 @@ class EndpointService:
             try:
                 yield from self._ask(body, request)
             except ModelError as error:
+                self._note_window(error)
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
@@ -122,9 +144,21 @@ class EndpointService:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
+        sampling = self._sampling.of(request)
+        if self._facts is not None:
+            window = self._facts.loaded_window(lambda: self._needed(request))
+            sampling = replace(sampling, window=window or None)
+        parameters = self._dialect.parameters(request, sampling, form)
         sent = encodable(restored(messages, self._origin))
         return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
+
+    def _note_window(self, error: ModelError) -> None:
+        """Keep the window that a refusal names."""
+        if self._facts is not None and error.kind == "context_overflow":
+            body = getattr(error.__cause__, "body", None)
+            window = refused_window(error.detail, body)
+            if window:
+                self._facts.experience.note(window=window)
 
     def _falls_back(self, error: ModelError) -> bool:
         """Speak the other protocol from now on, if the server does not know the path of this."""
@@ -198,6 +232,17 @@ class EndpointService:
             detail = f"the connection broke in the middle of the reply: {error.detail}"
             return failure("truncated", detail, self.model, hint="Try again.")
         return error
+
+
+def _format_memory(wanted: str, facts: EndpointFacts | None) -> FormatMemory:
+    """Return the memory of the response format; one that is not configured is kept."""
+    if facts is None or wanted != "auto":
+        return FormatMemory(wanted)
+    experience = facts.experience
+    known = experience.known.response_format
+    return FormatMemory(
+        known if known in LADDER else wanted, lambda lower: experience.note(response_format=lower)
+    )
 
 
 def _written(error: ModelError) -> str:

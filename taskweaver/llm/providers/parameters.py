@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from taskweaver.llm.facts.learnt import Experience, ModelExperience
+
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _KEPT = frozenset({"model", "messages", "stream", "tools", "tool_choice"})
 """Never left out: without tools the model would answer in a form that nothing reads."""
@@ -27,11 +29,20 @@ _UNWANTED = re.compile(
 class ParameterMemory:
     """Parameters a model rejects; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, experience: ModelExperience | None = None) -> None:
+        """Begin with the parameters that were rejected in earlier sessions.
+
+        Args:
+            experience: Keeps them; None to keep none.
+        """
+        known = experience.known if experience else Experience()
         self._lock = threading.Lock()
-        self._dropped: set[str] = set()
-        self._renamed: dict[str, str] = {}
-        self._is_effort_refused = False
+        self._experience = experience
+        self._dropped = {*known.dropped} - _KEPT
+        self._renamed = {
+            name: other for name, other in known.renamed.items() if _RENAMED.get(name) == other
+        }
+        self._is_effort_refused = known.is_effort_refused
 
     def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters the model takes, under the names it takes."""
@@ -59,6 +70,7 @@ class ParameterMemory:
             # Some models take tools only while they do not reason.
             is_new = sent.get("reasoning_effort") != "none"
             self._is_effort_refused = True
+            self._keep()
             return "reasoning_effort" if is_new else None
         name = _named(sent, words, parameter.partition(".")[0])
         if name is None:
@@ -69,7 +81,16 @@ class ParameterMemory:
                 self._renamed[name] = other
             else:
                 self._dropped.add(name)
+        self._keep()
         return name
+
+    def _keep(self) -> None:
+        if self._experience is not None:
+            self._experience.note(
+                dropped=tuple(sorted(self._dropped)),
+                renamed={**self._renamed},
+                is_effort_refused=self._is_effort_refused,
+            )
 
 
 def _named(sent: Mapping[str, Any], words: str, parameter: str) -> str | None:

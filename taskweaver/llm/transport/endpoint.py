@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from taskweaver.llm.errors import ModelError
@@ -82,11 +82,13 @@ class Sent:
         path: Path after the endpoint's address.
         body: Body, of which ``model`` names the model.
         headers: Headers beyond the client's own.
+        method: Its method; a GET has no body.
     """
 
     path: str
     body: Mapping[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
+    method: Literal["GET", "POST"] = "POST"
 
 
 class ModelConnection:
@@ -128,16 +130,18 @@ class ModelConnection:
         """
         import openai
 
-        stream: openai.Stream[object] = self.client.post(
+        content: dict[str, Any] = {"body": sent.body} if sent.method == "POST" else {}
+        call = self.client.post if sent.method == "POST" else self.client.get
+        stream: openai.Stream[object] = call(
             sent.path,
             cast_to=object,
-            body=sent.body,
             options={
                 "headers": {**sent.headers},
                 "timeout": openai.Timeout(read_s, connect=connect_s),
             },
             stream=True,
             stream_cls=openai.Stream[object],
+            **content,
         )
         with closing(stream.response) as response:
             yield response.iter_bytes()
