@@ -386,10 +386,10 @@ class CodeInterpreter(Role, Interpreter):
         paths = [artifact.file_name for artifact in result.artifact if artifact.file_name]
         if paths:
             proxy.update_attachment(paths, AttachmentType.artifact_paths)
+            self.files.keep_pictures(proxy.post.id, paths)
 
     def _give_up(self, proxy: PostEventProxy, task: Post, reason: str) -> Post:
-        report = proxy.update_message if carried_code(task) else proxy.error
-        report(reason)
+        (proxy.update_message if carried_code(task) else proxy.error)(reason)
         proxy.update_send_to(task.send_from)
         return proxy.end()
 

@@ -10,12 +10,14 @@ from typing import Any, Literal
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,
+    Effort,
     Form,
     ModelRequest,
     ModelTool,
@@ -221,6 +223,11 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
+    def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools or images that it is given."""
+        model = self._services.model(llm_alias)
+        return model.forms.takes_tools if kind == "tools" else model.images.are_taken
+
     def note_ignored_tools(self, llm_alias: str = "") -> None:
         """Note that a reply held no calls but should have; the second lowers the form.
 
@@ -245,6 +252,7 @@ class LLMApi:
         max_tokens: int | None = None,
         top_p: float | None = None,
         stop: Sequence[str] | None = None,
+        reasoning_effort: Effort | None = None,
         on_status: StatusListener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
@@ -263,6 +271,7 @@ class LLMApi:
             max_tokens: Longest reply in tokens; None leaves it to the configuration.
             top_p: Nucleus sampling; None leaves it to the configuration.
             stop: Texts that end the reply; None leaves it to the configuration.
+            reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
             extra: Options of the endpoint, passed through.
 
@@ -272,26 +281,23 @@ class LLMApi:
                 the caller composes its prompt again.
         """
         model = self._services.model(llm_alias or "")
-        extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
         with self._call() as token:
             request = ModelRequest(
-                messages,
+                without_images(messages) if model.images.are_refused else messages,
                 None if tools else json_schema,
                 temperature,
                 max_tokens,
                 top_p,
                 [stop] if isinstance(stop, str) else stop,
-                extra,
+                _sent(extra),
                 token,
                 tools=tools,
                 tool_choice=tool_choice,
+                reasoning_effort=reasoning_effort,
             )
+            name, window = model.service.model, model.window_for(request)
             yield from self._services.windows.stream(
-                model.service.model,
-                request,
-                model.window_for(request),
-                lambda fitting: self._stream(model, fitting, on_status),
-                on_status,
+                name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
             )
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
@@ -385,3 +391,8 @@ class LLMApi:
         self._ledger.add(usage)
         self._services.meter.add(usage)
         return usage
+
+
+def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an endpoint, without those of older callers."""
+    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

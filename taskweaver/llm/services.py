@@ -21,6 +21,7 @@ from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FORMS, FormLadder, first_form, fixed
 from taskweaver.llm.providers.function import FunctionService
+from taskweaver.llm.providers.image_support import ImageSupport
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
@@ -50,6 +51,7 @@ class Model:
         reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
         forms: The form of its replies.
+        images: Whether it is shown images.
         window: Tokens that fit, as configured; 0 where that is not.
     """
 
@@ -59,6 +61,7 @@ class Model:
     reason: str
     origin: ModelOrigin
     forms: FormLadder
+    images: ImageSupport
     window: int = 0
 
     def window_for(self, request: ModelRequest) -> int:
@@ -214,8 +217,11 @@ class ModelServices:
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
         origin = origin_of(service, config.api_type)
-        forms = service.forms if isinstance(service, EndpointService) else _forms(config)
-        return Model(service, config.retry, config.prices, reason, origin, forms, config.window)
+        forms, images = _forms(config), ImageSupport("", config.images)
+        if isinstance(service, EndpointService):
+            forms, images = service.forms, service.images
+        retry, prices, window = config.retry, config.prices, config.window
+        return Model(service, retry, prices, reason, origin, forms, images, window)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
@@ -255,6 +261,7 @@ class ModelServices:
             deadlines=config.deadlines,
             response_format=config.response_format,
             forms=_forms(config, facts, endpoint),
+            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images),
             facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
@@ -328,16 +335,17 @@ def _forms(
             return fixed(form)
     if endpoint is None or facts is None:
         return fixed("json")
-    experience = facts.experience
+    base, experience = endpoint.api_base, facts.experience
 
     def first() -> Form:
         known = experience.known.form
         if known in FORMS:
             return known
-        takes_tools = facts.takes_tools
-        return first_form(endpoint.model, is_local=endpoint.is_loopback, takes_tools=takes_tools)
+        is_local, takes_tools = endpoint.is_loopback, facts.takes_tools
+        return first_form(endpoint.model, is_local=is_local, takes_tools=takes_tools)
 
-    return FormLadder(first, lambda lower: experience.note(form=lower))
+    is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
+    return FormLadder(first, lambda lower: experience.note(form=lower), takes_tools=is_provider)
 
 
 def _offline() -> CompletionService:

@@ -12,6 +12,7 @@ from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.role.files import PicturesOf, no_pictures
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.prompt import (
@@ -21,6 +22,7 @@ from taskweaver.role.prompt import (
     with_head,
     with_start,
 )
+from taskweaver.role.situation import Surroundings
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill
 
@@ -77,8 +79,7 @@ class LeaderPrompt:
         rounds: Sequence[Round],
         compaction: CompactedMessage | None,
         examples: Sequence[Conversation],
-        guide: str,
-        situation: str,
+        around: Surroundings,
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, rounds, and the situation.
 
@@ -87,25 +88,27 @@ class LeaderPrompt:
             rounds: The rounds that it shows in full.
             compaction: Summary of the rounds before them.
             examples: Example conversations.
-            guide: What the author of cells has to know; empty where it writes none.
-            situation: Sections of the situation before the newest request.
+            around: Guide, situation and pictures.
         """
 
-        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            history = History(self._alias, form, self._texts["incoming"], self._language)
+        def written(round_: Round, shown: PicturesOf) -> list[ChatMessage]:
+            history = History(self._alias, form, self._texts["incoming"], self._language, shown)
             return history.messages(round_.post_list)
+
+        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return written(round_, no_pictures)
 
         is_first = len(rounds) == 1
 
-        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            messages = past(round_, previous)
-            return messages if is_first else with_head(messages, situation)
+        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            messages = written(round_, around.pictures)
+            return messages if is_first else with_head(messages, around.situation)
 
         live = self._past.setdefault(form, ComposedRounds(past)).messages(rounds, newest)
         return [
-            format_chat_message("system", self._instructions(form, guide)),
+            format_chat_message("system", self._instructions(form, around.guide)),
             *example_messages(examples, past),
-            *with_start(live, compaction=compaction, files=situation if is_first else ""),
+            *with_start(live, compaction=compaction, files=around.situation if is_first else ""),
         ]
 
     def shared_plan(self, post: Post) -> str:

@@ -27,13 +27,15 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.files import no_pictures
+from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import situation
+from taskweaver.role.situation import Surroundings, situation
 
 
 class PlannerConfig(CompactingRoleConfig):
@@ -134,6 +136,7 @@ class Planner(Role):
             messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
+            takes_tools = self.model.takes("tools")
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
@@ -142,12 +145,15 @@ class Planner(Role):
                 return writer.read(self.model.chunks(messages, tools, schema, proxy))
 
             def validate(reply: ModelReply) -> list[Post]:
-                fences_run = form == "fences" or not ran_code(view.rounds[-1])
+                is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
+                fences_run = form == "fences" or not is_answer
                 reading = read_reply(reply, offer, fences_run=fences_run)
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)
                 if reading.problem:
-                    raise RefusedReply(reading.problem, self.prompt.revise(form, reading.problem))
+                    revise = self.prompt.revise(form, reading.problem)
+                    kept = refused_reply(reply.calls, reply.record, revise)
+                    raise RefusedReply(reading.problem, revise, reply=kept)
                 posts = writer.posts(reading)
                 if posts[0].send_to == USER and tries < most:
                     self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)
@@ -165,8 +171,10 @@ class Planner(Role):
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
         facts = self.long_memory.text(rounds[-1].user_query)
-        around = situation(self.files.text(), rounds, facts)
-        messages = self.prompt.compose(form, *view, self.examples, guide, around)
+        is_shown = self.model.takes("images")
+        pictures = self.files.pictures if is_shown else no_pictures
+        around = Surroundings(guide, situation(self.files.text(), rounds, facts), pictures)
+        messages = self.prompt.compose(form, *view, self.examples, around)
         return self.model.with_experiences(messages, memory)
 
     def _carry_out(self, operation: FactOperation) -> DoneOperation:

@@ -12,6 +12,8 @@ from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.role.files import PicturesOf, no_pictures
+from taskweaver.role.forms.history import image_parts, with_images
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
@@ -21,6 +23,7 @@ from taskweaver.role.prompt import (
     reply_schema,
     with_start,
 )
+from taskweaver.role.situation import Surroundings
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill, remove_temporal_delimiters
@@ -93,17 +96,20 @@ class PlannerPrompt:
         rounds: Sequence[Round],
         compaction: CompactedMessage | None,
         examples: Sequence[Conversation],
-        _guide: str,
-        situation: str,
+        around: Surroundings,
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, situation, rounds."""
+
+        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return self._messages(round_, around.pictures)
+
         return [
             format_chat_message("system", self._instructions()),
             *example_messages(examples, self._round_messages),
             *with_start(
-                self._past.messages(rounds, self._round_messages),
+                self._past.messages(rounds, newest),
                 compaction=compaction,
-                files=situation,
+                files=around.situation,
             ),
         ]
 
@@ -138,17 +144,18 @@ class PlannerPrompt:
         )
 
     def _round_messages(self, round_: Round, _previous: Round | None) -> list[ChatMessage]:
-        return [message for post in round_.post_list for message in self._post_messages(post)]
+        return self._messages(round_, no_pictures)
 
-    def _post_messages(self, post: Post) -> list[ChatMessage]:
+    def _messages(self, round_: Round, pictures: PicturesOf) -> list[ChatMessage]:
+        posts = round_.post_list
+        return [message for post in posts for message in self._post_messages(post, pictures)]
+
+    def _post_messages(self, post: Post, pictures: PicturesOf) -> list[ChatMessage]:
         if post.send_from != self._alias:
-            images = [
-                str((item.extra or {}).get("image_url", item.content))
-                for item in post.get_attachment(AttachmentType.image_url)
-            ]
             message = quoted(remove_temporal_delimiters(post.message))
             text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=message)
-            return [format_chat_message("user", text, images)]
+            images = image_parts(post, pictures)
+            return [with_images(format_chat_message("user", text), images)]
         if post.send_to == self._alias:
             invalid, revise = (
                 "\n".join(str(item.content) for item in post.get_attachment(kind))

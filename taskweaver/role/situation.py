@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
+from taskweaver.role.files import PicturesOf, no_pictures
 from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import shorten
 
 VARIABLES_CHARS = 4_000
 _SITUATION_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Parts of a prompt around the conversation.
+
+    Attributes:
+        guide: Rules for an author of cells; empty where it writes none.
+        situation: Sections of the situation before the newest request.
+        pictures: Returns the pictures that the newest round shows.
+    """
+
+    guide: str = ""
+    situation: str = ""
+    pictures: PicturesOf = no_pictures
 
 
 def variables_text(variables: Iterable[tuple[str, str]], limit_chars: int = VARIABLES_CHARS) -> str:

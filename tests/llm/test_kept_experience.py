@@ -23,6 +23,7 @@ from taskweaver.llm.facts.learnt import (
     kept_experiences,
 )
 from taskweaver.llm.services import ModelServices
+from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, ModelRequest, ModelTool
 
 HELLO: list[ChatMessage] = [{"role": "user", "content": "a question with secrets"}]
@@ -120,11 +121,11 @@ def test_a_configured_form_goes_before_the_one_found() -> None:
 
 
 def note(base: str = "http://h:1/v1", model: str = "m", **changes: Any) -> None:
-    ModelExperience(base, model).note(**(changes or {"form": "fences"}))
+    ModelExperience(Endpoint(base, model)).note(**(changes or {"form": "fences"}))
 
 
 def form(base: str = "http://h:1/v1", model: str = "m") -> str:
-    return ModelExperience(base, model).known.form
+    return ModelExperience(Endpoint(base, model)).known.form
 
 
 def test_an_address_is_kept_without_what_is_secret_in_it(state: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_broken_file_is_ignored_and_written_anew(state: Path, text: str) -> No
 def test_of_a_file_only_what_is_valid_is_used(state: Path) -> None:
     note(dropped=("seed",))
     change(state, dropped=["tools", "a b", 3, "seed"], renamed={"seed": 1}, window="x", form=1)
-    known = ModelExperience("http://h:1/v1", "m").known
+    known = ModelExperience(Endpoint("http://h:1/v1", "m")).known
     assert known.dropped == ("tools", "seed")
     assert (known.form, known.window, dict(known.renamed)) == ("", 0, {})
     with (

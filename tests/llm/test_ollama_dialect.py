@@ -139,16 +139,23 @@ def test_images_stand_beside_the_text_in_base64() -> None:
 
 
 def test_sampling_stands_in_the_options_and_effort_in_think() -> None:
-    more = {"reasoning_effort": "xhigh", "keep_alive": "1h", "options": {"top_k": 5}}
-    request = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 99, "stop": ["#"], "extra": more}
+    more = {"keep_alive": "1h", "options": {"top_k": 5}}
+    request: dict[str, Any] = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 99,
+        "stop": ["#"],
+        "extra": more,
+    }
+    request["reasoning_effort"] = "xhigh"
     _, body = played(line("1"), last(), **request)
     assert body["options"] == {
         "temperature": 0.5, "top_p": 0.9, "num_predict": 99, "stop": ["#"], "top_k": 5,
     }  # fmt: skip
-    assert body["think"] == "high"
+    assert body["think"] == "max"
     assert body["keep_alive"] == "1h"
     assert "reasoning_effort" not in body
-    _, body = played(line("1"), last(), extra={"reasoning_effort": "none"})
+    _, body = played(line("1"), last(), reasoning_effort="none")
     assert body["think"] is False
     _, body = played(line("1"), last())
     assert not {"think", "options", "format"} & set(body)
@@ -247,10 +254,27 @@ def test_an_older_server_is_asked_again_without_the_option_it_refuses(
     with serving(answer) as endpoint:
         service = at(endpoint)
         for _ in range(2):
-            assert ask(service, schema=SCHEMA, extra={"reasoning_effort": "low"})
+            assert ask(service, schema=SCHEMA, reasoning_effort="low")
         service.close()
     assert len(seen) == 3
     assert seen[1] in (None, "json")
+
+
+def test_an_effort_that_is_no_level_there_becomes_the_nearest_one() -> None:
+    words = 'invalid think value: "max" (must be "high", "medium", "low", true, or false)'
+
+    def answer(call: Call) -> None:
+        if call.body["think"] == "max":
+            call.answer(400, {"error": words})
+        else:
+            call.stream([line("1"), last()])
+
+    with serving(answer) as endpoint:
+        service = at(endpoint)
+        for _ in range(2):
+            ask(service, reasoning_effort="xhigh")
+        service.close()
+        assert [call.body["think"] for call in endpoint.calls] == ["max", "high", "high"]
 
 
 def test_a_server_without_the_path_is_asked_for_chat_completions_from_then_on() -> None:

@@ -219,6 +219,7 @@ def _learnt_of(known: Experience) -> Iterator[str]:
     yield from (f"takes {other} for {name}" for name, other in known.renamed.items())
     if known.is_effort_refused:
         yield "takes tools without reasoning alone"
+    yield from (f"takes no effort {name}" for name in known.efforts)
     if known.window:
         yield f"window of {known.window:,} tokens"
 

@@ -48,6 +48,13 @@ KEYS: tuple[Key, ...] = (
         " is tool calls where the endpoint takes them, else JSON; `fences` suits small models.",
     ),
     enum(
+        "llm.images",
+        "auto",
+        "auto yes no",
+        "Whether the model is shown the figures that cells draw. `auto` knows by the model's name;"
+        " a model that refuses an image gets descriptions alone from then on.",
+    ),
+    enum(
         "llm.response_format",
         "auto",
         "auto json_schema json_object text",
@@ -55,6 +62,13 @@ KEYS: tuple[Key, ...] = (
         " when the endpoint rejects it, remembering what worked.",
     ),
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
+    enum(
+        "llm.reasoning_effort",
+        "auto",
+        "auto none minimal low medium high xhigh max",
+        "Effort of a model that reasons. `auto` sends none and leaves it to the endpoint; one that"
+        " the model refuses is replaced by the nearest that it takes, or left out.",
+    ),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
     Key(
         "llm.context_window",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from taskweaver.llm.dialects.structured import ResponseFormat
 from taskweaver.llm.parsing.stream_event import ReplyEvents
-from taskweaver.llm.types import ChatMessage, ModelRequest
+from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Sampling:
     max_tokens: int | None = None
     stop: list[str] | None = None
     seed: int | None = None
+    reasoning_effort: Effort | None = None
     window: int | None = None
 
     def of(self, request: ModelRequest) -> Sampling:
@@ -34,6 +35,7 @@ class Sampling:
             _first(request.max_tokens, self.max_tokens),
             list(request.stop) if request.stop is not None else self.stop,
             self.seed,
+            _first(request.reasoning_effort, self.reasoning_effort),
             self.window,
         )
 

@@ -41,7 +41,7 @@ class EndpointFacts:
             is_ollama: Whether its server is Ollama, spoken to in its own protocol.
         """
         self.pool = ConnectionPool(endpoint)
-        self.experience = ModelExperience(endpoint.api_base, endpoint.model)
+        self.experience = ModelExperience(endpoint)
         self._endpoint = endpoint
         self._headers = headers or {}
         self._configured = configured_window

@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from taskweaver import __version__
 from taskweaver.llm.facts.model_facts import tokens_of
+from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.utils.system.installation import state_folder
 
 KEPT_S = 7 * 24 * 3600.0
@@ -43,6 +43,7 @@ class Experience:
         dropped: Parameters that it refuses.
         renamed: Other names of parameters.
         is_effort_refused: Whether it takes tools only while it does not reason.
+        efforts: Substitutes for efforts that it refuses; empty for none.
         window: Window that it named in a refusal; 0 without one.
     """
 
@@ -51,6 +52,7 @@ class Experience:
     dropped: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_effort_refused: bool = False
+    efforts: Mapping[str, str] = field(default_factory=dict)
     window: int = 0
 
 
@@ -74,20 +76,15 @@ class KeptExperience:
 class ModelExperience:
     """Experience with one model, read once, and written when there is more; thread-safe."""
 
-    def __init__(self, api_base: str, model: str) -> None:
-        """Read the experience of earlier sessions.
-
-        Args:
-            api_base: Address of the model.
-            model: Its name.
-        """
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Read the experience of earlier sessions with a model."""
         self._lock = threading.Lock()
-        self._address, self._model = _plain(api_base), model
+        self._address, self._model = endpoint.address, endpoint.model
         folder = _folder()
-        name = hashlib.sha256(f"{self._address}\n{model}".encode()).hexdigest()[:32]
+        name = hashlib.sha256(f"{self._address}\n{self._model}".encode()).hexdigest()[:32]
         self._file = None if folder is None else folder / f"{name}.json"
         kept = None if self._file is None else _read(self._file)
-        is_same = kept is not None and (kept.address, kept.model) == (self._address, model)
+        is_same = kept is not None and (kept.address, kept.model) == (self._address, self._model)
         self._known = kept.experience if kept is not None and is_same else Experience()
 
     @property
@@ -133,13 +130,6 @@ def _files() -> Iterator[Path]:
         yield from (file for file in sorted(folder.iterdir()) if _NAMED.fullmatch(file.name))
 
 
-def _plain(api_base: str) -> str:
-    """Return an address without a user's name, a password and a query."""
-    parts = urlsplit(api_base.strip())
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
-
-
 def _read(file: Path) -> KeptExperience | None:
     """Return the experience in a file; None if it is old, another version's or not readable."""
     try:
@@ -160,16 +150,21 @@ def _read(file: Path) -> KeptExperience | None:
 
 def _experience(value: Mapping[str, Any]) -> Experience:
     """Return what of a file is valid."""
-    dropped, renamed = value.get("dropped"), value.get("renamed")
-    pairs = list(renamed.items())[:_MAX_NAMES] if isinstance(renamed, dict) else []
+    dropped = value.get("dropped")
     return Experience(
         _text(value.get("form")),
         _text(value.get("response_format")),
         tuple(filter(_text, dropped[:_MAX_NAMES])) if isinstance(dropped, list) else (),
-        {name: other for name, other in pairs if _text(name) and _text(other)},
+        {name: other for name, other in _pairs(value.get("renamed")) if other},
         value.get("is_effort_refused") is True,
+        dict(_pairs(value.get("efforts"))),
         tokens_of(value.get("window")),
     )
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str]]:
+    pairs = list(value.items())[:_MAX_NAMES] if isinstance(value, dict) else []
+    yield from ((name, _text(other)) for name, other in pairs if _text(name))
 
 
 def _text(value: Any) -> str:

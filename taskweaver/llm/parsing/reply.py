@@ -166,6 +166,8 @@ class ReplyReader:
         self.length += len(event.text) + len(event.refusal) + len(event.reasoning)
         self.length += sum(len(piece.text) + len(piece.name) for piece in event.calls)
         self.length += sum(len(str(piece.extra)) for piece in event.calls if piece.extra)
+        parts = [part for part in event.returned.values() if not isinstance(part, str)]
+        self.length += len(str(parts)) if parts else 0
         if self.length > MAX_TEXT_CHARS:
             detail = f"the reply went on after {MAX_TEXT_CHARS:,} characters and was given up."
             raise failure("malformed", detail, self._model, hint="")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
@@ -18,16 +18,19 @@ from taskweaver.llm.dialects.structured import (
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts.endpoint_facts import EndpointFacts
 from taskweaver.llm.facts.refusals import refused_window
+from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
+from taskweaver.llm.providers.efforts import EffortMemory
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
+from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
+from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.records import restored
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
 from taskweaver.llm.usage import TokenEstimator
 from taskweaver.utils.text import estimate_tokens
 
@@ -35,10 +38,23 @@ _LINGER_S = 2.0
 """How long after the reply its usage may come."""
 
 _REFUSING = (400, 404, 422, 500, 501)
+_REFUSING_IMAGES = (*_REFUSING, 413, 415)
 _UNKNOWN_PATH = (404, 405, 501)
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A request as it is sent: its body, and the ways in which it was written."""
+
+    request: ModelRequest
+    body: dict[str, Any]
+    form: ResponseFormat
+    effort: Effort | None
+    history: HistoryForm
+    past: Sequence[ChatMessage]
 
 
 class EndpointService:
@@ -46,6 +62,7 @@ class EndpointService:
 
     Attributes:
         forms: The form of its replies.
+        images: Whether it is shown images.
     """
 
     def __init__(  # noqa: PLR0913 - each part of the dealings with a model is a name of its own
@@ -58,6 +75,7 @@ class EndpointService:
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
         forms: FormLadder | None = None,
+        images: ImageSupport | None = None,
         facts: EndpointFacts | None = None,
     ) -> None:
         """Connect when the first request is made.
@@ -70,10 +88,12 @@ class EndpointService:
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
+            images: Whether it is shown images; None to decide by the model's name.
             facts: The facts about the model, closed with this; None for a model of which nothing
                 is asked or kept.
         """
         self.forms = forms or fixed("json")
+        self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
         self._dialect = dialect or ChatDialect()
         self._fallback = fallback
@@ -82,7 +102,9 @@ class EndpointService:
         self._facts = facts
         self._pool = facts.pool if facts else ConnectionPool(endpoint)
         self._parameters = ParameterMemory(facts.experience if facts else None)
+        self._efforts = EffortMemory(facts.experience if facts else None)
         self._format = _format_memory(response_format, facts)
+        self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
     @property
@@ -107,17 +129,16 @@ class EndpointService:
         return prompt + tools + reply
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
-        """Answer a request; asks again at once without parameters the model rejects.
+        """Answer a request; asks again at once without parameters and images the model rejects.
 
         Raises:
             ModelError: If the call fails or is cancelled; of kind ``form`` if the model takes no
                 tools, and a lower form is in force now.
         """
         while True:
-            form = self._format.current
-            body = self._body(request, form)
+            attempt = self._attempt(request)
             try:
-                yield from self._ask(body, request)
+                yield from self._ask(attempt)
             except ModelError as error:
                 self._note_window(error)
                 written = _written(error) if request.tools else ""
@@ -125,7 +146,11 @@ class EndpointService:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not (self._falls_back(error) or self._adapt(error, body, form)):
+                if not (
+                    self._falls_back(error)
+                    or self._refuse_images(error, request)
+                    or self._adapt(error, attempt)
+                ):
                     raise
             else:
                 return
@@ -136,21 +161,28 @@ class EndpointService:
 
     @property
     def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
+        return f"{self._dialect.name} {self._endpoint.address} {self.model}"
 
-    def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
-        messages = request.messages
+    def _attempt(self, request: ModelRequest) -> _Attempt:
+        """Return a request as it is sent, by what is known of the model."""
+        form, history = self._format.current, self._history.current
+        past = history.written(request.messages, self._origin)
+        messages: Sequence[ChatMessage] = past
+        if self.images.are_refused:
+            messages = without_images(messages)
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
         sampling = self._sampling.of(request)
+        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
+        window = None
         if self._facts is not None:
-            window = self._facts.loaded_window(lambda: self._needed(request))
-            sampling = replace(sampling, window=window or None)
-        parameters = self._dialect.parameters(request, sampling, form)
-        sent = encodable(restored(messages, self._origin))
-        return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
+            window = self._facts.loaded_window(lambda: self._needed(request)) or None
+        sampling = replace(sampling, reasoning_effort=effort, window=window)
+        parameters = self._parameters.apply(self._dialect.parameters(request, sampling, form))
+        body = self._dialect.body(self.model, encodable(messages), parameters)
+        return _Attempt(request, body, form, effort, history, past)
 
     def _note_window(self, error: ModelError) -> None:
         """Keep the window that a refusal names."""
@@ -169,20 +201,40 @@ class EndpointService:
         self._dialect, self._fallback = self._fallback, None
         return True
 
-    def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
+    def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
+        """Learn that no images are taken; return whether the request can go on without them."""
+        cause: Any = error.__cause__
+        status = getattr(cause, "status_code", None)
+        if status not in _REFUSING_IMAGES or self.images.are_refused:
+            return False
+        if not has_described_images(request.messages):
+            return False
+        is_refused = is_about_images(error_words(cause.body) or error.detail)
+        if is_refused:
+            self.images.refuse()
+        return is_refused
+
+    def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
+        body, has_tools = attempt.body, bool(attempt.request.tools)
         is_format_sent = self._dialect.format_parameter in body
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
-            if form == "json_object":
+            if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
-            return self._format.step_down(form)
-        if status in (400, 422) and self._parameters.learn(body, words, parameter) is not None:
+            return self._format.step_down(attempt.form)
+        if status in (400, 422):
+            named = f"{words} {parameter}"
+            if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+                return True
+            if self._parameters.learn(body, words, parameter) is not None:
+                return True
+        if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
-        if "tools" in body and status in _REFUSING and is_about_tools(words):
+        if has_tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
 
@@ -195,7 +247,8 @@ class EndpointService:
         if self.forms.step_down("tools"):
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
-    def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
+    def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
+        request, body = attempt.request, attempt.body
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
@@ -212,7 +265,10 @@ class EndpointService:
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        yield reader.last()
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
         self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:

@@ -17,7 +17,6 @@ _RENAMED = {"max_tokens": "max_completion_tokens"}
 _KEPT = frozenset({"model", "messages", "stream", "tools", "tool_choice"})
 """Never left out: without tools the model would answer in a form that nothing reads."""
 
-_TOOLS_WITHOUT_EFFORT = re.compile(r"tools with `?reasoning_effort`? are not supported", re.I)
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
@@ -42,14 +41,11 @@ class ParameterMemory:
         self._renamed = {
             name: other for name, other in known.renamed.items() if _RENAMED.get(name) == other
         }
-        self._is_effort_refused = known.is_effort_refused
 
     def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters the model takes, under the names it takes."""
         with self._lock:
             named = {self._renamed.get(name, name): value for name, value in parameters.items()}
-            if self._is_effort_refused and "tools" in named:
-                named["reasoning_effort"] = "none"
             return {name: value for name, value in named.items() if name not in self._dropped}
 
     def learn(self, sent: Mapping[str, Any], words: str, parameter: str = "") -> str | None:
@@ -66,12 +62,6 @@ class ParameterMemory:
         """
         if not _UNWANTED.search(words):
             return None
-        if "tools" in sent and _TOOLS_WITHOUT_EFFORT.search(words):
-            # Some models take tools only while they do not reason.
-            is_new = sent.get("reasoning_effort") != "none"
-            self._is_effort_refused = True
-            self._keep()
-            return "reasoning_effort" if is_new else None
         name = _named(sent, words, parameter.partition(".")[0])
         if name is None:
             return None
@@ -89,7 +79,6 @@ class ParameterMemory:
             self._experience.note(
                 dropped=tuple(sorted(self._dropped)),
                 renamed={**self._renamed},
-                is_effort_refused=self._is_effort_refused,
             )
 
 
@@ -97,8 +86,6 @@ def _named(sent: Mapping[str, Any], words: str, parameter: str) -> str | None:
     candidates = [name for name in sent if name not in _KEPT]
     if parameter in candidates:
         return parameter
-    if "think" in candidates and "support thinking" in words:
-        return "think"
     found = [
         (match.start(), name)
         for name in candidates

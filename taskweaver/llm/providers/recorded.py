@@ -19,6 +19,7 @@ from taskweaver.llm.base import CompletionService
 from taskweaver.llm.dialects.chat_wire import tool_option
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
+from taskweaver.llm.records import restored
 from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in
@@ -143,7 +144,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
     """Return the identity of a request, as plain data; tools count only where there are any."""
     offered = {"tools": tool_option(request.tools), "tool_choice": request.tool_choice}
     return {
-        "messages": [_told(message) for message in request.messages],
+        "messages": [_told(message) for message in restored(request.messages, "")],
         "schema": request.schema,
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
@@ -151,6 +152,7 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
         "stop": list(request.stop) if request.stop is not None else None,
         "extra": dict(request.extra),
         **(offered if request.tools else {}),
+        **({"reasoning_effort": effort} if (effort := request.reasoning_effort) else {}),
     }
 
 

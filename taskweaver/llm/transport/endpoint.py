@@ -38,6 +38,13 @@ class Endpoint:
     token_provider: TokenProvider | None = field(default=None, repr=False, compare=False)
 
     @property
+    def address(self) -> str:
+        """The address without a login or a query."""
+        parts = urlsplit(self.api_base)
+        host = parts.netloc.rpartition("@")[2]
+        return parts._replace(netloc=host, query="", fragment="").geturl()
+
+    @property
     def is_loopback(self) -> bool:
         """Whether the address is of this machine."""
         return is_loopback(self.api_base)

@@ -8,18 +8,41 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code
+from taskweaver.memory.reading.cells import carried_code, order_of
+from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
+from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
-from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, RUN_TOOLS, USER
+from taskweaver.role.forms.offer import ASK_TOOL, PLAN_SHOWN, PLAN_TOOL, RUN_TOOLS, USER
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 
-_PLAN_SHOWN = "The user sees the plan. Go on."
-_NOT_RUN = "Interrupted: it was not carried out."
+_NOT_RUN = "Interrupted, not run."
 _NO_TEXT = "(no text)"
+_NOT_SHOWN = "(A picture that you are not shown.)"
+
+Part = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call whose result is not written yet.
+
+    Attributes:
+        id: Its id.
+        post: Id of the post that carries it out; empty where its result is known.
+        result: The result; None until there is one.
+        role: The role that answers, once its post was seen.
+        images: Images of the result.
+    """
+
+    id: str
+    post: str
+    result: str | None
+    role: str = ""
+    images: Sequence[Part] = ()
 
 
 @dataclass(slots=True)
@@ -31,13 +54,15 @@ class History:
         form: The form of its replies.
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
+        pictures: Returns the pictures that are shown beside reports.
     """
 
     alias: str
     form: Form
     incoming: str
     language: str = "python"
-    _open: list[tuple[str, str]] = field(default_factory=list)
+    pictures: PicturesOf = no_pictures
+    _open: list[_OpenCall] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
         """Return the messages of a round."""
@@ -45,75 +70,99 @@ class History:
         found: list[ChatMessage] = []
         for post in posts:
             found += self._own(post) if post.send_from == self.alias else self._received(post)
-        return [*found, *self._unanswered()]
+        return [*found, *self._results_of_calls()]
 
     def _own(self, post: Post) -> Iterator[ChatMessage]:
-        if post.get_attachment(AttachmentType.revise_message):
-            yield from self._correction(post)
-        elif self.form == "tools":
-            yield from self._unanswered()
-            yield from self._calls(post)
+        if self.form == "tools":
+            yield from self._called(post)
+        elif post.get_attachment(AttachmentType.revise_message):
+            yield from _correction(post)
         else:
             text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
             yield format_chat_message("assistant", text)
             results = _results(post, has_all=post.send_to == self.alias)
             if results or post.send_to == self.alias:
-                yield format_chat_message("user", results or _PLAN_SHOWN)
+                yield format_chat_message("user", results or PLAN_SHOWN)
 
-    def _correction(self, post: Post) -> Iterator[ChatMessage]:
-        """Yield an unusable reply as text, and the request to correct it."""
-        yield from self._unanswered()
-        yield format_chat_message(
-            "assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT
-        )
-        yield format_chat_message("user", _text(post, AttachmentType.revise_message))
+    def _called(self, post: Post) -> Iterator[ChatMessage]:
+        """Yield the reply that a post begins; a further post of a reply yields nothing."""
+        known = next((call for call in self._open if call.post == post.id), None)
+        if known is not None:
+            known.role = post.send_to
+            return
+        yield from self._results_of_calls()
+        reply = kept_reply(post)
+        if reply is None and post.get_attachment(AttachmentType.revise_message):
+            yield from _correction(post)
+        else:
+            yield self._reply(post, reply or self._as_reply(post))
 
-    def _calls(self, post: Post) -> Iterator[ChatMessage]:
-        """Yield a reply as it was made: words, with calls beside them."""
-        plan = _text(post, AttachmentType.plan)
-        done = list(enumerate(kept(post)))
-        calls = [_call(post, one.name, one.arguments, number) for number, one in done]
-        results = [(call["id"], one.result) for call, (_, one) in zip(calls, done, strict=True)]
-        if plan:
-            calls.append(_call(post, PLAN_TOOL, {"steps": plan.splitlines()}))
-            results.append((calls[-1]["id"], _PLAN_SHOWN))
-        code = carried_code(post)
-        if code:
-            arguments = {"intent": post.message, "code": code}
-            calls.append(_call(post, RUN_TOOLS[self.language], arguments))
-        elif post.send_to not in (USER, self.alias):
-            arguments = {"role": post.send_to, "order": post.message}
-            calls.append(_call(post, ASK_TOOL, arguments))
+    def _reply(self, post: Post, reply: KeptReply) -> ChatMessage:
+        """Return a reply as one message, with all its calls."""
         is_answer = post.send_to == USER
-        text = post.message if is_answer else _text(post, AttachmentType.thought)
-        message = format_chat_message("assistant", text)
+        message = format_chat_message(
+            "assistant", post.message if is_answer else _text(post, AttachmentType.thought)
+        )
+        calls = [_call(post, number, call) for number, call in enumerate(reply.calls)]
         if calls:
             message["tool_calls"] = calls
-        yield message
-        for id_, result in results:
-            yield _result(id_, result)
-        if code or post.send_to not in (USER, self.alias):
-            self._open.append((post.send_to, calls[-1]["id"]))
+        if reply.record:
+            message["record"] = reply.record
+        for made, call in zip(calls, reply.calls, strict=True):
+            role = post.send_to if call.post == post.id else ""
+            result = None if call.post else call.result
+            self._open.append(_OpenCall(made["id"], call.post, result, role))
+        return message
+
+    def _as_reply(self, post: Post) -> KeptReply:
+        """Return a post of which no reply is kept as a reply of its own."""
+        calls = [KeptCall(one.name, _json(one.arguments), result=one.result) for one in kept(post)]
+        plan, code = _text(post, AttachmentType.plan), carried_code(post)
+        if plan:
+            steps = _json({"steps": plan.splitlines()})
+            calls.append(KeptCall(PLAN_TOOL, steps, result=PLAN_SHOWN))
+        if code:
+            arguments = _json({"intent": post.message, "code": code})
+            calls.append(KeptCall(RUN_TOOLS[self.language], arguments, post.id))
+        elif post.send_to not in (USER, self.alias):
+            arguments = _json({"role": post.send_to, "order": post.message})
+            calls.append(KeptCall(ASK_TOOL, arguments, post.id))
+        return KeptReply(tuple(calls))
 
     def _received(self, post: Post) -> Iterator[ChatMessage]:
         text = remove_temporal_delimiters(post.message)
-        answered = next((one for one in self._open if one[0] == post.send_from), None)
+        answered = self._answered(post)
         if answered is not None:
-            self._open.remove(answered)
-            yield _result(answered[1], text or _NO_TEXT)
-            yield from _pictures(post, f"Pictures of {post.send_from}:")
+            answered.result = text or _NO_TEXT
+            answered.images = image_parts(post, self.pictures)
             return
-        yield from self._unanswered()
+        yield from self._results_of_calls()
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        yield format_chat_message("user", shown, _images(post))
+        message = format_chat_message("user", shown)
+        yield with_images(message, image_parts(post, self.pictures))
 
-    def _unanswered(self) -> Iterator[ChatMessage]:
-        """Yield a result for each call without one: endpoints refuse a history that lacks it."""
-        for _, id_ in self._open:
-            yield _result(id_, _NOT_RUN)
+    def _answered(self, post: Post) -> _OpenCall | None:
+        """Return the call that a post answers: the one it names, else its sender's first."""
+        waiting = [call for call in self._open if call.result is None and call.role]
+        named = [call for call in waiting if call.post == order_of(post)]
+        others = [call for call in waiting if call.role == post.send_from]
+        return next(iter([*named, *others]), None)
+
+    def _results_of_calls(self) -> Iterator[ChatMessage]:
+        """Yield a result for each open call, in order; endpoints refuse a call that lacks one."""
+        for call in self._open:
+            text = _NOT_RUN if call.result is None else call.result
+            result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            yield with_images(result, call.images)
         self._open = []
+
+
+def _correction(post: Post) -> Iterator[ChatMessage]:
+    """Yield an unusable reply as text, and the request to correct it."""
+    yield format_chat_message("assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT)
+    yield format_chat_message("user", _text(post, AttachmentType.revise_message))
 
 
 def _results(post: Post, *, has_all: bool) -> str:
@@ -122,30 +171,48 @@ def _results(post: Post, *, has_all: bool) -> str:
     return "\n".join(shown)
 
 
-def _call(
-    post: Post, name: str, arguments: Mapping[str, object], number: int = 0
-) -> dict[str, Any]:
+def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
     """Return a call with an id that every endpoint takes, the same in each prompt."""
-    id_ = blake2b(f"{post.id}{name}{number or ''}".encode(), digest_size=5).hexdigest()[:9]
-    text = json.dumps(arguments, ensure_ascii=False)
-    return {"id": id_, "type": "function", "function": {"name": name, "arguments": text}}
+    id_ = blake2b(f"{post.id}{number}".encode(), digest_size=5).hexdigest()[:9]
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": id_, "type": "function", "function": function}
 
 
-def _result(id_: object, text: str) -> ChatMessage:
-    return {"role": "tool", "content": text, "tool_call_id": str(id_)}
+def _json(arguments: Mapping[str, object]) -> str:
+    return json.dumps(arguments, ensure_ascii=False)
 
 
-def _pictures(post: Post, words: str) -> Iterator[ChatMessage]:
-    images = _images(post)
-    if images:
-        yield format_chat_message("user", words, images)
+def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:
+    """Return a message with parts after its text; the message itself without any."""
+    if not parts:
+        return message
+    return {**message, "content": [{"type": "text", "text": message["content"]}, *parts]}
 
 
-def _images(post: Post) -> list[str]:
-    return [
-        str((item.extra or {}).get("image_url", item.content))
+def image_parts(post: Post, pictures: PicturesOf) -> list[Part]:
+    """Return the images of a post: those it names, and the pictures that its cell made.
+
+    Args:
+        post: The post.
+        pictures: Returns the pictures that are shown.
+    """
+    named = [
+        image_part(
+            str((item.extra or {}).get("image_url", item.content)),
+            name=str(item.content),
+            instead=_NOT_SHOWN,
+        )
         for item in post.get_attachment(AttachmentType.image_url)
     ]
+    drawn = pictures(post.id) if post.get_attachment(AttachmentType.artifact_paths) else ()
+    return [*named, *map(_shown, drawn)]
+
+
+def _shown(picture: CellPicture) -> Part:
+    if picture.url:
+        return image_part(picture.url, name=picture.name, instead="")
+    name = json.dumps(picture.name, ensure_ascii=False)
+    return {"type": "text", "text": f"({name} is not shown: {picture.problem}.)"}
 
 
 def _as_json(post: Post) -> str:

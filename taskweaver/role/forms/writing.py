@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
 from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of
-from taskweaver.role.forms.offer import USER, ActionOffer
+from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
+from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
+from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
 from taskweaver.role.translator import FieldWriter
 
 _NOT_WORDS = tuple("{[<`")
+_NOT_DONE = "Not done: too many calls at once, or an answer beside other calls."
 _FIELDS = {"code": "reply_content", "intent": "message", "order": "message", "role": "send_to"}
 _SHOWN = {
     "thought", "plan", "plan_reasoning", "current_plan_step", "stop", "reply_content", "message",
@@ -41,6 +44,7 @@ class ReplyWriter:
         self._proxy = proxy
         self._offer = offer
         self._text = ""
+        self._record: Mapping[str, Any] = {}
         self._fields: ReplyStream | None = None
         self._writer = FieldWriter(proxy)
 
@@ -51,6 +55,7 @@ class ReplyWriter:
             ModelError: If the model fails.
         """
         calls: tuple[ToolCall, ...] = ()
+        record: Mapping[str, Any] = {}
         is_cut = False
         for chunk in chunks:
             if chunk.begins_again:
@@ -62,13 +67,18 @@ class ReplyWriter:
             elif chunk.text:
                 self._show_text(chunk.text)
             if chunk.finish is not None:
-                calls, is_cut = chunk.calls, chunk.finish == "length"
+                calls, record = chunk.calls, chunk.record
+                is_cut = chunk.finish == "length"
         if self._fields is not None:
             self._show_fields(self._fields.finish()[0])
-        return ModelReply(self._text, calls, is_cut=is_cut)
+        self._record = record
+        return ModelReply(self._text, calls, is_cut, record)
 
     def posts(self, reading: ReplyReading) -> list[Post]:
-        """Return the posts of a reply that can be used, each written to its end."""
+        """Return the posts of a reply that can be used, each written to its end.
+
+        The first has the record of the reply.
+        """
         actions = reading.actions or (None,)
         found = []
         for number, action in enumerate(actions):
@@ -79,6 +89,7 @@ class ReplyWriter:
                 else self._emitter.create_post_proxy(self._proxy.post.send_from)
             )
             found.append(self._write(proxy, action, reading if is_first else ReplyReading()))
+        keep(found[0], _kept(reading, found, self._record))
         return found
 
     def _begin_again(self) -> None:
@@ -146,6 +157,21 @@ class ReplyWriter:
             case Say():
                 return USER
         return proxy.post.send_from
+
+
+def _kept(reading: ReplyReading, posts: Sequence[Post], record: Mapping[str, Any]) -> KeptReply:
+    """Return a reply as it goes back; only an answer in words where it was called as a tool."""
+    if reading.calls and all(isinstance(call.meaning, Say) for call in reading.calls):
+        return KeptReply()
+    ids = {id(action): post.id for action, post in zip(reading.actions, posts, strict=False)}
+    done = zip(reading.memory, kept(posts[0]), strict=True)
+    results = {id(operation): one.result for operation, one in done}
+    calls = []
+    for call in reading.calls:
+        post, result = ids.get(id(call.meaning), ""), results.get(id(call.meaning), _NOT_DONE)
+        result = PLAN_SHOWN if isinstance(call.meaning, str) else result
+        calls.append(KeptCall(call.name, call.arguments, post, result))
+    return KeptReply(tuple(calls), record)
 
 
 def _message(action: Action | None) -> str:

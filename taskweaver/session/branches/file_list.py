@@ -22,6 +22,8 @@ from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
+from taskweaver.role.files import CellPicture
+from taskweaver.session.branches.pictures import CellPictures
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
@@ -55,6 +57,7 @@ class BranchFiles:
         self._working = working
         self._may_start = may_start
         self._known: dict[str, tuple[Stamp, ListedFile]] = {}
+        self._pictures = CellPictures(cwd, client)
 
     def text(self) -> str:
         """Return the section of a prompt that lists the files; empty for none."""
@@ -66,6 +69,14 @@ class BranchFiles:
         self._look(new, stamps)
         self._known = {name: self._known[name] for name in stamps}
         return _section([file for _, file in self._known.values()])
+
+    def keep_pictures(self, post_id: str, names: Sequence[str]) -> None:
+        """Keep the pictures of a report; see `RoleFiles`."""
+        self._pictures.keep(post_id, names)
+
+    def pictures(self, post_id: str) -> Sequence[CellPicture]:
+        """Return the pictures of a report; see `RoleFiles`."""
+        return self._pictures.of(post_id)
 
     def bring(self, text: str) -> None:
         """Copy the files of the data folder that a text names; see `RoleFiles`."""

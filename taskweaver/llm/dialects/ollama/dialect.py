@@ -11,6 +11,7 @@ from taskweaver.llm.dialects.dialect import Sampling, given
 from taskweaver.llm.dialects.ollama.events import OllamaEvents
 from taskweaver.llm.dialects.ollama.messages import native_messages
 from taskweaver.llm.dialects.structured import ResponseFormat
+from taskweaver.llm.images import after_results
 from taskweaver.llm.types import ChatMessage, ModelRequest
 
 _THINK: dict[str, bool | str] = {
@@ -19,10 +20,10 @@ _THINK: dict[str, bool | str] = {
     "low": "low",
     "medium": "medium",
     "high": "high",
-    "xhigh": "high",
-    "max": "high",
+    "xhigh": "max",
+    "max": "max",
 }
-"""Values of ``think`` by effort; every version that takes levels takes these three."""
+"""Values of ``think`` by effort; a version that lacks one lists those it has."""
 
 
 class OllamaDialect:
@@ -49,11 +50,10 @@ class OllamaDialect:
             "seed": sampling.seed,
             "num_ctx": sampling.window,
         }
-        effort = extra.pop("reasoning_effort", None)
         wanted = extra.pop("options", None) or {}
         parameters: dict[str, Any] = {
             "truncate": False,
-            "think": _THINK.get(str(effort)),
+            "think": _THINK.get(sampling.reasoning_effort or ""),
             "options": {**given(options.items()), **wanted} or None,
         }
         if request.schema is not None:
@@ -68,8 +68,8 @@ class OllamaDialect:
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the body of a request."""
-        native = native_messages(messages)
+        """Return the body of a request; images of results follow the results."""
+        native = native_messages(after_results(messages))
         return {**given(parameters.items()), "model": model, "messages": native, "stream": True}
 
     def events(self) -> OllamaEvents:
