@@ -9,6 +9,7 @@ from typing import Any
 
 from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
+from taskweaver.llm.dialects.names import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FormLadder
@@ -106,13 +107,15 @@ def outcome(
     *,
     messages: Sequence[ChatMessage] = MESSAGES,
     tools: Sequence[ModelTool] = (RUN,),
+    dialect: DialectName = "chat",
     **more: Any,
 ) -> Outcome:
     """Return the outcome of a request to an endpoint that follows a script."""
     seen = Outcome()
     forms = FormLadder(lambda: "tools")
     with serving(script) as endpoint:
-        service = EndpointService(Endpoint(endpoint.url, "m1", "a-key-0123456789"), forms=forms)
+        address = Endpoint(endpoint.url, "m1", "a-key-0123456789")
+        service = EndpointService(address, dialect=dialect_named(dialect), forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)

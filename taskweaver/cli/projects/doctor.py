@@ -220,6 +220,8 @@ def _learnt_of(known: Experience) -> Iterator[str]:
     if known.is_effort_refused:
         yield "takes tools without reasoning alone"
     yield from (f"takes no effort {name}" for name in known.efforts)
+    if known.longest_reply:
+        yield f"replies of {known.longest_reply:,} tokens at most"
     if known.window:
         yield f"window of {known.window:,} tokens"
 

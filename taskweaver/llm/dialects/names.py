@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from taskweaver.llm.dialects.anthropic.dialect import AnthropicDialect
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
 from taskweaver.llm.dialects.ollama.dialect import OllamaDialect
 
-DialectName = Literal["chat", "ollama"]
+DialectName = Literal["anthropic", "chat", "ollama"]
 
 
 def dialect_named(name: DialectName) -> Dialect:
@@ -16,5 +17,7 @@ def dialect_named(name: DialectName) -> Dialect:
     match name:
         case "chat":
             return ChatDialect()
+        case "anthropic":
+            return AnthropicDialect()
         case "ollama":
             return OllamaDialect()

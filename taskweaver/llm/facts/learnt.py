@@ -44,6 +44,7 @@ class Experience:
         renamed: Other names of parameters.
         is_effort_refused: Whether it takes tools only while it does not reason.
         efforts: Substitutes for efforts that it refuses; empty for none.
+        longest_reply: Tokens of the longest reply that may be asked for; 0 where that is not known.
         window: Window that it named in a refusal; 0 without one.
     """
 
@@ -53,6 +54,7 @@ class Experience:
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_effort_refused: bool = False
     efforts: Mapping[str, str] = field(default_factory=dict)
+    longest_reply: int = 0
     window: int = 0
 
 
@@ -158,6 +160,7 @@ def _experience(value: Mapping[str, Any]) -> Experience:
         {name: other for name, other in _pairs(value.get("renamed")) if other},
         value.get("is_effort_refused") is True,
         dict(_pairs(value.get("efforts"))),
+        tokens_of(value.get("longest_reply")),
         tokens_of(value.get("window")),
     )
 

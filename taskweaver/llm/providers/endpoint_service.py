@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.dialect import Dialect, Sampling
+from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
 from taskweaver.llm.dialects.structured import (
     LADDER,
     FormatMemory,
@@ -41,16 +41,20 @@ _REFUSING = (400, 404, 422, 500, 501)
 _REFUSING_IMAGES = (*_REFUSING, 413, 415)
 _UNKNOWN_PATH = (404, 405, 501)
 
+_MOST_PAUSES = 16
+"""How often a server may pause one reply."""
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A request as it is sent: its body, and the ways in which it was written."""
+    """A request as it is sent: messages and parameters, and the ways in which it was written."""
 
     request: ModelRequest
-    body: dict[str, Any]
+    messages: Sequence[ChatMessage]
+    parameters: Mapping[str, Any]
     form: ResponseFormat
     effort: Effort | None
     history: HistoryForm
@@ -180,9 +184,9 @@ class EndpointService:
         if self._facts is not None:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
-        parameters = self._parameters.apply(self._dialect.parameters(request, sampling, form))
-        body = self._dialect.body(self.model, encodable(messages), parameters)
-        return _Attempt(request, body, form, effort, history, past)
+        wanted = given(self._dialect.parameters(request, sampling, form).items())
+        parameters = self._parameters.apply(wanted)
+        return _Attempt(request, encodable(messages), parameters, form, effort, history, past)
 
     def _note_window(self, error: ModelError) -> None:
         """Keep the window that a refusal names."""
@@ -220,8 +224,8 @@ class EndpointService:
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        body, has_tools = attempt.body, bool(attempt.request.tools)
-        is_format_sent = self._dialect.format_parameter in body
+        sent, has_tools = attempt.parameters, bool(attempt.request.tools)
+        is_format_sent = self._dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
@@ -230,7 +234,7 @@ class EndpointService:
             named = f"{words} {parameter}"
             if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
                 return True
-            if self._parameters.learn(body, words, parameter) is not None:
+            if self._parameters.learn(sent, words, parameter) is not None:
                 return True
         if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
@@ -248,15 +252,32 @@ class EndpointService:
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
     def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
-        request, body = attempt.request, attempt.body
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
             self._dialect.events(),
-            id_seed(request.messages),
+            id_seed(attempt.request.messages),
             origin=self._origin,
             is_thinking=is_thinking,
         )
+        yield from self._exchange(attempt, reader)
+        for _ in range(_MOST_PAUSES):
+            if not reader.paused:
+                break
+            record = {"items": reader.paused}
+            so_far: ChatMessage = {"role": "assistant", "content": None, "record": record}
+            reader.resume()
+            longer = replace(attempt, messages=[*attempt.messages, so_far])
+            yield from self._exchange(longer, reader)
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
+        self._begins_with_reasoning = reader.lacks_opening
+
+    def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
+        request = attempt.request
+        body = self._dialect.body(self.model, attempt.messages, attempt.parameters)
         request.on_sent(body)
         sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
@@ -265,11 +286,6 @@ class EndpointService:
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        last = reader.last()
-        if last.calls:
-            self.forms.note_call()
-        yield last
-        self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():

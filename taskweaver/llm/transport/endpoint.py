@@ -88,7 +88,7 @@ class Sent:
     Attributes:
         path: Path after the endpoint's address.
         body: Body, of which ``model`` names the model.
-        headers: Headers beyond the client's own.
+        headers: Headers beyond the client's own; an empty one removes the client's.
         method: Its method; a GET has no body.
     """
 
@@ -143,7 +143,7 @@ class ModelConnection:
             sent.path,
             cast_to=object,
             options={
-                "headers": {**sent.headers},
+                "headers": {name: text or openai.Omit() for name, text in sent.headers.items()},
                 "timeout": openai.Timeout(read_s, connect=connect_s),
             },
             stream=True,
