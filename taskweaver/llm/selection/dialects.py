@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taskweaver.llm.dialects.dialect import Dialect
 from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
 from taskweaver.llm.dialects.responses.models import reasons
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.providers.presets import PRESETS
@@ -26,6 +27,8 @@ def dialects_at(endpoint: Endpoint, preset: DialectName, wanted: str) -> Dialect
     def named(name: DialectName) -> Dialect:
         return dialect_named(name, endpoint.model, has_cache_key=is_own)
 
+    if preset == "ollama":
+        return DialectSwitch(named(preset), fallback=OllamaChatDialect())
     if preset != "chat":
         return DialectSwitch(named(preset))
     chat, responses = named("chat"), named("responses")
