@@ -75,7 +75,8 @@ KEYS: tuple[Key, ...] = (
         "int",
         None,
         "Tokens that the model takes, prompt and reply together. Longer prompts are shortened. None"
-        " learns it from the endpoint's refusal of a longer one.",
+        " asks the server, or learns it from the refusal of a longer one. Ollama loads the model"
+        " with it.",
         minimum=256,
     ),
     Key(
