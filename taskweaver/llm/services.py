@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.dialects.names import dialect_named
-from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts.endpoint_facts import EndpointFacts
 from taskweaver.llm.fitting import Windows
@@ -27,6 +25,7 @@ from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.selection.dialects import dialects_at
 from taskweaver.llm.selection.key_hosts import is_first_call
 from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint, at_root
@@ -245,18 +244,18 @@ class ModelServices:
         if choice.endpoint is None:
             return _offline(), choice.reason
         register_secret(choice.endpoint.api_key)
-        is_ollama, dialect = choice.dialect == "ollama", dialect_named(choice.dialect)
-        endpoint = at_root(choice.endpoint) if is_ollama else choice.endpoint
+        dialects = dialects_at(choice.endpoint, choice.dialect, config.dialect)
+        spoken = dialects.current
+        endpoint = at_root(choice.endpoint) if spoken.name == "ollama" else choice.endpoint
         facts = EndpointFacts(
             endpoint,
-            dialect=choice.dialect,
-            headers=dialect.headers(endpoint.api_key),
+            dialect=spoken.name,
+            headers=spoken.headers(endpoint.api_key),
             configured_window=config.window,
         )
         service = EndpointService(
             endpoint,
-            dialect=dialect,
-            fallback=OllamaChatDialect() if is_ollama else None,
+            dialects=dialects,
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,

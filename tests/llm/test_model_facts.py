@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, FakeEndpoint, good, serving
-from ollama_server import MODEL, ollama, said
+from ollama_server import MODEL, Ollama, ollama, said
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
@@ -94,6 +94,21 @@ def test_one_that_is_found_on_this_machine_is_asked_in_its_own_protocol(
             assert LLMApi(models).chat_completion(SHORT)["content"] == "1 2 3"
             assert f"model: {MODEL} (127.0.0.1:{endpoint.port}, Ollama" in models.announcement
     assert server.options == [{"num_ctx": 16_384}]
+
+
+def test_chat_completions_of_it_are_asked_for_where_that_is_configured() -> None:
+    def answer(call: Call) -> None:
+        if call.path == "/v1/chat/completions":
+            call.stream(good("yes"))
+        else:
+            Ollama(answered, loaded=4_096).play(call)
+
+    with (
+        serving(answer, states_facts=True) as endpoint,
+        services(endpoint.url.removesuffix("/v1"), dialect="chat") as models,
+    ):
+        assert LLMApi(models).chat_completion(SHORT)["content"] == "yes"
+        assert models.model().window_for(ModelRequest(LONG)) == 4_096
 
 
 def test_a_version_that_shows_nothing_chooses_by_itself() -> None:

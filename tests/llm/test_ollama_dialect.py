@@ -11,6 +11,7 @@ from fake_endpoint import Call, FakeEndpoint, good, serving
 from ollama_server import call_of, last, line
 
 from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect, OllamaDialect
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FormLadder
@@ -28,8 +29,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 def at(endpoint: FakeEndpoint) -> EndpointService:
     return EndpointService(
         Endpoint(endpoint.url.removesuffix("/v1"), "qwen3:8b"),
-        dialect=OllamaDialect(),
-        fallback=OllamaChatDialect(),
+        dialects=DialectSwitch(OllamaDialect(), fallback=OllamaChatDialect()),
         forms=FormLadder(lambda: "tools"),
     )
 
