@@ -109,7 +109,7 @@ def cold_kernels(_warm_kernels: WarmKernels, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture(autouse=True)
-def _no_experience(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep nothing of a model: another test may get the same port."""
     monkeypatch.setattr(learnt, "state_folder", lambda: None)
 

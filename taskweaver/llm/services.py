@@ -244,14 +244,14 @@ class ModelServices:
         if choice.endpoint is None:
             return _offline(), choice.reason
         register_secret(choice.endpoint.api_key)
-        is_ollama = choice.dialect == "ollama"
-        endpoint = at_root(choice.endpoint) if is_ollama else choice.endpoint
-        dialects = dialects_at(endpoint, choice.dialect, config.dialect)
+        dialects = dialects_at(choice.endpoint, choice.dialect, config.dialect)
+        spoken = dialects.current
+        endpoint = at_root(choice.endpoint) if spoken.name == "ollama" else choice.endpoint
         facts = EndpointFacts(
             endpoint,
-            headers=dialects.current.headers(endpoint.api_key),
+            dialect=spoken.name,
+            headers=spoken.headers(endpoint.api_key),
             configured_window=config.window,
-            is_ollama=is_ollama,
         )
         service = EndpointService(
             endpoint,
@@ -334,17 +334,17 @@ def _forms(
             return fixed(form)
     if endpoint is None or facts is None:
         return fixed("json")
-    base, experience = endpoint.api_base, facts.experience
+    base, learnt = endpoint.api_base, facts.learnt
 
     def first() -> Form:
-        known = experience.known.form
+        known = learnt.known.form
         if known in FORMS:
             return known
         is_local, takes_tools = endpoint.is_loopback, facts.takes_tools
         return first_form(endpoint.model, is_local=is_local, takes_tools=takes_tools)
 
     is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
-    return FormLadder(first, lambda lower: experience.note(form=lower), takes_tools=is_provider)
+    return FormLadder(first, lambda lower: learnt.note(form=lower), takes_tools=is_provider)
 
 
 def _offline() -> CompletionService:

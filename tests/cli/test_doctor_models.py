@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from taskweaver.cli.main import commands
 from taskweaver.llm.facts import learnt
-from taskweaver.llm.facts.learnt import ModelExperience, kept_experiences
+from taskweaver.llm.facts.learnt import LearntModel, stored_facts
 from taskweaver.llm.transport.endpoint import Endpoint
 
 
@@ -33,8 +33,8 @@ def endpoints(project: Path, *options: str) -> list[str]:
 
 def test_what_was_learnt_of_models_is_shown_and_forgotten(project: Path) -> None:
     for number in range(8):
-        ModelExperience(Endpoint("http://h:1/v1", f"m{number}")).note(form="json")
-    ModelExperience(Endpoint("http://h:2/v1", "newest")).note(
+        LearntModel(Endpoint("http://h:1/v1", f"m{number}")).note(form="json")
+    LearntModel(Endpoint("http://h:2/v1", "newest")).note(
         form="fences",
         response_format="text",
         dropped=("seed", "stop"),
@@ -51,4 +51,4 @@ def test_what_was_learnt_of_models_is_shown_and_forgotten(project: Path) -> None
     assert shown[-1] == "and 1 further model"
     assert len(shown) == 9
     assert endpoints(project, "--forget-models") == []
-    assert kept_experiences() == []
+    assert stored_facts() == []

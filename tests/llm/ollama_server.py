@@ -64,6 +64,9 @@ class Ollama:
             self.chats.append(call)
             self.answer(call)
             return
+        if call.path == "/v1/models":
+            call.answer(200, {"data": [{"id": MODEL, "owned_by": "library"}]})
+            return
         self.questions.append(call)
         if call.path == "/api/show" and self.trained:
             info = {"general.architecture": "qwen3", "qwen3.context_length": self.trained}

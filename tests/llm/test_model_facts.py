@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, FakeEndpoint, good, serving
-from ollama_server import MODEL, ollama, said
+from ollama_server import MODEL, Ollama, ollama, said
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
@@ -17,6 +17,7 @@ from taskweaver.llm.facts import question
 from taskweaver.llm.facts.endpoint_facts import EndpointFacts
 from taskweaver.llm.facts.known_names import named_window
 from taskweaver.llm.facts.refusals import refused_window
+from taskweaver.llm.selection import auto
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, ModelRequest
@@ -79,6 +80,35 @@ def test_a_configured_window_is_sent_as_it_is_and_nothing_is_asked() -> None:
         assert models.model().window_for(ModelRequest(LONG)) == 5_000
     assert server.options == [{"num_ctx": 5_000}]
     assert not server.questions
+
+
+def test_one_that_is_found_on_this_machine_is_asked_in_its_own_protocol(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("TASKWEAVER_NO_DISCOVERY", raising=False)
+    with ollama(answered) as (endpoint, server):
+        monkeypatch.setattr(auto, "LOCAL_PORTS", {endpoint.port: "Ollama"})
+        monkeypatch.setattr(auto, "PROBE_S", 30.0)
+        with ModelServices(AppConfigSource(config={"llm.auto_detect": True})) as models:
+            assert LLMApi(models).chat_completion(SHORT)["content"] == "1 2 3"
+            assert f"model: {MODEL} (127.0.0.1:{endpoint.port}, Ollama" in models.announcement
+    assert server.options == [{"num_ctx": 16_384}]
+
+
+def test_chat_completions_of_it_are_asked_for_where_that_is_configured() -> None:
+    def answer(call: Call) -> None:
+        if call.path == "/v1/chat/completions":
+            call.stream(good("yes"))
+        else:
+            Ollama(answered, loaded=4_096).play(call)
+
+    with (
+        serving(answer, states_facts=True) as endpoint,
+        services(endpoint.url.removesuffix("/v1"), dialect="chat") as models,
+    ):
+        assert LLMApi(models).chat_completion(SHORT)["content"] == "yes"
+        assert models.model().window_for(ModelRequest(LONG)) == 4_096
 
 
 def test_a_version_that_shows_nothing_chooses_by_itself() -> None:
@@ -189,6 +219,21 @@ def test_a_server_is_asked_for_its_window_once_and_for_long_prompts_alone(
         assert sorted(asked) == sorted(facts)
 
 
+def test_a_model_of_anthropics_protocol_is_asked_for_by_its_name() -> None:
+    def answer(call: Call) -> None:
+        call.answer(200, {"id": "claude-one-20260101", "max_input_tokens": 9_000})
+
+    with (
+        serving(answer, states_facts=True) as endpoint,
+        services(endpoint.url, "anthropic", api_key="a-key", model="claude/one") as models,
+    ):
+        assert models.model().window_for(ModelRequest(LONG)) == 9_000
+        (call,) = endpoint.calls
+    assert call.path == "/v1/models/claude%2Fone"
+    assert call.headers["x-api-key"] == "a-key"
+    assert "authorization" not in call.headers
+
+
 def test_what_is_sent_stays_below_the_window_that_the_server_states() -> None:
     facts = {"/v1/models": listing(max_model_len=6_000)}
     chat: list[ChatMessage] = [
@@ -231,13 +276,13 @@ def big(call: Call) -> None:
         lambda call: call.answer(200, {"capabilities": "tools", "model_info": 3}),
     ],
 )
-@pytest.mark.parametrize("is_ollama", [False, True])
+@pytest.mark.parametrize("dialect", ["anthropic", "chat", "ollama"])
 def test_a_question_without_an_answer_is_no_error(
-    broken: Callable[[Call], None], is_ollama: bool, monkeypatch: pytest.MonkeyPatch
+    broken: Callable[[Call], None], dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question, "_LIMITS", question.Deadlines(1.0, 1.0, 1.0, 1.0))
     with serving(broken, states_facts=True) as endpoint:
-        facts = EndpointFacts(Endpoint(endpoint.url, MODEL), is_ollama=is_ollama)
+        facts = EndpointFacts(Endpoint(endpoint.url, MODEL), dialect=dialect)
         assert facts.window(lambda: 9_000) == 0
         facts.close()
 
@@ -268,7 +313,6 @@ def test_providers_are_asked_for_their_lists_alone_and_those_without_windows_for
     assert asked_at("https://proxy.example", monkeypatch, api_version="2024-10-21") == []
     assert asked_at("https://api.groq.com/openai/v1", monkeypatch) == ["/models"]
     assert asked_at("https://gateway.example/v1", monkeypatch) == ["/models"]
-    assert asked_at("https://api.anthropic.com/v1", monkeypatch) == ["/models/gpt-4o"]
 
 
 @pytest.mark.parametrize(

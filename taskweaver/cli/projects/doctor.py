@@ -36,7 +36,7 @@ from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.facts.learnt import Experience, forget_experiences, kept_experiences
+from taskweaver.llm.facts.learnt import LearntFacts, forget_models, stored_facts
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
@@ -75,10 +75,10 @@ def examine(
     Args:
         project: Folder of the project.
         as_json: Whether the results are printed as JSON.
-        are_models_forgotten: Whether the experience with models is deleted first.
+        are_models_forgotten: Whether the facts learnt of models are deleted first.
     """
     if are_models_forgotten:
-        forget_experiences()
+        forget_models()
     findings = []
     for finding in _findings(project):
         findings.append(finding)
@@ -111,7 +111,7 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
-        yield from _experience()
+        yield from _learnt_models()
         yield from _kernel(app)
         yield _sandbox(app)
         yield from _bounds(app)
@@ -195,12 +195,12 @@ def _model(app: TaskWeaverApp) -> CheckResult:
     )
 
 
-def _experience() -> Iterator[CheckResult]:
-    """List the experience with models that sessions begin with."""
-    kept = kept_experiences()
+def _learnt_models() -> Iterator[CheckResult]:
+    """List the facts learnt of models, with which sessions begin."""
+    kept = stored_facts()
     for item in kept[:_SHOWN_MODELS]:
         at = datetime.fromtimestamp(item.at).astimezone().strftime("%Y-%m-%d %H:%M")
-        about = "; ".join(_learnt_of(item.experience))
+        about = "; ".join(_learnt_of(item.facts))
         detail = f"{item.model} at {item.address}: {about} (since {at})"
         yield CheckResult("endpoint", "ok", detail)
     if len(kept) > _SHOWN_MODELS:
@@ -208,7 +208,7 @@ def _experience() -> Iterator[CheckResult]:
         yield CheckResult("endpoint", "ok", detail)
 
 
-def _learnt_of(known: Experience) -> Iterator[str]:
+def _learnt_of(known: LearntFacts) -> Iterator[str]:
     if known.form:
         yield f"answers in the form {known.form}"
     if known.response_format:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from taskweaver.llm.facts.known_names import named_window
-from taskweaver.llm.facts.learnt import ModelExperience
+from taskweaver.llm.facts.learnt import LearntModel
 from taskweaver.llm.facts.listed import listed_facts
 from taskweaver.llm.facts.model_facts import ModelFacts
 from taskweaver.llm.facts.ollama import chosen_window, ollama_facts
@@ -21,31 +21,32 @@ class EndpointFacts:
 
     Attributes:
         pool: Connections to the endpoint, shared with the calls.
-        experience: Experience with the model, which is kept.
+        learnt: Facts learnt of the model, which are kept.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
         *,
+        dialect: str = "chat",
         headers: Mapping[str, str] | None = None,
         configured_window: int = 0,
-        is_ollama: bool = False,
     ) -> None:
         """Ask nothing yet.
 
         Args:
             endpoint: The model.
+            dialect: Name of its protocol.
             headers: Headers of its protocol beyond the client's own.
             configured_window: Tokens of its window; 0 where that is not configured.
-            is_ollama: Whether its server is Ollama, spoken to in its own protocol.
         """
         self.pool = ConnectionPool(endpoint)
-        self.experience = ModelExperience(endpoint)
+        self.learnt = LearntModel(endpoint)
         self._endpoint = endpoint
         self._headers = headers or {}
         self._configured = configured_window
-        self._is_ollama = is_ollama
+        self._dialect = dialect
+        self._is_ollama = dialect == "ollama"
         self._lock = threading.Lock()
         self._stated: ModelFacts | None = None
         self._chosen: int | None = None
@@ -72,7 +73,7 @@ class EndpointFacts:
             return self.loaded_window(needed)
         if self._stated is None and needed() < SHORT_PROMPT:
             return 0
-        stated, learnt = self._ask().window, self.experience.known.window
+        stated, learnt = self._ask().window, self.learnt.known.window
         if self._endpoint.is_loopback:
             return stated or learnt
         return min(filter(None, (stated, learnt)), default=named_window(self._endpoint.model))
@@ -104,5 +105,7 @@ class EndpointFacts:
                 if self._is_ollama:
                     self._stated = ollama_facts(self.pool, self._endpoint.model)
                 else:
-                    self._stated = listed_facts(self.pool, self._endpoint, self._headers)
+                    self._stated = listed_facts(
+                        self.pool, self._endpoint, self._dialect, self._headers
+                    )
             return self._stated

@@ -1,4 +1,4 @@
-"""Experience with models, kept for a week: the form of replies, refused parameters, the window.
+"""Facts learnt of models, kept for a week: the form of replies, refused parameters, the window.
 
 Each model at each address has a file of its own in the folder of the user's state. There is no text
 of a chat in it, and no key.
@@ -24,7 +24,7 @@ from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.utils.system.installation import state_folder
 
 KEPT_S = 7 * 24 * 3600.0
-"""Seconds after which experience is made anew."""
+"""Seconds after which a model is tried anew."""
 
 MAX_FILES = 256
 _MAX_BYTES = 16 << 10
@@ -34,8 +34,8 @@ _NAMED = re.compile(r"[0-9a-f]{32}\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
-    """Experience with one model at one address.
+class LearntFacts:
+    """Facts learnt of one model at one address.
 
     Attributes:
         form: Form of replies that is in force; empty for the usual one.
@@ -59,60 +59,64 @@ class Experience:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptExperience:
-    """Experience as it is kept.
+class StoredFacts:
+    """Learnt facts as they are kept.
 
     Attributes:
         address: Address of the model, without a user's name.
         model: Its name.
         at: Time of the newest part.
-        experience: The experience.
+        facts: The facts.
     """
 
     address: str
     model: str
     at: float
-    experience: Experience
+    facts: LearntFacts
 
 
-class ModelExperience:
-    """Experience with one model, read once, and written when there is more; thread-safe."""
+class LearntModel:
+    """The facts learnt of one model, read once, and written when there are more; thread-safe."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Read the experience of earlier sessions with a model."""
+        """Read the facts that earlier sessions learnt."""
         self._lock = threading.Lock()
         self._address, self._model = endpoint.address, endpoint.model
         folder = _folder()
-        name = hashlib.sha256(f"{self._address}\n{self._model}".encode()).hexdigest()[:32]
+        name = hashlib.sha256(
+            f"{self._address}\n{self._model}".encode("utf-8", "replace")
+        ).hexdigest()[:32]
         self._file = None if folder is None else folder / f"{name}.json"
         kept = None if self._file is None else _read(self._file)
         is_same = kept is not None and (kept.address, kept.model) == (self._address, self._model)
-        self._known = kept.experience if kept is not None and is_same else Experience()
+        self._known = kept.facts if kept is not None and is_same else LearntFacts()
 
     @property
-    def known(self) -> Experience:
-        """The experience so far."""
+    def known(self) -> LearntFacts:
+        """The facts so far."""
         return self._known
 
     def note(self, **changes: Any) -> None:
-        """Keep more experience, given as fields of `Experience`; a full disk keeps none."""
+        """Keep changes, given as fields of `LearntFacts`; a full disk keeps none."""
         with self._lock:
             known = replace(self._known, **changes)
             if known == self._known:
                 return
             self._known = known
             if self._file is not None:
-                _write(self._file, self._address, self._model, known)
+                stored = _read(self._file)  # another session may have learnt more
+                facts = known if stored is None else replace(stored.facts, **changes)
+                _write(self._file, self._address, self._model, facts)
 
 
-def kept_experiences() -> list[KeptExperience]:
-    """Return all experience that is kept, the newest first."""
+def stored_facts() -> list[StoredFacts]:
+    """Return the facts of all models, the newest first."""
     found = filter(None, map(_read, _files()))
     return sorted(found, key=lambda kept: kept.at, reverse=True)
 
 
-def forget_experiences() -> int:
-    """Delete all experience; return the number of models."""
+def forget_models() -> int:
+    """Delete the facts of all models; return their number."""
     count = 0
     for file in _files():
         with suppress(OSError):
@@ -132,8 +136,8 @@ def _files() -> Iterator[Path]:
         yield from (file for file in sorted(folder.iterdir()) if _NAMED.fullmatch(file.name))
 
 
-def _read(file: Path) -> KeptExperience | None:
-    """Return the experience in a file; None if it is old, another version's or not readable."""
+def _read(file: Path) -> StoredFacts | None:
+    """Return the facts in a file; None if it is old, another version's or not readable."""
     try:
         with file.open("rb") as opened:
             text = opened.read(_MAX_BYTES + 1)
@@ -147,13 +151,13 @@ def _read(file: Path) -> KeptExperience | None:
         return None
     if not isinstance(address, str) or not isinstance(model, str):
         return None
-    return KeptExperience(address, model, at, _experience(value))
+    return StoredFacts(address, model, at, _facts(value))
 
 
-def _experience(value: Mapping[str, Any]) -> Experience:
-    """Return what of a file is valid."""
+def _facts(value: Mapping[str, Any]) -> LearntFacts:
+    """Return the facts in a file, as far as they are valid."""
     dropped = value.get("dropped")
-    return Experience(
+    return LearntFacts(
         _text(value.get("form")),
         _text(value.get("response_format")),
         tuple(filter(_text, dropped[:_MAX_NAMES])) if isinstance(dropped, list) else (),
@@ -174,7 +178,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) and _NAME.fullmatch(value) else ""
 
 
-def _write(file: Path, address: str, model: str, known: Experience) -> None:
+def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
     """Replace a file as a whole, readable by its owner alone."""
     stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")

@@ -23,7 +23,6 @@ _SILENT = (
     "open.bigmodel.cn",
     "azure.com",
 )
-_ANTHROPIC = "api.anthropic.com"
 _NAMES = (
     "loaded_context_length",
     "max_model_len",
@@ -35,19 +34,20 @@ _NAMES = (
 
 
 def listed_facts(
-    pool: ConnectionPool, endpoint: Endpoint, headers: Mapping[str, str]
+    pool: ConnectionPool, endpoint: Endpoint, dialect: str, headers: Mapping[str, str]
 ) -> ModelFacts:
     """Return the facts about a model that its server lists.
 
     Args:
         pool: Connections to the server.
         endpoint: The model.
+        dialect: Name of its protocol.
         headers: Headers of its protocol beyond the client's own.
     """
     host = urlsplit(endpoint.api_base).hostname or ""
     if endpoint.api_version or any(_is_at(host, silent) for silent in _SILENT):
         return ModelFacts()
-    if _is_at(host, _ANTHROPIC):
+    if dialect == "anthropic":  # its list is long and has no names that stand for the newest
         path = f"/models/{quote(endpoint.model, safe='')}"
         return _facts(answer_of(pool, path, headers=headers))
     entry = _entry(answer_of(pool, "/models", headers=headers), endpoint.model)

@@ -9,7 +9,7 @@ import re
 import threading
 from typing import get_args
 
-from taskweaver.llm.facts.learnt import Experience, ModelExperience
+from taskweaver.llm.facts.learnt import LearntFacts, LearntModel
 from taskweaver.llm.types import Effort
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -31,15 +31,15 @@ def is_about_effort_with_tools(words: str) -> bool:
 class EffortMemory:
     """Efforts that a model refuses, each with its substitute; thread-safe."""
 
-    def __init__(self, experience: ModelExperience | None = None) -> None:
+    def __init__(self, learnt: LearntModel | None = None) -> None:
         """Begin with the efforts that were refused in earlier sessions.
 
         Args:
-            experience: Keeps them; None to keep none.
+            learnt: Keeps them; None to keep none.
         """
-        known = experience.known if experience else Experience()
+        known = learnt.known if learnt else LearntFacts()
         self._lock = threading.Lock()
-        self._experience = experience
+        self._learnt = learnt
         self._is_refused_with_tools = known.is_effort_refused
         self._substitutes: dict[Effort, Effort | None] = {
             effort: next((other for other in EFFORTS if other == known.efforts[effort]), None)
@@ -81,8 +81,8 @@ class EffortMemory:
             return True
 
     def _keep(self) -> None:
-        if self._experience is not None:
-            self._experience.note(
+        if self._learnt is not None:
+            self._learnt.note(
                 is_effort_refused=self._is_refused_with_tools,
                 efforts={name: other or "" for name, other in self._substitutes.items()},
             )

@@ -40,7 +40,6 @@ _LINGER_S = 2.0
 
 _REFUSING = (400, 404, 422, 500, 501)
 _REFUSING_IMAGES = (*_REFUSING, 413, 415)
-_UNKNOWN_PATH = (404, 405, 501)
 
 _MOST_PAUSES = 16
 """How often a server may pause one reply."""
@@ -106,8 +105,8 @@ class EndpointService:
         self._deadlines = deadlines or Deadlines()
         self._facts = facts
         self._pool = facts.pool if facts else ConnectionPool(endpoint)
-        self._parameters = ParameterMemory(facts.experience if facts else None)
-        self._efforts = EffortMemory(facts.experience if facts else None)
+        self._parameters = ParameterMemory(facts.learnt if facts else None)
+        self._efforts = EffortMemory(facts.learnt if facts else None)
         self._format = _format_memory(response_format, facts)
         self._history = HistoryMemory()
         self._begins_with_reasoning = False
@@ -196,7 +195,7 @@ class EndpointService:
             body = getattr(error.__cause__, "body", None)
             window = refused_window(error.detail, body)
             if window:
-                self._facts.experience.note(window=window)
+                self._facts.learnt.note(window=window)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
         """Learn that no images are taken; return whether the request can go on without them."""
@@ -320,10 +319,10 @@ def _format_memory(wanted: str, facts: EndpointFacts | None) -> FormatMemory:
     """Return the memory of the response format; one that is not configured is kept."""
     if facts is None or wanted != "auto":
         return FormatMemory(wanted)
-    experience = facts.experience
-    known = experience.known.response_format
+    learnt = facts.learnt
+    known = learnt.known.response_format
     return FormatMemory(
-        known if known in LADDER else wanted, lambda lower: experience.note(response_format=lower)
+        known if known in LADDER else wanted, lambda lower: learnt.note(response_format=lower)
     )
 
 

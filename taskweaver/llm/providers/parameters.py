@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Set
 from typing import Any
 
-from taskweaver.llm.facts.learnt import Experience, ModelExperience
+from taskweaver.llm.facts.learnt import LearntFacts, LearntModel
 
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
@@ -39,15 +39,15 @@ _UNWANTED = re.compile(
 class ParameterMemory:
     """Parameters a model rejects; thread-safe."""
 
-    def __init__(self, experience: ModelExperience | None = None) -> None:
+    def __init__(self, learnt: LearntModel | None = None) -> None:
         """Begin with the parameters that were rejected in earlier sessions.
 
         Args:
-            experience: Keeps them; None to keep none.
+            learnt: Keeps them; None to keep none.
         """
-        known = experience.known if experience else Experience()
+        known = learnt.known if learnt else LearntFacts()
         self._lock = threading.Lock()
-        self._experience = experience
+        self._learnt = learnt
         self._dropped = {*known.dropped} - _KEPT
         self._renamed = {
             name: other for name, other in known.renamed.items() if _RENAMED.get(name) == other
@@ -123,8 +123,8 @@ class ParameterMemory:
         return name
 
     def _keep(self) -> None:
-        if self._experience is not None:
-            self._experience.note(
+        if self._learnt is not None:
+            self._learnt.note(
                 dropped=tuple(sorted(self._dropped)),
                 renamed={**self._renamed},
                 longest_reply=self._longest_reply or 0,

@@ -27,10 +27,10 @@ def dialects_at(endpoint: Endpoint, preset: DialectName, wanted: str) -> Dialect
     def named(name: DialectName) -> Dialect:
         return dialect_named(name, endpoint.model, has_cache_key=is_own)
 
-    if preset == "ollama":
-        return DialectSwitch(named(preset), fallback=OllamaChatDialect())
-    if preset != "chat":
-        return DialectSwitch(named(preset))
+    if preset == "ollama" and wanted == "auto":
+        return DialectSwitch(named("ollama"), fallback=OllamaChatDialect())
+    if preset == "anthropic":
+        return DialectSwitch(named("anthropic"))
     chat, responses = named("chat"), named("responses")
     if wanted == "responses":
         return DialectSwitch(responses)

@@ -1,4 +1,4 @@
-"""Experience with models that a later session begins with, and the files it is kept in."""
+"""LearntFacts with models that a later session begins with, and the files it is kept in."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts import learnt
 from taskweaver.llm.facts.learnt import (
-    ModelExperience,
-    forget_experiences,
-    kept_experiences,
+    LearntModel,
+    forget_models,
+    stored_facts,
 )
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -86,9 +86,9 @@ def test_a_second_session_begins_in_the_form_found_and_repeats_no_refusal(state:
         address = endpoint.url
     assert body["response_format"] == {"type": "json_object"}
     assert body["max_completion_tokens"] == 99
-    (kept,) = kept_experiences()
+    (kept,) = stored_facts()
     assert (kept.address, kept.model) == (address, "m")
-    known = kept.experience
+    known = kept.facts
     assert (known.form, known.response_format) == ("json", "json_object")
     assert (known.dropped, dict(known.renamed)) == (
         ("seed",), {"max_tokens": "max_completion_tokens"},
@@ -121,11 +121,11 @@ def test_a_configured_form_goes_before_the_one_found() -> None:
 
 
 def note(base: str = "http://h:1/v1", model: str = "m", **changes: Any) -> None:
-    ModelExperience(Endpoint(base, model)).note(**(changes or {"form": "fences"}))
+    LearntModel(Endpoint(base, model)).note(**(changes or {"form": "fences"}))
 
 
 def form(base: str = "http://h:1/v1", model: str = "m") -> str:
-    return ModelExperience(Endpoint(base, model)).known.form
+    return LearntModel(Endpoint(base, model)).known.form
 
 
 def test_an_address_is_kept_without_what_is_secret_in_it(state: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_address_is_kept_without_what_is_secret_in_it(state: Path) -> None:
     (file,) = state.iterdir()
     assert "pass-word" not in file.read_text()
     assert "0123" not in file.read_text()
-    assert kept_experiences()[0].address == "https://h.example/v1"
+    assert stored_facts()[0].address == "https://h.example/v1"
 
 
 def change(state: Path, **fields: Any) -> None:
@@ -167,7 +167,7 @@ def test_a_broken_file_is_ignored_and_written_anew(state: Path, text: str) -> No
     (file,) = state.iterdir()
     file.write_text(text)
     assert form() == ""
-    assert kept_experiences() == []
+    assert stored_facts() == []
     note(form="json")
     assert form() == "json"
 
@@ -175,7 +175,7 @@ def test_a_broken_file_is_ignored_and_written_anew(state: Path, text: str) -> No
 def test_of_a_file_only_what_is_valid_is_used(state: Path) -> None:
     note(dropped=("seed",))
     change(state, dropped=["tools", "a b", 3, "seed"], renamed={"seed": 1}, window="x", form=1)
-    known = ModelExperience(Endpoint("http://h:1/v1", "m")).known
+    known = LearntModel(Endpoint("http://h:1/v1", "m")).known
     assert known.dropped == ("tools", "seed")
     assert (known.form, known.window, dict(known.renamed)) == ("", 0, {})
     with (
@@ -194,7 +194,15 @@ def test_the_number_of_files_is_bounded(state: Path, monkeypatch: pytest.MonkeyP
         note(model=f"m{number}")
         newest = max(state.iterdir(), key=lambda file: file.stat().st_mtime_ns)
         os.utime(newest, (number, number))
-    assert {kept.model for kept in kept_experiences()} == {f"m{number}" for number in range(4, 9)}
+    assert {kept.model for kept in stored_facts()} == {f"m{number}" for number in range(4, 9)}
+
+
+def test_what_another_session_learnt_meanwhile_is_not_lost() -> None:
+    one, other = (LearntModel(Endpoint("http://h:1/v1", "m")) for _ in range(2))
+    one.note(form="fences")
+    other.note(window=4_096)
+    known = LearntModel(Endpoint("http://h:1/v1", "m")).known
+    assert (known.form, known.window) == ("fences", 4_096)
 
 
 def test_many_sessions_at_once_leave_a_whole_file(state: Path) -> None:
@@ -219,14 +227,14 @@ def test_without_a_place_nothing_is_kept_and_nothing_fails(
     assert form() == ""
     monkeypatch.setattr(learnt, "state_folder", lambda: None)
     note()
-    assert kept_experiences() == []
-    assert forget_experiences() == 0
+    assert stored_facts() == []
+    assert forget_models() == 0
 
 
 def test_it_can_be_forgotten(state: Path) -> None:
     note()
     note(model="n")
     (state / "notes.txt").write_text("not a file of the models")
-    assert forget_experiences() == 2
-    assert kept_experiences() == []
+    assert forget_models() == 2
+    assert stored_facts() == []
     assert (state / "notes.txt").exists()
