@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Literal
+from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
@@ -44,6 +45,7 @@ class LLMApi:
     def __init__(self, services: ModelServices) -> None:
         self.prompts = CallLog()
         self._services = services
+        self._cache_key = uuid4().hex
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._ignored: dict[str, int] = {}
@@ -294,6 +296,7 @@ class LLMApi:
                 tools=tools,
                 tool_choice=tool_choice,
                 reasoning_effort=reasoning_effort,
+                cache_key=self._cache_key,
             )
             name, window = model.service.model, model.window
             yield from self._services.windows.stream(
@@ -306,10 +309,7 @@ class LLMApi:
         Raises:
             ModelError: If the call fails.
         """
-        messages = [
-            format_chat_message("system", instructions),
-            format_chat_message("user", text),
-        ]
+        messages = [format_chat_message("system", instructions), format_chat_message("user", text)]
         return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
 
     def get_embedding(self, text: str) -> list[float]:

@@ -14,12 +14,13 @@ from taskweaver.llm.dialects.structured import (
     is_about_format,
     with_instruction,
 )
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
-from taskweaver.llm.providers.efforts import EffortMemory
+from taskweaver.llm.providers.efforts import EffortMemory, is_about_effort_with_tools
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
@@ -38,6 +39,8 @@ _REFUSING_IMAGES = (*_REFUSING, 413, 415)
 _MOST_PAUSES = 16
 """How often a server may pause one reply."""
 
+_UNKNOWN_PATH = (404, 405, 501)
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
@@ -47,6 +50,7 @@ class _Attempt:
     """A request as it is sent: messages and parameters, and the ways in which it was written."""
 
     request: ModelRequest
+    dialect: Dialect
     messages: Sequence[ChatMessage]
     parameters: Mapping[str, Any]
     form: ResponseFormat
@@ -67,7 +71,7 @@ class EndpointService:
         self,
         endpoint: Endpoint,
         *,
-        dialect: Dialect | None = None,
+        dialects: DialectSwitch | None = None,
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
@@ -78,7 +82,7 @@ class EndpointService:
 
         Args:
             endpoint: Address of the model.
-            dialect: The protocol spoken there; None for chat completions.
+            dialects: The protocol spoken there; None for chat completions.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
@@ -88,7 +92,7 @@ class EndpointService:
         self.forms = forms or fixed("json")
         self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
-        self._dialect = dialect or ChatDialect()
+        self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
@@ -135,13 +139,17 @@ class EndpointService:
         self._pool.close()
 
     @property
-    def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.address} {self.model}"
+    def dialect(self) -> Dialect:
+        """The protocol in force."""
+        return self._dialects.current
+
+    def _origin(self, dialect: Dialect) -> str:
+        return f"{dialect.name} {self._endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> _Attempt:
         """Return a request as it is sent, by what is known of the model."""
-        form, history = self._format.current, self._history.current
-        past = history.written(request.messages, self._origin)
+        dialect, form, history = self.dialect, self._format.current, self._history.current
+        past = history.written(request.messages, self._origin(dialect))
         messages: Sequence[ChatMessage] = past
         if self.images.are_refused:
             messages = without_images(messages)
@@ -152,9 +160,10 @@ class EndpointService:
         sampling = self._sampling.of(request)
         effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
         sampling = replace(sampling, reasoning_effort=effort)
-        wanted = given(self._dialect.parameters(request, sampling, form).items())
+        wanted = given(dialect.parameters(request, sampling, form).items())
         parameters = self._parameters.apply(wanted)
-        return _Attempt(request, encodable(messages), parameters, form, effort, history, past)
+        sent = encodable(messages)
+        return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
         """Learn that no images are taken; return whether the request can go on without them."""
@@ -175,23 +184,38 @@ class EndpointService:
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        sent, has_tools = attempt.parameters, bool(attempt.request.tools)
-        is_format_sent = self._dialect.format_parameter in sent
+        if self._leaves_dialect(status, words, attempt):
+            return True
+        is_refusal, sent = status in (400, 422), attempt.parameters
+        if is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}"):
+            return True
+        is_format_sent = attempt.dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(attempt.form)
-        if status in (400, 422):
-            named = f"{words} {parameter}"
-            if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
-                return True
-            if self._parameters.learn(sent, words, parameter) is not None:
-                return True
+        if is_refusal and self._learns(words, parameter, attempt):
+            return True
         if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
-        if has_tools and status in _REFUSING and is_about_tools(words):
+        if attempt.request.tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
+
+    def _leaves_dialect(self, status: int | None, words: str, attempt: _Attempt) -> bool:
+        """Change to another dialect, if a rejection asks for that and there is one."""
+        asked = attempt.dialect
+        if status in _UNKNOWN_PATH and "model" not in words.lower():
+            return self._dialects.refuse_path(asked)
+        is_about_reasoning = status == 400 and is_about_effort_with_tools(words)
+        return is_about_reasoning and self._dialects.refuse_reasoning(asked)
+
+    def _learns(self, words: str, parameter: str, attempt: _Attempt) -> bool:
+        """Remember a rejected effort or parameter; return whether there is one."""
+        named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
+        if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+            return True
+        return self._parameters.learn(attempt.parameters, words, parameter) is not None
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -206,9 +230,9 @@ class EndpointService:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
-            self._dialect.events(),
+            attempt.dialect.events(),
             id_seed(attempt.request.messages),
-            origin=self._origin,
+            origin=self._origin(attempt.dialect),
             is_thinking=is_thinking,
         )
         yield from self._exchange(attempt, reader)
@@ -228,10 +252,11 @@ class EndpointService:
 
     def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
         request = attempt.request
-        written = self._dialect.body(self.model, attempt.messages, attempt.parameters)
+        written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
         body = attempt.history.ordered(written)
         request.on_sent(body)
-        sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
+        headers = attempt.dialect.headers(self._endpoint.api_key)
+        sent = Sent(attempt.dialect.path, body, headers)
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
