@@ -36,6 +36,7 @@ class History:
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
         pictures: Returns the pictures that are shown beside reports.
+        news: Sections that end reports, by the ids of their posts.
     """
 
     alias: str
@@ -43,6 +44,7 @@ class History:
     incoming: str
     language: str = "python"
     pictures: PicturesOf = no_pictures
+    news: Mapping[str, str] = field(default_factory=dict)
     _open: list[tuple[str, str]] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
@@ -106,14 +108,14 @@ class History:
         answered = next((one for one in self._open if one[0] == post.send_from), None)
         if answered is not None:
             self._open.remove(answered)
-            result = _result(answered[1], text or _NO_TEXT)
+            result = _result(answered[1], with_news(text or _NO_TEXT, post, self.news))
             yield with_images(result, image_parts(post, self.pictures))
             return
         yield from self._unanswered()
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        message = format_chat_message("user", shown)
+        message = format_chat_message("user", with_news(shown, post, self.news))
         yield with_images(message, image_parts(post, self.pictures))
 
     def _unanswered(self) -> Iterator[ChatMessage]:
@@ -140,6 +142,12 @@ def _call(
 
 def _result(id_: object, text: str) -> ChatMessage:
     return {"role": "tool", "content": text, "tool_call_id": str(id_)}
+
+
+def with_news(text: str, post: Post, news: Mapping[str, str]) -> str:
+    """Return the text of a report with the section that ends it, if there is one."""
+    section = news.get(post.id)
+    return f"{text}\n\n{section}" if section else text
 
 
 def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:
