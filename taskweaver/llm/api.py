@@ -231,7 +231,7 @@ class LLMApi:
         return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
     def note_ignored_tools(self, llm_alias: str = "") -> None:
-        """Note that a reply held no calls but should have; the second lowers the form.
+        """Note that a reply held no calls but should have; the second lowers the form to fences.
 
         Args:
             llm_alias: Which model; empty is the main one.
@@ -240,7 +240,7 @@ class LLMApi:
             count = self._ignored.get(llm_alias, 0) + 1
             self._ignored[llm_alias] = count
         if count >= _IGNORED_TOOLS:
-            self._services.model(llm_alias).forms.step_down("tools")
+            self._services.model(llm_alias).forms.step_down("json")  # fences are kept best
 
     def stream_chunks(  # noqa: PLR0913 - as chat_completion
         self,

@@ -15,10 +15,10 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import ran_code
+from taskweaver.memory.reading.cells import has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
-from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.examples import has_order_in_words, led_examples
 from taskweaver.planner.leader_prompt import LeaderPrompt
 from taskweaver.planner.prompt import PlannerPrompt
@@ -31,7 +31,7 @@ from taskweaver.role.files import no_pictures
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, read_reply
+from taskweaver.role.forms.reading import EMPTY_REPLY, ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
@@ -160,6 +160,8 @@ class Planner(Role):
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
+                if problem.startswith(EMPTY_REPLY) and (outcome := _last_outcome(view.rounds[-1])):
+                    return [self._report(proxy, outcome)]
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
 
             answer = PostAsking(
@@ -186,6 +188,13 @@ class Planner(Role):
         }[operation.name]
         return DoneOperation(operation.name, operation.text, do(operation.text))
 
+    def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
+        """Answer with the last outcome, where the model has no words for it."""
+        proxy.update_attachment("TaskFailure", AttachmentType.stop)
+        proxy.update_message(f"The model gave no answer. The last outcome:\n\n{outcome}")
+        proxy.update_send_to(USER)
+        return proxy.end()
+
     def _finish(self, post: Post, round_: Round) -> Post:
         """Share the plan of an order with its receiver; mark an answer after a failure."""
         if post.send_to == USER and _ends_in_failure(round_):
@@ -202,6 +211,12 @@ class Planner(Role):
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
+
+
+def _last_outcome(round_: Round) -> str:
+    """Return the report on the newest cell of a round; empty without any."""
+    reports = [post.message for post in round_.post_list if has_run(post)]
+    return reports[-1] if reports else ""
 
 
 def _ends_in_failure(round_: Round) -> bool:

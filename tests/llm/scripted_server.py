@@ -9,6 +9,7 @@ from typing import Any
 
 from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
+from taskweaver.llm.dialects.names import DialectName, dialect_named
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
@@ -108,6 +109,7 @@ def outcome(
     *,
     messages: Sequence[ChatMessage] = MESSAGES,
     tools: Sequence[ModelTool] = (RUN,),
+    dialect: DialectName = "chat",
     dialects: DialectSwitch | None = None,
     **more: Any,
 ) -> Outcome:
@@ -116,7 +118,8 @@ def outcome(
     forms = FormLadder(lambda: "tools")
     with serving(script) as endpoint:
         address = Endpoint(endpoint.url, "m1", "a-key-0123456789")
-        service = EndpointService(address, dialects=dialects, forms=forms)
+        switch = dialects or DialectSwitch(dialect_named(dialect))
+        service = EndpointService(address, dialects=switch, forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)

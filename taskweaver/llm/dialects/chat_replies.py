@@ -89,12 +89,18 @@ def written_back(messages: Sequence[ChatMessage]) -> list[Mapping[str, Any]]:
 
 
 def _written_back(message: ChatMessage) -> Mapping[str, Any]:
-    record = message.get("record")
-    if record is None:
+    if "record" not in message:
         return message
-    (item,) = record["items"]
-    calls = zip(item["tool_calls"], message.get("tool_calls", ()), strict=True)
-    return {**item, "tool_calls": [{**call, "id": own["id"]} for call, own in calls]}
+    neutral = {name: value for name, value in message.items() if name != "record"}
+    items = [item for item in message["record"]["items"] if isinstance(item, Mapping)]
+    written = items[0].get("tool_calls") if len(items) == 1 else None
+    own = message.get("tool_calls", [])
+    if not isinstance(written, list) or len(written) != len(own):
+        return neutral  # the file it was read from was changed
+    if not all(isinstance(call, Mapping) for call in written):
+        return neutral
+    calls = [{**call, "id": mine["id"]} for call, mine in zip(written, own, strict=True)]
+    return {**items[0], "role": "assistant", "tool_calls": calls}
 
 
 def _is_object(call: ToolCall) -> bool:

@@ -53,7 +53,7 @@ class Dialect(Protocol):
     def format_parameter(self) -> str: ...  # noqa: D102
 
     def headers(self, key: str, /) -> Mapping[str, str]:
-        """Return the headers of a request beyond those of OpenAI's client.
+        """Return the headers of a request beyond those of OpenAI's client; "" removes one.
 
         Args:
             key: The endpoint's key; empty for none.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from taskweaver.llm.dialects.anthropic.dialect import AnthropicDialect
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
 from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
 
-DialectName = Literal["chat", "responses"]
+DialectName = Literal["anthropic", "chat", "responses"]
 
 
 def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = False) -> Dialect:
@@ -24,3 +25,5 @@ def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = F
             return ChatDialect(has_cache_key=has_cache_key)
         case "responses":
             return ResponsesDialect(model, has_cache_key)
+        case "anthropic":
+            return AnthropicDialect()

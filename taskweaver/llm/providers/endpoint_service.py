@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.dialect import Dialect, Sampling
+from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
 from taskweaver.llm.dialects.structured import (
     FormatMemory,
     ResponseFormat,
@@ -38,17 +38,21 @@ _REFUSING_IMAGES = (*_REFUSING, 413, 415)
 
 _UNKNOWN_PATH = (404, 405, 501)
 
+_MOST_PAUSES = 16
+"""How often a server may pause one reply."""
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A request as it is sent: its body, and the ways in which it was written."""
+    """A request as it is sent: messages and parameters, and the ways in which it was written."""
 
     request: ModelRequest
     dialect: Dialect
-    body: dict[str, Any]
+    messages: Sequence[ChatMessage]
+    parameters: Mapping[str, Any]
     form: ResponseFormat
     effort: Effort | None
     history: HistoryForm
@@ -156,9 +160,10 @@ class EndpointService:
         sampling = self._sampling.of(request)
         effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
         sampling = replace(sampling, reasoning_effort=effort)
-        parameters = self._parameters.apply(dialect.parameters(request, sampling, form))
-        body = dialect.body(self.model, encodable(messages), parameters)
-        return _Attempt(request, dialect, body, form, effort, history, past)
+        wanted = given(dialect.parameters(request, sampling, form).items())
+        parameters = self._parameters.apply(wanted)
+        sent = encodable(messages)
+        return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
         """Learn that no images are taken; return whether the request can go on without them."""
@@ -181,10 +186,10 @@ class EndpointService:
         parameter = str(getattr(cause, "param", None) or "")
         if self._leaves_dialect(status, words, attempt):
             return True
-        is_refusal = status in (400, 422)
-        if is_refusal and self._parameters.learn_strict(attempt.body, f"{words} {parameter}"):
+        sent, is_refusal = attempt.parameters, status in (400, 422)
+        if is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}"):
             return True
-        is_format_sent = attempt.dialect.format_parameter in attempt.body
+        is_format_sent = attempt.dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
@@ -210,7 +215,7 @@ class EndpointService:
         named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
         if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
             return True
-        return self._parameters.learn(attempt.body, words, parameter) is not None
+        return self._parameters.learn(attempt.parameters, words, parameter) is not None
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -222,15 +227,32 @@ class EndpointService:
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
     def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
-        request, body = attempt.request, attempt.body
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
             attempt.dialect.events(),
-            id_seed(request.messages),
+            id_seed(attempt.request.messages),
             origin=self._origin(attempt.dialect),
             is_thinking=is_thinking,
         )
+        yield from self._exchange(attempt, reader)
+        for _ in range(_MOST_PAUSES):
+            if not reader.paused:
+                break
+            record = {"items": reader.paused}
+            so_far: ChatMessage = {"role": "assistant", "content": None, "record": record}
+            reader.resume()
+            longer = replace(attempt, messages=[*attempt.messages, so_far])
+            yield from self._exchange(longer, reader)
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
+        self._begins_with_reasoning = reader.lacks_opening
+
+    def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
+        request = attempt.request
+        body = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
         request.on_sent(body)
         headers = attempt.dialect.headers(self._endpoint.api_key)
         sent = Sent(attempt.dialect.path, body, headers)
@@ -240,11 +262,6 @@ class EndpointService:
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        last = reader.last()
-        if last.calls:
-            self.forms.note_call()
-        yield last
-        self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():

@@ -19,9 +19,16 @@ _NESTED = ("reasoning",)
 """Parameters whose parts are refused one by one."""
 
 _STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
+_LONGEST_REPLY = re.compile(
+    r"max_tokens`?: \d+ > (\d+)|at most (\d+) (?:completion|output) tokens"
+    r"|max_tokens\b[^.]{0,40}\[\d+, ?(\d+)\]",
+    re.IGNORECASE,
+)
+_REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
-    r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default",
+    r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
+    r"|cannot both be specified|may only be set|or unset when",
     re.IGNORECASE,
 )
 
@@ -33,11 +40,15 @@ class ParameterMemory:
         self._lock = threading.Lock()
         self._dropped: set[str] = set()
         self._renamed: dict[str, str] = {}
+        self._longest_reply: int | None = None
 
     def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters the model takes, under the names it takes."""
         with self._lock:
             named = {self._renamed.get(name, name): value for name, value in parameters.items()}
+            for name in _REPLY_LIMITS:
+                if named.get(name) is not None and self._longest_reply is not None:
+                    named[name] = min(named[name], self._longest_reply)
             kept = {name: value for name, value in named.items() if name not in self._dropped}
             for name in _NESTED:
                 if isinstance(kept.get(name), dict):
@@ -69,6 +80,9 @@ class ParameterMemory:
             The parameter that will not be sent again under this name; None when the rejection
             is about something else, and asking again would fail again.
         """
+        limited = self._learn_limit(sent, words)
+        if limited is not None:
+            return limited
         if not _UNWANTED.search(words):
             return None
         name = _named(sent, words, parameter)
@@ -80,6 +94,18 @@ class ParameterMemory:
                 self._renamed[name] = other
             else:
                 self._dropped.add(name)
+        return name
+
+    def _learn_limit(self, sent: Mapping[str, Any], words: str) -> str | None:
+        """Remember the longest reply that a rejection allows; return the parameter it is about."""
+        found = _LONGEST_REPLY.search(words)
+        name = next((name for name in _REPLY_LIMITS if isinstance(sent.get(name), int)), None)
+        if found is None or name is None:
+            return None
+        longest = int(next(filter(None, found.groups())))
+        if not 0 < longest < sent[name]:
+            return None
+        self._longest_reply = longest
         return name
 
 
@@ -96,7 +122,10 @@ def _named(sent: Mapping[str, Any], words: str, parameter: str) -> str | None:
         for name in candidates
         if (match := re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", words))
     ]
-    return min(found)[2] if found else None
+    if not found:
+        return None
+    # Of two that exclude each other the first, such as the temperature, is the one to keep.
+    return max(found)[2] if "cannot both" in words else min(found)[2]
 
 
 def _without(parts: Mapping[str, Any], name: str, dropped: Set[str]) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ class Sent:
     Attributes:
         path: Path after the endpoint's address.
         body: Body, of which ``model`` names the model.
-        headers: Headers beyond the client's own.
+        headers: Headers beyond the client's own; an empty one removes the client's.
     """
 
     path: str
@@ -134,7 +134,7 @@ class ModelConnection:
             cast_to=object,
             body=sent.body,
             options={
-                "headers": {**sent.headers},
+                "headers": {name: text or openai.Omit() for name, text in sent.headers.items()},
                 "timeout": openai.Timeout(read_s, connect=connect_s),
             },
             stream=True,

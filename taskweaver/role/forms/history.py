@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from itertools import count
 from typing import Any
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
@@ -159,6 +159,26 @@ class History:
         self._open = []
 
 
+def numbered(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return the messages of a prompt with ids of calls that depend on their places alone.
+
+    So the same chat has the same prompt in each session, for caches and recordings.
+    """
+    ids: dict[str, str] = {}
+    numbers = count()
+    found: list[ChatMessage] = []
+    for message in messages:
+        kept = message.copy()
+        if calls := message.get("tool_calls"):
+            # Nine letters and digits: some endpoints take no other id.
+            ids |= {call["id"]: f"call{next(numbers):05}" for call in calls}
+            kept["tool_calls"] = [{**call, "id": ids[call["id"]]} for call in calls]
+        if call_id := message.get("tool_call_id"):
+            kept["tool_call_id"] = ids[call_id]
+        found.append(kept)
+    return found
+
+
 def _correction(post: Post) -> Iterator[ChatMessage]:
     """Yield an unusable reply as text, and the request to correct it."""
     yield format_chat_message("assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT)
@@ -172,8 +192,8 @@ def _results(post: Post, *, has_all: bool) -> str:
 
 
 def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
-    """Return a call with an id that every endpoint takes, the same in each prompt."""
-    id_ = blake2b(f"{post.id}{number}".encode(), digest_size=5).hexdigest()[:9]
+    """Return a call with an id of its own; see `numbered`."""
+    id_ = f"{post.id}-{number}"
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": id_, "type": "function", "function": function}
 
