@@ -77,7 +77,8 @@ class ChatMessage(TypedDict):
     texts sends them in a message that follows the results (`taskweaver.llm.images.after_results`).
     A service leaves images out for a model that takes none, so that a dialect never sees them.
 
-    `record` is the reply as its provider sent it, see `taskweaver.llm.records`.
+    `record` is the reply as its provider sent it, see `taskweaver.llm.records`. `is_error` marks a
+    tool's result as a failure, for protocols that know such results.
     """
 
     role: ChatRole
@@ -87,6 +88,7 @@ class ChatMessage(TypedDict):
     tool_calls: NotRequired[list[dict[str, Any]]]
     tool_call_id: NotRequired[str]
     record: NotRequired[Mapping[str, Any]]
+    is_error: NotRequired[bool]
 
 
 def image_part(url: str, *, name: str = "", instead: str | None = None) -> dict[str, Any]:

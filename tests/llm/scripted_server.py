@@ -118,8 +118,8 @@ def outcome(
     forms = FormLadder(lambda: "tools")
     with serving(script) as endpoint:
         address = Endpoint(endpoint.url, "m1", "a-key-0123456789")
-        switch = dialects or DialectSwitch(dialect_named(dialect))
-        service = EndpointService(address, dialects=switch, forms=forms)
+        spoken = dialects or DialectSwitch(dialect_named(dialect))
+        service = EndpointService(address, dialects=spoken, forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)

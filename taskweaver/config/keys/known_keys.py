@@ -34,7 +34,7 @@ KEYS: tuple[Key, ...] = (
         " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
-        " endpoints.",
+        " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too.",
     ),
     Key("llm.api_base", "str", None, "Address of an OpenAI-compatible endpoint, up to `/v1`."),
     Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),

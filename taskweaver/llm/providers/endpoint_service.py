@@ -36,10 +36,10 @@ _LINGER_S = 2.0
 _REFUSING = (400, 404, 422, 500, 501)
 _REFUSING_IMAGES = (*_REFUSING, 413, 415)
 
-_UNKNOWN_PATH = (404, 405, 501)
-
 _MOST_PAUSES = 16
 """How often a server may pause one reply."""
+
+_UNKNOWN_PATH = (404, 405, 501)
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
@@ -186,7 +186,7 @@ class EndpointService:
         parameter = str(getattr(cause, "param", None) or "")
         if self._leaves_dialect(status, words, attempt):
             return True
-        sent, is_refusal = attempt.parameters, status in (400, 422)
+        is_refusal, sent = status in (400, 422), attempt.parameters
         if is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}"):
             return True
         is_format_sent = attempt.dialect.format_parameter in sent
@@ -252,7 +252,8 @@ class EndpointService:
 
     def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
         request = attempt.request
-        body = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
+        written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
+        body = attempt.history.ordered(written)
         request.on_sent(body)
         headers = attempt.dialect.headers(self._endpoint.api_key)
         sent = Sent(attempt.dialect.path, body, headers)

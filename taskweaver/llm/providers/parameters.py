@@ -15,16 +15,17 @@ _RENAMED = {"max_tokens": "max_completion_tokens"}
 _KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
 """Never left out: without tools the model would answer in a form that nothing reads."""
 
-_NESTED = ("reasoning",)
-"""Parameters whose parts are refused one by one."""
-
-_STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
 _LONGEST_REPLY = re.compile(
     r"max_tokens`?: \d+ > (\d+)|at most (\d+) (?:completion|output) tokens"
     r"|max_tokens\b[^.]{0,40}\[\d+, ?(\d+)\]",
     re.IGNORECASE,
 )
 _REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
+
+_NESTED = ("reasoning",)
+"""Parameters whose parts are refused one by one."""
+
+_STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"

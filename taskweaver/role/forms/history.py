@@ -11,7 +11,7 @@ from typing import Any
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code, order_of
+from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
 from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
@@ -36,6 +36,7 @@ class _OpenCall:
         result: The result; None until there is one.
         role: The role that answers, once its post was seen.
         images: Images of the result.
+        has_failed: Whether the result is a failure.
     """
 
     id: str
@@ -43,6 +44,7 @@ class _OpenCall:
     result: str | None
     role: str = ""
     images: Sequence[Part] = ()
+    has_failed: bool = False
 
 
 @dataclass(slots=True)
@@ -135,6 +137,7 @@ class History:
         if answered is not None:
             answered.result = text or _NO_TEXT
             answered.images = image_parts(post, self.pictures)
+            answered.has_failed = has_failed(post)
             return
         yield from self._results_of_calls()
         shown = text
@@ -155,6 +158,8 @@ class History:
         for call in self._open:
             text = _NOT_RUN if call.result is None else call.result
             result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            if call.has_failed:
+                result["is_error"] = True
             yield with_images(result, call.images)
         self._open = []
 
