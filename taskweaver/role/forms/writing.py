@@ -15,6 +15,7 @@ from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
 from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
+from taskweaver.role.forms.reasoning import ReasoningStatus
 from taskweaver.role.translator import FieldWriter
 
 _NOT_WORDS = tuple("{[<`")
@@ -90,11 +91,14 @@ class ReplyWriter:
         calls: tuple[ToolCall, ...] = ()
         record: Mapping[str, Any] = {}
         is_cut = False
+        status = ReasoningStatus(self._proxy.update_status)
         for chunk in chunks:
             if chunk.begins_again:
                 self._begin_again()
             if chunk.reasoning:
-                self._proxy.update_status("thinking")
+                status.add(chunk.reasoning)
+            if chunk.text or chunk.call is not None:
+                status.end()
             if chunk.call is not None:
                 self._show_call(chunk.call)
             elif chunk.text:
