@@ -155,7 +155,8 @@ def find_local(wanted: str, ports: Mapping[int, str]) -> Choice | None:
         models = found.get(port, [])
         if models and (not wanted or wanted in models):
             endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", wanted or models[0])
-            return Choice(endpoint, f"{label} found on this machine")
+            dialect: DialectName = "ollama" if label == "Ollama" else "chat"
+            return Choice(endpoint, f"{label} found on this machine", dialect)
     return None
 
 
