@@ -57,6 +57,7 @@ class History:
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
         pictures: Returns the pictures that are shown beside reports.
+        news: Sections that end reports, by the ids of their posts.
     """
 
     alias: str
@@ -64,6 +65,7 @@ class History:
     incoming: str
     language: str = "python"
     pictures: PicturesOf = no_pictures
+    news: Mapping[str, str] = field(default_factory=dict)
     _open: list[_OpenCall] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
@@ -135,7 +137,7 @@ class History:
         text = remove_temporal_delimiters(post.message)
         answered = self._answered(post)
         if answered is not None:
-            answered.result = text or _NO_TEXT
+            answered.result = with_news(text or _NO_TEXT, post, self.news)
             answered.images = image_parts(post, self.pictures)
             answered.has_failed = has_failed(post)
             return
@@ -143,7 +145,7 @@ class History:
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        message = format_chat_message("user", shown)
+        message = format_chat_message("user", with_news(shown, post, self.news))
         yield with_images(message, image_parts(post, self.pictures))
 
     def _answered(self, post: Post) -> _OpenCall | None:
@@ -205,6 +207,12 @@ def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
 
 def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
+
+
+def with_news(text: str, post: Post, news: Mapping[str, str]) -> str:
+    """Return the text of a report with the section that ends it, if there is one."""
+    section = news.get(post.id)
+    return f"{text}\n\n{section}" if section else text
 
 
 def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:
