@@ -225,7 +225,7 @@ class Client(Protocol):
         """
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a first impression of data files, which the kernel reads.
+        """Return a first impression of data files and pictures, which the kernel reads.
 
         Code can forge it, as everything that its kernel sends.
 
@@ -233,7 +233,7 @@ class Client(Protocol):
             files: Name, size and the beginning of each; see the operation of the kernel.
 
         Returns:
-            Tables of each file, or the problem, by its name.
+            Tables of each file, a smaller picture, or the problem, by its name.
 
         Raises:
             KernelError: If the kernel cannot be started or was stopped.

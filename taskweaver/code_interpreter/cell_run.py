@@ -150,8 +150,11 @@ class CellRun:
         return "" if is_allowed else self._consent.declined
 
 
-def attach_outcome(proxy: PostEventProxy, result: ExecutionResult, order: str) -> None:
-    """Put the outcome of a run on its post; `order` is the post that carried the cell, if any."""
+def attach_outcome(proxy: PostEventProxy, result: ExecutionResult, order: str) -> list[str]:
+    """Put the outcome of a run on its post, and return the files that it made.
+
+    `order` is the id of the post that carried the cell, if any.
+    """
     status = "SUCCESS" if result.is_success else "FAILURE"
     extra: dict[str, object] = {ORDER_KEY: order} if order else {}
     if result.tables:
@@ -166,3 +169,4 @@ def attach_outcome(proxy: PostEventProxy, result: ExecutionResult, order: str) -
     paths = [artifact.file_name for artifact in result.artifact if artifact.file_name]
     if paths:
         proxy.update_attachment(paths, AttachmentType.artifact_paths)
+    return paths

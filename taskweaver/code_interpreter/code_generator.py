@@ -149,7 +149,7 @@ class CodeGenerator:
             RefusedReply: If it has neither.
         """
         form, offer, must_answer = self.form, self.offer(progress), progress.must_answer
-        is_answer = bool(progress.cells) or (form == "tools" and self.model.takes_tools)
+        is_answer = bool(progress.cells) or (form == "tools" and self.model.takes("tools"))
         fences_run = form == "fences" or not is_answer
         shown = offer.without_cells() if must_answer else offer
         reading = read_reply(reply, shown, fences_run=fences_run)

@@ -40,7 +40,6 @@ from taskweaver.role.asking import PostAsking, View
 from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
-from taskweaver.role.situation import situation
 from taskweaver.utils.text import fill
 
 
@@ -246,8 +245,8 @@ class CodeInterpreter(Role, Interpreter):
         rounds, generator = memory.conversation.rounds, self.generator
         shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
         facts = self.long_memory.text(progress.task.message)
-        known = rounds if generator.prompt.shows_variables else []
-        around = situation(self.files.text(), known, facts)
+        sections = [self.files.text(), generator.prompt.variables(rounds), facts]
+        around = "\n\n".join(filter(None, sections))
         return generator.compose(memory, view, shown, around, progress)
 
     def run(self, memory: Memory, task: Post) -> Post:
@@ -264,7 +263,8 @@ class CodeInterpreter(Role, Interpreter):
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
             proxy.update_attachment(code, AttachmentType.reply_content)
-            end = self._run(memory, proxy, code, [])
+            order = task.id if carried_code(task) else ""
+            end = self._run(memory, proxy, code, [], order)
             if end.result is None:
                 problem = f"{end.refusal}{end.problem}"
                 if end.revise:
@@ -274,8 +274,6 @@ class CodeInterpreter(Role, Interpreter):
                 )
                 report(problem)
             else:
-                order = task.id if carried_code(task) else ""
-                attach_outcome(proxy, end.result, order)
                 shown = None if order else end.code  # the author of a carried cell knows it
                 proxy.update_message(self.executor.format_code_output(end.result, shown))
             proxy.update_send_to(task.send_from)
@@ -290,15 +288,29 @@ class CodeInterpreter(Role, Interpreter):
             self.event_emitter.warn(problem)
 
     def _run(
-        self, memory: Memory, proxy: PostEventProxy, code: str, before: Sequence[Post]
+        self,
+        memory: Memory,
+        proxy: PostEventProxy,
+        code: str,
+        before: Sequence[Post],
+        order: str = "",
     ) -> CellEnd:
-        """Run a cell; `before` are posts with cells that the memory does not hold yet."""
+        """Run a cell, and put its outcome on its post.
+
+        `before` are posts with cells that the memory does not hold yet; `order` is the id of the
+        post that carried the cell.
+        """
         names = [entry.name for entry in (*self.plugins, *self.tools)]
         earlier = successful_cells(memory.conversation.rounds)
         for post in before:
             ran = text_of(post, AttachmentType.reply_content)
             earlier.append(RecordedCell(post.id, ran, self.alias))
-        return self._cells.run(proxy, code, names, earlier, self.files.bring)
+        end = self._cells.run(proxy, code, names, earlier, self.files.bring)
+        if end.result is not None:
+            paths = attach_outcome(proxy, end.result, order)
+            if paths:
+                self.files.keep_pictures(proxy.post.id, paths)
+        return end
 
     def close(self) -> None:
         """Stop the compactor and the kernel."""

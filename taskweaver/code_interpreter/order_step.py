@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from taskweaver.code_interpreter.cell_run import CellEnd, attach_outcome
+from taskweaver.code_interpreter.cell_run import CellEnd
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.orders.progress import OrderProgress, earlier_outcomes
@@ -96,7 +96,6 @@ class OrderStep:
         end = self.run(proxy, code, before)
         if end.result is None:
             return self._not_run(proxy, end)
-        attach_outcome(proxy, end.result, "")
         failed = not end.result.is_success and end.result.status != "interrupted"
         may_retry = self.progress.tries < self.most_tries
         if failed and may_retry:

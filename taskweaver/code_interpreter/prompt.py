@@ -100,10 +100,7 @@ class CodePrompt:
 
     Attributes:
         policy: Limits of code, in words; empty for no policy.
-        shows_variables: Whether the situation before an order lists the variables.
     """
-
-    shows_variables = False
 
     def __init__(
         self,
@@ -130,7 +127,7 @@ class CodePrompt:
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
-        self._past = ComposedRounds(self._round_messages)
+        self._past = ComposedRounds()
         self._schema = reply_schema(
             {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
@@ -147,7 +144,9 @@ class CodePrompt:
         """Return the whole prompt: instructions, examples, files, plugins, rounds."""
         newest = given.newest
         live = self._past.messages(
-            given.rounds, lambda last, previous: self._round_messages(last, previous, newest)
+            given.rounds,
+            self._round_messages,
+            lambda last, previous: self._round_messages(last, previous, newest),
         )
         return [
             format_chat_message(
@@ -160,6 +159,10 @@ class CodePrompt:
                 files=newest.files,
             ),
         ]
+
+    def variables(self, _rounds: Sequence[Round]) -> str:
+        """Return nothing: the variables stand behind the outcome of the cell before."""
+        return ""
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""

@@ -6,10 +6,18 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Literal
+from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
+from taskweaver.llm.calls import (
+    CollectedReply,
+    ObservedCall,
+    check_length,
+    check_reply,
+    check_words,
+)
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
@@ -43,6 +51,7 @@ class LLMApi:
     def __init__(self, services: ModelServices) -> None:
         self.prompts = CallLog()
         self._services = services
+        self._cache_key = uuid4().hex
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._ignored: dict[str, int] = {}
@@ -159,6 +168,7 @@ class LLMApi:
                     texts.clear()
                 texts.append(chunk.text)
                 check_length(chunk, json_schema)
+        check_words(texts, json_schema, self._name(llm_alias))
         return format_chat_message("assistant", "".join(texts))
 
     def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
@@ -209,10 +219,16 @@ class LLMApi:
                 **extra,
             )
         ) as chunks:
+            texts: list[str] = []
             for chunk in chunks:
                 if chunk.text:
+                    texts.append(chunk.text)
                     yield {"role": "assistant", "content": chunk.text}
                 check_length(chunk, json_schema)
+            check_words(texts, json_schema, self._name(llm_alias))
+
+    def _name(self, llm_alias: str | None) -> str:
+        return self._services.model(llm_alias or "").service.model
 
     def form(self, llm_alias: str = "") -> Form:
         """Return the form of replies that is in force for a model.
@@ -222,16 +238,13 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
-    def takes_tools(self, llm_alias: str = "") -> bool:
-        """Return whether a model is known to receive the tools that are offered.
-
-        Raises:
-            ModelError: As `form`.
-        """
-        return self._services.model(llm_alias).forms.takes_tools
+    def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools or images that it is given."""
+        model = self._services.model(llm_alias)
+        return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
     def note_ignored_tools(self, llm_alias: str = "") -> None:
-        """Note that a reply held no calls but should have; the second lowers the form.
+        """Note that a reply held no calls but should have; the second lowers the form to fences.
 
         Args:
             llm_alias: Which model; empty is the main one.
@@ -240,7 +253,7 @@ class LLMApi:
             count = self._ignored.get(llm_alias, 0) + 1
             self._ignored[llm_alias] = count
         if count >= _IGNORED_TOOLS:
-            self._services.model(llm_alias).forms.step_down("tools")
+            self._services.model(llm_alias).forms.step_down("json")  # fences are kept best
 
     def stream_chunks(  # noqa: PLR0913 - as chat_completion
         self,
@@ -285,7 +298,7 @@ class LLMApi:
         model = self._services.model(llm_alias or "")
         with self._call() as token:
             request = ModelRequest(
-                messages,
+                without_images(messages) if model.images.are_refused else messages,
                 None if tools else json_schema,
                 temperature,
                 max_tokens,
@@ -296,8 +309,9 @@ class LLMApi:
                 tools=tools,
                 tool_choice=tool_choice,
                 reasoning_effort=reasoning_effort,
+                cache_key=self._cache_key,
             )
-            name, window = model.service.model, model.window
+            name, window = model.service.model, model.window_for(request)
             yield from self._services.windows.stream(
                 name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
             )
@@ -308,10 +322,7 @@ class LLMApi:
         Raises:
             ModelError: If the call fails.
         """
-        messages = [
-            format_chat_message("system", instructions),
-            format_chat_message("user", text),
-        ]
+        messages = [format_chat_message("system", instructions), format_chat_message("user", text)]
         return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
 
     def get_embedding(self, text: str) -> list[float]:

@@ -174,9 +174,15 @@ def check_reply(model: Model, request: ModelRequest, reply: CollectedReply) -> N
     if last.finish == "content_filter":
         detail = "the reply was withheld by the service's filter."
         raise ModelError("content_filter", detail, name, "Rephrase the request.")
-    if request.schema is not None or request.tools or last.finish == "length":
-        return
-    if not last.calls and not "".join(reply.texts).strip():
+
+
+def check_words(texts: Iterable[str], schema: Mapping[str, Any] | None, name: str) -> None:
+    """Refuse free text that is empty; a role corrects its own replies, and needs no such check.
+
+    Raises:
+        ModelError: Of kind ``malformed``, if it is.
+    """
+    if schema is None and not "".join(texts).strip():
         raise ModelError("malformed", "the reply is empty.", name, "Try again.")
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import without_images
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
 from taskweaver.utils.text import shorten
 
@@ -117,12 +118,13 @@ def window_of(error: ModelError, tokens: int) -> int:
 def fitted(messages: Sequence[ChatMessage], limit_tokens: int, count: Count) -> list[ChatMessage]:
     """Return messages that fit into a number of tokens, changed as little as possible.
 
-    System messages and the newest user's message stay whole.
+    Images that a text can stand for go first. System messages and the newest user's message stay
+    whole.
 
     Raises:
         ModelError: Of kind ``context_overflow``, if these alone do not fit.
     """
-    kept = list(messages)
+    kept = without_images(messages)
     newest = max((n for n, m in enumerate(kept) if m["role"] == "user"), default=-1)
     limit_chars = _longest(kept, newest)
     while count(kept) > limit_tokens and limit_chars > _SHORT_CHARS:

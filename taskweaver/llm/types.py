@@ -71,7 +71,14 @@ class CallDelta:
 class ChatMessage(TypedDict):
     """One message of a chat; `content` is text, or text and image parts; None with calls alone.
 
-    `record` is the reply as its provider sent it, see `taskweaver.llm.records`.
+    The content of a tool's result may hold image parts (`image_part`) as that of the user's
+    messages may: a dialect whose protocol takes images in results sends them there, without the
+    fields ``name`` and ``instead`` (`taskweaver.llm.images.plain_parts`); one whose results are
+    texts sends them in a message that follows the results (`taskweaver.llm.images.after_results`).
+    A service leaves images out for a model that takes none, so that a dialect never sees them.
+
+    `record` is the reply as its provider sent it, see `taskweaver.llm.records`. `is_error` marks a
+    tool's result as a failure, for protocols that know such results.
     """
 
     role: ChatRole
@@ -81,6 +88,24 @@ class ChatMessage(TypedDict):
     tool_calls: NotRequired[list[dict[str, Any]]]
     tool_call_id: NotRequired[str]
     record: NotRequired[Mapping[str, Any]]
+    is_error: NotRequired[bool]
+
+
+def image_part(url: str, *, name: str = "", instead: str | None = None) -> dict[str, Any]:
+    """Return the part of a content that is an image.
+
+    Args:
+        url: Its address, or its content as a ``data:`` address.
+        name: Its name, for a line that says which result it belongs to.
+        instead: Text in its place for a model that takes no images, empty where the text beside it
+            describes it; None if the message is a question about the image, which no text replaces.
+    """
+    part: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
+    if name:
+        part["name"] = name
+    if instead is not None:
+        part["instead"] = instead
+    return part
 
 
 def format_chat_message(
@@ -92,8 +117,7 @@ def format_chat_message(
     """Build a chat message, with images when there are any."""
     content: str | list[dict[str, Any]] = message
     if image_urls:
-        images = [{"type": "image_url", "image_url": {"url": url}} for url in image_urls]
-        content = [{"type": "text", "text": message}, *images]
+        content = [{"type": "text", "text": message}, *map(image_part, image_urls)]
     built: ChatMessage = {"role": role, "content": content}
     if name:
         built["name"] = name
@@ -170,6 +194,7 @@ class ModelRequest:
         tools: Actions the model may call; a request has either these or a schema.
         tool_choice: ``none`` asks for an answer in words, although there are tools.
         reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
+        cache_key: Name of the chat for the endpoint's cache of prompts; empty for none.
         extra: Provider-specific options passed through as they are.
         cancel: Raised to give the call up.
         on_sent: Called with the body of each request that is sent to an endpoint.
@@ -187,6 +212,7 @@ class ModelRequest:
     tools: Sequence[ModelTool] = ()
     tool_choice: Literal["auto", "none"] = "auto"
     reasoning_effort: Effort | None = None
+    cache_key: str = ""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]

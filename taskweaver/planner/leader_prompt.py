@@ -12,7 +12,8 @@ from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.role.forms.history import History
+from taskweaver.role.files import PicturesOf, no_pictures
+from taskweaver.role.forms.history import History, numbered
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.prompt import (
     ComposedRounds,
@@ -21,6 +22,7 @@ from taskweaver.role.prompt import (
     with_head,
     with_start,
 )
+from taskweaver.role.situation import Surroundings
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill
 
@@ -77,8 +79,7 @@ class LeaderPrompt:
         rounds: Sequence[Round],
         compaction: CompactedMessage | None,
         examples: Sequence[Conversation],
-        guide: str,
-        situation: str,
+        around: Surroundings,
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, rounds, and the situation.
 
@@ -87,26 +88,26 @@ class LeaderPrompt:
             rounds: The rounds that it shows in full.
             compaction: Summary of the rounds before them.
             examples: Example conversations.
-            guide: What the author of cells has to know; empty where it writes none.
-            situation: Sections of the situation before the newest request.
+            around: Guide, situation and pictures.
         """
 
+        def written(round_: Round, shown: PicturesOf) -> list[ChatMessage]:
+            history = History(
+                self._alias, form, self._texts["incoming"], self._language, shown, around.news
+            )
+            return with_head(history.messages(round_.post_list), around.heads.get(round_.id, ""))
+
         def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            history = History(self._alias, form, self._texts["incoming"], self._language)
-            return history.messages(round_.post_list)
+            return written(round_, no_pictures)
 
-        is_first = len(rounds) == 1
+        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return written(round_, around.pictures)
 
-        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            messages = past(round_, previous)
-            return messages if is_first else with_head(messages, situation)
-
-        live = self._past.setdefault(form, ComposedRounds(past)).messages(rounds, newest)
-        return [
-            format_chat_message("system", self._instructions(form, guide)),
-            *example_messages(examples, past),
-            *with_start(live, compaction=compaction, files=situation if is_first else ""),
-        ]
+        known = self._past.setdefault(form, ComposedRounds())
+        live = known.messages(rounds, past, newest, around.heads)
+        start = with_start(live, compaction=compaction)
+        chat = numbered([*example_messages(examples, past), *start])
+        return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 
     def shared_plan(self, post: Post) -> str:
         """Return the plan as the other roles see it; empty for none."""

@@ -15,10 +15,10 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import ran_code
+from taskweaver.memory.reading.cells import has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
-from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.examples import has_order_in_words, led_examples
 from taskweaver.planner.leader_prompt import LeaderPrompt
 from taskweaver.planner.prompt import PlannerPrompt
@@ -27,14 +27,15 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.files import no_pictures
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, read_reply
+from taskweaver.role.forms.reading import EMPTY_REPLY, ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import situation
+from taskweaver.role.situation import Situations, Surroundings
 
 
 class PlannerConfig(CompactingRoleConfig):
@@ -67,6 +68,7 @@ class Planner(Role):
         self.planner_config = config
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
+        self._situations = Situations()
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
@@ -135,7 +137,7 @@ class Planner(Role):
             messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
-            takes_tools = self.model.takes_tools
+            takes_tools = self.model.takes("tools")
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
@@ -153,12 +155,15 @@ class Planner(Role):
                     revise = self.prompt.revise(form, reading.problem)
                     kept = refused_reply(reply.calls, reply.record, revise)
                     raise RefusedReply(reading.problem, revise, reply=kept)
+                answer = writer.draft(reading)
+                if answer is not None and tries < most:
+                    self.model.review(self.answer_review, answer, self.prompt.revise_answer)
                 posts = writer.posts(reading)
-                if posts[0].send_to == USER and tries < most:
-                    self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
+                if problem.startswith(EMPTY_REPLY) and (outcome := _last_outcome(view.rounds[-1])):
+                    return [self._report(proxy, outcome)]
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
 
             answer = PostAsking(
@@ -169,9 +174,15 @@ class Planner(Role):
     def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
-        facts = self.long_memory.text(rounds[-1].user_query)
-        around = situation(self.files.text(), rounds, facts)
-        messages = self.prompt.compose(form, *view, self.examples, guide, around)
+        request = rounds[-1].user_query
+        self._situations.update(
+            view.rounds, rounds, self.files, lambda: self.long_memory.text(request)
+        )
+        is_shown = self.model.takes("images")
+        pictures = self.files.pictures if is_shown else no_pictures
+        heads, news = self._situations.heads, self._situations.news
+        around = Surroundings(guide, heads, news, pictures)
+        messages = self.prompt.compose(form, *view, self.examples, around)
         return self.model.with_experiences(messages, memory)
 
     def _carry_out(self, operation: FactOperation) -> DoneOperation:
@@ -182,6 +193,13 @@ class Planner(Role):
             "recall": self.long_memory.recall,
         }[operation.name]
         return DoneOperation(operation.name, operation.text, do(operation.text))
+
+    def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
+        """Answer with the last outcome, where the model has no words for it."""
+        proxy.update_attachment("TaskFailure", AttachmentType.stop)
+        proxy.update_message(f"The model gave no answer. The last outcome:\n\n{outcome}")
+        proxy.update_send_to(USER)
+        return proxy.end()
 
     def _finish(self, post: Post, round_: Round) -> Post:
         """Share the plan of an order with its receiver; mark an answer after a failure."""
@@ -199,6 +217,12 @@ class Planner(Role):
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
+
+
+def _last_outcome(round_: Round) -> str:
+    """Return the report on the newest cell of a round; empty without any."""
+    reports = [post.message for post in round_.post_list if has_run(post)]
+    return reports[-1] if reports else ""
 
 
 def _ends_in_failure(round_: Round) -> bool:

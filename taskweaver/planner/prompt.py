@@ -12,6 +12,8 @@ from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.role.files import PicturesOf, no_pictures
+from taskweaver.role.forms.history import image_parts, with_images, with_news
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
@@ -19,8 +21,10 @@ from taskweaver.role.prompt import (
     example_messages,
     load_prompt,
     reply_schema,
+    with_head,
     with_start,
 )
+from taskweaver.role.situation import Surroundings
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill, remove_temporal_delimiters
@@ -70,7 +74,7 @@ class PlannerPrompt:
         self._alias = alias
         self._translator = translator
         self._workers = workers
-        self._past = ComposedRounds(self._round_messages)
+        self._past = ComposedRounds()
         self.offer = ActionOffer(roles=tuple(workers), has_plan=True)
         self.schema = reply_schema(
             {
@@ -93,18 +97,21 @@ class PlannerPrompt:
         rounds: Sequence[Round],
         compaction: CompactedMessage | None,
         examples: Sequence[Conversation],
-        _guide: str,
-        situation: str,
+        around: Surroundings,
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, situation, rounds."""
+
+        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return self._messages(round_, around, no_pictures)
+
+        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return self._messages(round_, around, around.pictures)
+
+        live = self._past.messages(rounds, past, newest, around.heads)
         return [
             format_chat_message("system", self._instructions()),
-            *example_messages(examples, self._round_messages),
-            *with_start(
-                self._past.messages(rounds, self._round_messages),
-                compaction=compaction,
-                files=situation,
-            ),
+            *example_messages(examples, past),
+            *with_start(live, compaction=compaction),
         ]
 
     def shared_plan(self, post: Post) -> str:
@@ -137,18 +144,22 @@ class PlannerPrompt:
             DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
         )
 
-    def _round_messages(self, round_: Round, _previous: Round | None) -> list[ChatMessage]:
-        return [message for post in round_.post_list for message in self._post_messages(post)]
+    def _messages(
+        self, round_: Round, around: Surroundings, pictures: PicturesOf
+    ) -> list[ChatMessage]:
+        posts = [self._post_messages(post, around, pictures) for post in round_.post_list]
+        messages = [message for messages in posts for message in messages]
+        return with_head(messages, around.heads.get(round_.id, ""))
 
-    def _post_messages(self, post: Post) -> list[ChatMessage]:
+    def _post_messages(
+        self, post: Post, around: Surroundings, pictures: PicturesOf
+    ) -> list[ChatMessage]:
         if post.send_from != self._alias:
-            images = [
-                str((item.extra or {}).get("image_url", item.content))
-                for item in post.get_attachment(AttachmentType.image_url)
-            ]
             message = quoted(remove_temporal_delimiters(post.message))
             text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=message)
-            return [format_chat_message("user", text, images)]
+            text = with_news(text, post, around.news)
+            images = image_parts(post, pictures)
+            return [with_images(format_chat_message("user", text), images)]
         if post.send_to == self._alias:
             invalid, revise = (
                 "\n".join(str(item.content) for item in post.get_attachment(kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool
@@ -94,10 +94,9 @@ class RoleModel:
         """The form of the model's replies that is in force."""
         return self.llm_api.form(self.llm_alias)
 
-    @property
-    def takes_tools(self) -> bool:
-        """Whether the model is known to receive the tools that are offered."""
-        return self.llm_api.takes_tools(self.llm_alias)
+    def takes(self, kind: Literal["tools", "images"]) -> bool:
+        """Return whether the model is known to receive the tools or images that it is given."""
+        return self.llm_api.takes(kind, self.llm_alias)
 
     def chunks(
         self,

@@ -239,7 +239,7 @@ def test_two_orders_in_one_reply_keep_the_result_of_the_first_when_the_second_st
         ("ask", {"role": "CodeInterpreter", "order": "divide"}),
     )
     (round_,), calls = play(
-        project, form, both, good(" "), good("Echo said hello."),
+        project, "tools", both, good(" "), good("Echo said hello."),
         **roles, **{"code_interpreter.max_retry_count": 0},
     )  # fmt: skip
     assert round_.state == "finished"

@@ -15,8 +15,12 @@ llm/test_llm_keys.py::test_an_azure_endpoint_is_asked_in_its_version
   llm.api_type llm.api_version
 app/test_windows.py::test_a_configured_window_is_never_exceeded
   llm.context_window
+llm/test_dialect_choice.py::test_the_configured_dialect_is_spoken
+  llm.dialect
 llm/test_reply_forms.py::test_the_configured_form_is_in_force
   llm.form
+app/test_figures_seen.py::test_the_configuration_decides_whether_figures_are_sent
+  llm.images
 llm/test_llm_keys.py::test_structured_replies_are_asked_for_as_configured
   llm.response_format
 llm/test_llm_keys.py::test_a_wait_that_is_too_long_is_given_up

@@ -16,11 +16,12 @@ import pytest
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ext_role.image_reader.images import MAX_BYTES, image_kind
+from taskweaver.ext_role.image_reader.images import MAX_BYTES
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.session import Session
+from taskweaver.utils.images import image_kind
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

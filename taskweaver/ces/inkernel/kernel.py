@@ -15,7 +15,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``state``: the fields of a `ForkRequest`, names to ``skip`` with reasons, ``limit_bytes`` of a
   variable; the kernel forks a child that writes the variables. Report: ``refused``, or nothing.
 - ``overview``: ``files``, each with ``name``, ``bytes`` and the ``content`` of its beginning in
-  base64. Report: ``files``, the `overview` of each by name.
+  base64, of a picture also ``within``, most pixels of a side and most bytes. Report: ``files``, the
+  `overview` of each by name.
 - ``restore``: ``socket``, where the host serves a stored state; ``missing``, names with reasons.
   Report: ``problems``, name and reason each.
 

@@ -1,4 +1,4 @@
-"""Overview of data files, from the bytes of their beginning: tables, columns, rows.
+"""Overview of files, from the bytes of their beginning: tables, columns, rows; small pictures.
 
 It runs in the kernel, since readers of these formats must not parse foreign content outside of the
 sandbox. The files are read as `read_table` reads them. pandas is imported with the first file.
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from taskweaver.ces.inkernel.smaller_image import smaller_image
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.tables.errors import TableError
 
@@ -31,6 +32,8 @@ def _overview(item: Mapping[str, Any], folder: str) -> Overview:
     path = Path(folder, PurePosixPath(item["name"]).name)
     try:
         with time_limit(_LIMIT_S):
+            if "within" in item:
+                return {"content": smaller_image(item["content"], *item["within"])}
             return {"tables": _tables(path, base64.b64decode(item["content"]), item["bytes"])}
     except TooSlow:
         return {"problem": f"it took more than {_LIMIT_S:.0f} s"}
@@ -51,7 +54,7 @@ def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
     if not is_whole and suffix not in _TEXTS:
         raise TableError("It is too large to be looked at in passing.")
     path.write_bytes(content if is_whole else _whole_lines(content, path.name))
-    found = impressions(path)
+    found = impressions(path, is_whole=is_whole)
     if suffix == ".txt" and len(found[0].columns) < 2:
         raise TableError("It holds text, no table.")
     scale = 1.0 if is_whole else size / max(len(content), 1)

@@ -15,7 +15,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import has_run
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.forms.history import History, answer_in_words, cell_in, correction
+from taskweaver.role.forms.history import History, answer_in_words, cell_in, correction, numbered
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.prompt import (
     ComposedRounds,
@@ -46,10 +46,7 @@ class OrderPrompt:
 
     Attributes:
         policy: Limits of code, in words; empty for no policy.
-        shows_variables: Whether the situation before an order lists the variables.
     """
-
-    shows_variables = True
 
     def __init__(
         self, alias: str, role_name: str, path: Path | None, variants: Sequence[Path] = ()
@@ -87,7 +84,7 @@ class OrderPrompt:
             messages = self._round_messages(form, round_, previous, given)
             return messages if is_first else with_head(messages, around)
 
-        live = self._past.setdefault(form, ComposedRounds(past)).messages(given.rounds, newest)
+        live = self._past.setdefault(form, ComposedRounds()).messages(given.rounds, past, newest)
         head = around if is_first else ""
         messages = [
             format_chat_message("system", self._instructions(given)),
@@ -95,10 +92,14 @@ class OrderPrompt:
             *with_start(live, compaction=given.compaction, files=head),
         ]
         if not given.offer.language:
-            last = messages[-1]
-            text = f"{last['content']}\n\n{self._texts['answer_now']}"
-            messages[-1] = {**last, "content": text}
-        return messages
+            messages[-1] = _with_text(messages[-1], self._texts["answer_now"])
+        return numbered(messages)
+
+    def variables(self, rounds: Sequence[Round]) -> str:
+        """Return the section with the variables before the newest of all rounds."""
+        posts = [post for round_ in rounds[:-1] for post in round_.post_list]
+        text = variables_text(_newest_variables(posts).items(), _VARIABLES_CHARS)
+        return f"## Variables\n{text}" if text else ""
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""
@@ -148,7 +149,8 @@ class OrderPrompt:
         texts = _RoundTexts(self, round_, previous, given)
         if form == "tools":
             language = given.full_offer.language if given else self._language(round_)
-            return History(self._alias, form, "", language, texts).messages(round_.post_list)
+            history = History(self._alias, form, "", language, orders=texts)
+            return history.messages(round_.post_list)
         messages: list[ChatMessage] = []
         feedback = texts.feedback(previous.post_list[-1]) if previous else ""
         for post in round_.post_list:
@@ -253,6 +255,14 @@ class _RoundTexts:
         cells = [item for item in posts[: at + 1] if has_run(item)]
         is_repeated = has_run(post) and repeats(cells) > 1
         return self.prompt.text("repeated") if is_repeated else ""
+
+
+def _with_text(message: ChatMessage, text: str) -> ChatMessage:
+    """Return a message with a text at its end."""
+    content = message["content"]
+    if isinstance(content, list):
+        return {**message, "content": [*content, {"type": "text", "text": text}]}
+    return {**message, "content": f"{content}\n\n{text}"}
 
 
 def _newest_variables(posts: Sequence[Post]) -> dict[str, str]:

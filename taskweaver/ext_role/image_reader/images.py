@@ -11,19 +11,13 @@ from pathlib import Path
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.images import IMAGE_SUFFIXES, image_kind
 from taskweaver.utils.text import shorten
 
 MAX_BYTES = 10 << 20
-_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _MOST_LISTED = 30
 _REMOTE = re.compile(r"https?://\S+", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_STARTS = {
-    b"\x89PNG\r\n\x1a\n": "png",
-    b"\xff\xd8\xff": "jpeg",
-    b"GIF87a": "gif",
-    b"GIF89a": "gif",
-}
 
 
 class ImageNotUsable(TaskWeaverError):
@@ -72,13 +66,6 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
     return Image(name, f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
 
 
-def image_kind(data: bytes) -> str | None:
-    """Return a file's kind of image from its content, as in its MIME type; None for none."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    return next((kind for start, kind in _STARTS.items() if data.startswith(start)), None)
-
-
 def listed_images(folders: Sequence[Path]) -> list[str]:
     """Return the names of images that lie directly in some folders, some of them if many do."""
     names = {
@@ -86,7 +73,7 @@ def listed_images(folders: Sequence[Path]) -> list[str]:
         for folder in folders
         if folder.is_dir()
         for path in folder.iterdir()
-        if path.suffix.lower() in _SUFFIXES and path.name.isprintable()
+        if path.suffix.lower() in IMAGE_SUFFIXES and path.name.isprintable()
     }
     return sorted(names)[:_MOST_LISTED]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from taskweaver.llm.dialects.chat_replies import ChatReply, written_back
 from taskweaver.llm.dialects.chat_wire import read_event, tool_option
 from taskweaver.llm.dialects.dialect import Sampling, given
 from taskweaver.llm.dialects.structured import ResponseFormat, format_option
+from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.sse import EventReader
 from taskweaver.llm.parsing.stream_event import StreamEvent
 from taskweaver.llm.types import ChatMessage, ModelRequest
@@ -16,8 +18,15 @@ from taskweaver.llm.types import ChatMessage, ModelRequest
 _DONE = b"[DONE]"
 
 
+@dataclass(frozen=True, slots=True)
 class ChatDialect:
-    """Chat completions."""
+    """Chat completions.
+
+    Attributes:
+        has_cache_key: Whether the endpoint is given the key of its cache.
+    """
+
+    has_cache_key: bool = False
 
     name: ClassVar[str] = "chat"
     path: ClassVar[str] = "/chat/completions"
@@ -39,6 +48,7 @@ class ChatDialect:
             "stop": sampling.stop,
             "seed": sampling.seed,
             "reasoning_effort": sampling.reasoning_effort,
+            "prompt_cache_key": (request.cache_key or None) if self.has_cache_key else None,
         }
         if request.schema is not None:
             parameters["response_format"] = format_option(request.schema, response_format)
@@ -52,8 +62,8 @@ class ChatDialect:
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the body of a request."""
-        sent = written_back(messages)
+        """Return the body of a request; images of results follow the results."""
+        sent = written_back(after_results(messages))
         return {**given(parameters.items()), "model": model, "messages": sent, "stream": True}
 
     def events(self) -> ChatEvents:

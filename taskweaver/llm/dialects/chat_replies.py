@@ -84,17 +84,26 @@ def returned_fields(delta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written_back(messages: Sequence[ChatMessage]) -> list[Mapping[str, Any]]:
-    """Return messages as they are sent: one with a record as it came, with its own ids."""
+    """Return messages as they are sent: one with a record as it came, with its own ids.
+
+    The protocol has no place for failures of tools.
+    """
     return [_written_back(message) for message in messages]
 
 
 def _written_back(message: ChatMessage) -> Mapping[str, Any]:
-    record = message.get("record")
-    if record is None:
-        return message
-    (item,) = record["items"]
-    calls = zip(item["tool_calls"], message.get("tool_calls", ()), strict=True)
-    return {**item, "tool_calls": [{**call, "id": own["id"]} for call, own in calls]}
+    neutral = {key: value for key, value in message.items() if key not in {"record", "is_error"}}
+    if "record" not in message:
+        return neutral
+    items = [item for item in message["record"]["items"] if isinstance(item, Mapping)]
+    written = items[0].get("tool_calls") if len(items) == 1 else None
+    own = message.get("tool_calls", [])
+    if not isinstance(written, list) or len(written) != len(own):
+        return neutral  # the file it was read from was changed
+    if not all(isinstance(call, Mapping) for call in written):
+        return neutral
+    calls = [{**call, "id": mine["id"]} for call, mine in zip(written, own, strict=True)]
+    return {**items[0], "role": "assistant", "tool_calls": calls}
 
 
 def _is_object(call: ToolCall) -> bool:

@@ -29,6 +29,7 @@ class StreamEvent:
         is_broken: Whether the reply ended by a failure of the model's server.
         is_done: Whether the server announced that nothing follows.
         returned: Fields that go back with the reply's calls, by name.
+        paused: The parts of the reply so far, when the server goes on once it has them back.
     """
 
     text: str = ""
@@ -42,6 +43,7 @@ class StreamEvent:
     is_broken: bool = False
     is_done: bool = False
     returned: Mapping[str, Any] = field(default_factory=dict)
+    paused: tuple[Mapping[str, Any], ...] = ()
 
 
 class UnreadableEvent(ValueError):

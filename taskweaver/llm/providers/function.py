@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.call_pieces import CallCollector, id_seed, read_pieces
 from taskweaver.llm.records import restored
 from taskweaver.llm.types import Chunk, ModelRequest
@@ -39,7 +40,8 @@ class FunctionService:
         Raises:
             ModelError: If the callable does not return text, or the call is cancelled.
         """
-        request = replace(request, messages=restored(request.messages, ""))
+        messages = after_results(restored(request.messages, ""))
+        request = replace(request, messages=messages)
         arguments: tuple[Any, ...] = (request.messages,)
         if self._takes_request:
             arguments += (request,)

@@ -14,7 +14,7 @@ class Preset:
 
     Attributes:
         label: Its name as people write it.
-        api_base: Its address, without ``/chat/completions``.
+        api_base: Its address, up to the path of requests such as ``/chat/completions``.
         key_variable: Environment variable its users keep their key in; empty for none.
         model: Model used when none is configured; empty takes the one the server has loaded.
         dialect: Protocol it speaks.
@@ -41,7 +41,7 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "openai": Preset("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4.1-mini"),
-    "ollama": Preset("Ollama", "http://127.0.0.1:11434/v1"),
+    "ollama": Preset("Ollama", "http://127.0.0.1:11434/v1", dialect="ollama"),
     "lmstudio": Preset("LM Studio", "http://127.0.0.1:1234/v1"),
     "llamacpp": Preset("llama.cpp", "http://127.0.0.1:8080/v1"),
     "vllm": Preset("vLLM", "http://127.0.0.1:8000/v1"),
@@ -76,7 +76,11 @@ PRESETS: dict[str, Preset] = {
         "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest"
     ),
     "anthropic": Preset(
-        "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-4-5"
+        "Anthropic",
+        "https://api.anthropic.com/v1",
+        "ANTHROPIC_API_KEY",
+        "claude-sonnet-5-5",
+        "anthropic",
     ),
     "openrouter": Preset(
         "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -141,10 +141,14 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return the identity of a request, as plain data; tools count only where there are any."""
+    """Return the identity of a request, as plain data; tools count only where there are any.
+
+    Ids of calls are made anew in each session, and records are of one endpoint: calls are numbered
+    instead, and records left out.
+    """
     offered = {"tools": tool_option(request.tools), "tool_choice": request.tool_choice}
     return {
-        "messages": [_told(message) for message in restored(request.messages, "")],
+        "messages": _told(restored(request.messages, "")),
         "schema": request.schema,
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
@@ -156,11 +160,26 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
     }
 
 
-def _told(message: ChatMessage) -> dict[str, Any]:
-    content = message["content"]
-    if message["role"] == "system" and isinstance(content, str):
-        content = content.partition(_ENVIRONMENT)[0]
-    return {**message, "content": content}
+def _told(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    numbers: dict[str, str] = {}
+    found = []
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "system" and isinstance(content, str):
+            content = content.partition(_ENVIRONMENT)[0]
+        told: dict[str, Any] = {**message, "content": content}
+        told.pop("is_error", None)  # its text says so
+        if "tool_calls" in message:
+            told["tool_calls"] = [_numbered(call, numbers) for call in message["tool_calls"]]
+        if "tool_call_id" in message:
+            told["tool_call_id"] = numbers.get(message["tool_call_id"], message["tool_call_id"])
+        found.append(told)
+    return found
+
+
+def _numbered(call: Mapping[str, Any], numbers: dict[str, str]) -> dict[str, Any]:
+    number = numbers.setdefault(str(call.get("id")), f"call {len(numbers) + 1}")
+    return {**call, "id": number}
 
 
 def _json(form: Any) -> str:

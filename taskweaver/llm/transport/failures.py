@@ -35,7 +35,8 @@ _BY_WORDS: tuple[tuple[ModelErrorKind, re.Pattern[str]], ...] = (
         "quota",
         re.compile(
             r"insufficient[ _]quota|exceeded your current quota|insufficient (?:balance|credit)"
-            r"|billing[ _](?:hard[ _]limit|not[ _]active)|out of credits|payment required",
+            r"|credit balance is too low|billing[ _](?:hard[ _]limit|not[ _]active)|out of credits"
+            r"|payment required",
             re.IGNORECASE,
         ),
     ),
@@ -60,6 +61,9 @@ _BY_WORDS: tuple[tuple[ModelErrorKind, re.Pattern[str]], ...] = (
 )
 _PER_MINUTE = re.compile(r"per minute|\bTPM\b|\bRPM\b|rate_limit_exceeded", re.IGNORECASE)
 _REPLY_TOO_LONG = re.compile(r"max_(?:completion_)?tokens`? is too large", re.IGNORECASE)
+_NOT_PULLED = re.compile(r"^model ['\"]([\w./:-]{1,200})['\"] not found")
+"""Words of Ollama for a model that it does not have."""
+
 _HINTS: dict[ModelErrorKind, str] = {
     "auth": "Check llm.api_key.",
     "quota": "The account has no credit left for this; check its billing.",
@@ -102,10 +106,13 @@ def status_failure(
     words = error_words(body) or _plain(text)
     kind = _kind(status, words)
     hint = None
+    unknown = _NOT_PULLED.search(words) if status == 404 else None
+    if unknown:
+        hint = f"Get it with `ollama pull {unknown[1]}`, or check llm.model."
     if 300 <= status < 400:
         where = headers.get("location", "another address")
         hint = f"The endpoint has moved to {redact(where)}: set llm.api_base."
-    request_id = headers.get("x-request-id", "")
+    request_id = headers.get("x-request-id") or headers.get("request-id", "")
     named = f" [request {request_id[:100]}]" if request_id else ""
     detail = f"HTTP {status}: {words or 'no explanation'}{named}"
     return failure(kind, detail, model, hint=hint, retry_after_s=retry_after(headers))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from itertools import count
 from typing import Any, Protocol
 
-from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code, order_of
+from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
+from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_SHOWN, PLAN_TOOL, RUN_TOOLS, USER
@@ -20,6 +21,9 @@ from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 
 _NOT_RUN = "Interrupted, not run."
 _NO_TEXT = "(no text)"
+_NOT_SHOWN = "(A picture that you are not shown.)"
+
+Part = dict[str, Any]
 
 
 class OrderTexts(Protocol):
@@ -43,12 +47,16 @@ class _OpenCall:
         post: Id of the post that carries it out; empty where its result is known.
         result: The result; None until there is one.
         role: The role that answers, once its post was seen.
+        images: Images of the result.
+        has_failed: Whether the result is a failure.
     """
 
     id: str
     post: str
     result: str | None
     role: str = ""
+    images: Sequence[Part] = ()
+    has_failed: bool = False
 
 
 @dataclass(slots=True)
@@ -60,6 +68,8 @@ class History:
         form: The form of its replies.
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
+        pictures: Returns the pictures that are shown beside reports.
+        news: Sections that end reports, by the ids of their posts.
         orders: Texts of a role that carries out orders; None for a role that gives them.
     """
 
@@ -67,13 +77,14 @@ class History:
     form: Form
     incoming: str
     language: str = "python"
+    pictures: PicturesOf = no_pictures
+    news: Mapping[str, str] = field(default_factory=dict)
     orders: OrderTexts | None = None
     _open: list[_OpenCall] = field(default_factory=list)
-    _pictured: list[Post] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
         """Return the messages of a round."""
-        self._open, self._pictured = [], []
+        self._open = []
         found: list[ChatMessage] = []
         for post in posts:
             found += self._own(post) if post.send_from == self.alias else self._received(post)
@@ -95,7 +106,8 @@ class History:
         """Yield the reply that a post begins; a further post of a reply yields nothing."""
         known = next((call for call in self._open if call.post == post.id), None)
         if known is not None:
-            known.role, known.result = post.send_to, self._own_outcome(post)
+            known.role = post.send_to
+            self._take_own_outcome(known, post)
             return
         yield from self._results_of_calls()
         reply = kept_reply(post)
@@ -118,8 +130,10 @@ class History:
         for made, call in zip(calls, reply.calls, strict=True):
             is_own = call.post == post.id
             role = post.send_to if is_own else ""
-            result = self._own_outcome(post) if is_own else None if call.post else call.result
+            result = None if call.post else call.result
             self._open.append(_OpenCall(made["id"], call.post, result, role))
+            if is_own:
+                self._take_own_outcome(self._open[-1], post)
         return message
 
     def _as_reply(self, post: Post) -> KeptReply:
@@ -144,18 +158,27 @@ class History:
         text = remove_temporal_delimiters(post.message)
         answered = self._answered(post)
         if answered is not None:
-            answered.result = text or _NO_TEXT
-            self._pictured += [post] if _images(post) else []
+            answered.result = with_news(text or _NO_TEXT, post, self.news)
+            answered.images = image_parts(post, self.pictures)
+            answered.has_failed = has_failed(post)
             return
         yield from self._results_of_calls()
         shown = text if self.orders is None else self.orders.order(post)
         if self.orders is None and (self.form != "tools" or post.send_from != USER):
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        yield format_chat_message("user", shown, _images(post))
+        message = format_chat_message("user", with_news(shown, post, self.news))
+        yield with_images(message, image_parts(post, self.pictures))
 
     def _own_outcome(self, post: Post) -> str | None:
         """Return the outcome of the cell that a post of the role itself ran; None for none."""
         return (self.orders.outcome(post) or None) if self.orders is not None else None
+
+    def _take_own_outcome(self, call: _OpenCall, post: Post) -> None:
+        """Answer a call of the role with the outcome of the cell that it ran itself."""
+        call.result = self._own_outcome(post)
+        if call.result is not None:
+            call.images = image_parts(post, self.pictures)
+            call.has_failed = has_failed(post)
 
     def _answered(self, post: Post) -> _OpenCall | None:
         """Return the call that a post answers: the one it names, else its sender's first."""
@@ -168,12 +191,31 @@ class History:
         """Yield a result for each open call, in order; endpoints refuse a call that lacks one."""
         for call in self._open:
             text = _NOT_RUN if call.result is None else call.result
-            yield {"role": "tool", "content": text, "tool_call_id": call.id}
-        if self._pictured:
-            names = ", ".join(dict.fromkeys(post.send_from for post in self._pictured))
-            images = [image for post in self._pictured for image in _images(post)]
-            yield format_chat_message("user", f"Pictures of {names}:", images)
-        self._open, self._pictured = [], []
+            result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            if call.has_failed:
+                result["is_error"] = True
+            yield with_images(result, call.images)
+        self._open = []
+
+
+def numbered(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return the messages of a prompt with ids of calls that depend on their places alone.
+
+    So the same chat has the same prompt in each session, for caches and recordings.
+    """
+    ids: dict[str, str] = {}
+    numbers = count()
+    found: list[ChatMessage] = []
+    for message in messages:
+        kept = message.copy()
+        if calls := message.get("tool_calls"):
+            # Nine letters and digits: some endpoints take no other id.
+            ids |= {call["id"]: f"call{next(numbers):05}" for call in calls}
+            kept["tool_calls"] = [{**call, "id": ids[call["id"]]} for call in calls]
+        if call_id := message.get("tool_call_id"):
+            kept["tool_call_id"] = ids[call_id]
+        found.append(kept)
+    return found
 
 
 def cell_in(post: Post) -> str:
@@ -201,8 +243,8 @@ def _results(post: Post, *, has_all: bool) -> str:
 
 
 def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
-    """Return a call with an id that every endpoint takes, the same in each prompt."""
-    id_ = blake2b(f"{post.id}{number}".encode(), digest_size=5).hexdigest()[:9]
+    """Return a call with an id of its own; see `numbered`."""
+    id_ = f"{post.id}-{number}"
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": id_, "type": "function", "function": function}
 
@@ -211,11 +253,43 @@ def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _images(post: Post) -> list[str]:
-    return [
-        str((item.extra or {}).get("image_url", item.content))
+def with_news(text: str, post: Post, news: Mapping[str, str]) -> str:
+    """Return the text of a report with the section that ends it, if there is one."""
+    section = news.get(post.id)
+    return f"{text}\n\n{section}" if section else text
+
+
+def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:
+    """Return a message with parts after its text; the message itself without any."""
+    if not parts:
+        return message
+    return {**message, "content": [{"type": "text", "text": message["content"]}, *parts]}
+
+
+def image_parts(post: Post, pictures: PicturesOf) -> list[Part]:
+    """Return the images of a post: those it names, and the pictures that its cell made.
+
+    Args:
+        post: The post.
+        pictures: Returns the pictures that are shown.
+    """
+    named = [
+        image_part(
+            str((item.extra or {}).get("image_url", item.content)),
+            name=str(item.content),
+            instead=_NOT_SHOWN,
+        )
         for item in post.get_attachment(AttachmentType.image_url)
     ]
+    drawn = pictures(post.id) if post.get_attachment(AttachmentType.artifact_paths) else ()
+    return [*named, *map(_shown, drawn)]
+
+
+def _shown(picture: CellPicture) -> Part:
+    if picture.url:
+        return image_part(picture.url, name=picture.name, instead="")
+    name = json.dumps(picture.name, ensure_ascii=False)
+    return {"type": "text", "text": f"({name} is not shown: {picture.problem}.)"}
 
 
 def _as_json(post: Post) -> str:

@@ -36,6 +36,9 @@ from taskweaver.role.forms.values import (
 MOST_CALLS = 8
 """Most cells and orders of one reply that are carried out."""
 
+EMPTY_REPLY = "The reply was empty."
+"""Problem of a reply without any words."""
+
 _FENCE = re.compile(
     r"^(?P<mark>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^(?P=mark)[ \t]*$|\Z)", re.M | re.S
 )
@@ -166,7 +169,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
     if reply.calls:
         return _of_calls(reply.calls, text, offer)
     if not text:
-        return ReplyReading(problem="The reply was empty.")
+        return ReplyReading(problem=EMPTY_REPLY)
     written = text_calls(text, [tool.name for tool in offer.tools()], offer.run_tool)
     if written is not None:
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
