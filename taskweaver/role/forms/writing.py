@@ -66,12 +66,13 @@ class ReplyWriter:
         emitter: SessionEventEmitter,
         proxy: PostEventProxy,
         offer: ActionOffer,
-        carry_out: Callable[[FactOperation], DoneOperation],
+        carry_out: Callable[[FactOperation], DoneOperation] | None = None,
     ) -> None:
         """Write into `proxy`; further posts are made with `emitter`.
 
-        `carry_out` does an operation on long-term memory.
+        `carry_out` does an operation on long-term memory; None where none is offered.
         """
+        self._shown_as = _FIELDS | ({"intent": "thought"} if offer.is_order else {})
         self._carry_out = carry_out
         self._emitter = emitter
         self._proxy = proxy
@@ -125,9 +126,14 @@ class ReplyWriter:
                 if is_first
                 else self._emitter.create_post_proxy(self._proxy.post.send_from)
             )
-            found.append(self._write(proxy, action, reading if is_first else ReplyReading()))
-        keep(found[0], _kept(reading, found, self._record))
+            self.fill(proxy, action, reading if is_first else ReplyReading())
+            found.append(proxy.end())
+        self.keep(reading, found)
         return found
+
+    def keep(self, reading: ReplyReading, posts: Sequence[Post]) -> None:
+        """Put the record of a reply on the first of its posts; actions without one were not run."""
+        keep(posts[0], _kept(reading, posts, self._record))
 
     def _begin_again(self) -> None:
         """Forget the text so far: it was reasoning."""
@@ -144,7 +150,7 @@ class ReplyWriter:
             self._show_fields(self._fields.feed(text))
         elif start and not start.startswith(_NOT_WORDS) and "```" not in self._text:
             if not self._proxy.post.message:
-                self._proxy.update_send_to(USER)
+                self._proxy.update_send_to(self._offer.asker)
             self._proxy.update_message(text, is_end=False)
 
     def _show_call(self, delta: CallDelta) -> None:
@@ -168,7 +174,7 @@ class ReplyWriter:
 
     def _shown_fields(self, deltas: Iterable[FieldDelta]) -> Iterator[FieldDelta]:
         for delta in deltas:
-            key, text = _FIELDS.get(delta.key, delta.key), delta.text
+            key, text = self._shown_as.get(delta.key, delta.key), delta.text
             if key == "reply_content":
                 text = self._code.feed(text, is_end=delta.is_end)
             if key in _SHOWN and (text or delta.is_end):
@@ -183,20 +189,24 @@ class ReplyWriter:
                 return Post(post.id, post.send_from, USER, text, stops)
         return None
 
-    def _write(self, proxy: PostEventProxy, action: Action | None, reading: ReplyReading) -> Post:
-        """Make a post say exactly an action, whatever was shown of it."""
+    def fill(self, proxy: PostEventProxy, action: Action | None, reading: ReplyReading) -> None:
+        """Make a post say exactly an action, whatever was shown of it; it is not ended."""
         code = action.code if isinstance(action, RunCell) else ""
-        _set(proxy, AttachmentType.thought, reading.thought)
+        thought, message = reading.thought, _message(action)
+        if self._offer.is_order and code:
+            thought, message = "\n".join(filter(None, [thought, message])), ""
+        _set(proxy, AttachmentType.thought, thought)
         _set(proxy, AttachmentType.plan, reading.plan)
         _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
         _set(proxy, AttachmentType.reply_content, code)
         self._keep_operations(proxy, reading.memory)
-        _set_message(proxy, _message(action))
+        _set_message(proxy, message)
         proxy.update_send_to(self._receiver(proxy, action))
-        return proxy.end()
 
     def _keep_operations(self, proxy: PostEventProxy, operations: Iterable[FactOperation]) -> None:
         proxy.post.del_attachment([AttachmentType.function])
+        if self._carry_out is None:
+            return
         for operation in operations:
             done = self._carry_out(operation)
             proxy.update_attachment(done.line, AttachmentType.function, extra_of(done))
@@ -204,11 +214,11 @@ class ReplyWriter:
     def _receiver(self, proxy: PostEventProxy, action: Action | None) -> str:
         match action:
             case RunCell():
-                return self._offer.runner
+                return self._offer.runner or proxy.post.send_from
             case Order(role):
                 return role
             case Say():
-                return USER
+                return self._offer.asker
         return proxy.post.send_from
 
 
