@@ -72,3 +72,23 @@ def test_a_projects_address_does_not_get_the_users_key(tmp_path: Path) -> None:
         with models, pytest.raises(ModelError, match="is not sent to"):
             LLMApi(models).chat_completion(HELLO)
     assert endpoint.calls == []
+
+
+def test_the_window_is_asked_for_with_the_key_before_a_long_prompt() -> None:
+    def play(call: Call) -> None:
+        if call.path == "/v1/models/claude-one":
+            call.answer(200, {"id": "claude-one", "max_input_tokens": 9_000})
+        else:
+            call.stream(reply(text("yes")))
+
+    long: list[ChatMessage] = [
+        {"role": role, "content": "word " * 4_000} for role in ("user", "assistant", "user")
+    ]
+    with serving(play, states_facts=True) as endpoint:
+        keys = {"llm.api_base": endpoint.url, "llm.model": "claude-one"}
+        with services(**keys) as models:
+            LLMApi(models).chat_completion([*long, *HELLO])
+    listed, asked = endpoint.calls
+    assert listed.headers["x-api-key"] == KEY
+    assert "authorization" not in listed.headers
+    assert len(json.dumps(asked.body)) < 9_000 * 5
