@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
+from taskweaver.ext_role.web_explorer.errors import ProtocolError
 
 WITHIN_S = 60.0
+MOST_PAGES = 10
 
 
 class Tab:
@@ -51,12 +53,22 @@ class Tab:
         return self._tools.call(method, params, session=self._session, within_s=WITHIN_S)
 
     def value(self, expression: str) -> Any:
-        """Return what an expression in the page gives."""
-        done = self.call(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in done, done
-        return done["result"].get("value")
+        """Return what an expression in the page gives; asked again of a page that took its place.
+
+        A navigation ends the answer that is awaited, also one that was about to come.
+        """
+        for _ in range(MOST_PAGES):
+            try:
+                done = self.call(
+                    "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+                )
+            except ProtocolError as error:
+                if not re.search("navigated|context was destroyed|find context", str(error)):
+                    raise
+            else:
+                assert "exceptionDetails" not in done, done
+                return done["result"].get("value")
+        pytest.fail(f"{MOST_PAGES} pages took each other's place")
 
     def load(self, page: Path) -> None:
         """Open a page, and wait until it is loaded with what it asks for."""

@@ -153,6 +153,8 @@ def _setup(
             (folder / "taskweaver_config.json").write_text("{}")
         with TaskWeaverApp(folder, config, model=function, trust=trust) as app:
             by, model, line = _answerer(app, function)
+            if by == "recording" and app.config.get_enum("llm.form") == "auto":
+                config = {**config, "llm.form": "tools"}
         yield (
             PlaySetup(folder, has_project, config, trust, is_trusted, by, model, function),
             line,

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Literal
+from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
@@ -17,6 +18,7 @@ from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,
+    Effort,
     Form,
     ModelRequest,
     ModelTool,
@@ -43,6 +45,7 @@ class LLMApi:
     def __init__(self, services: ModelServices) -> None:
         self.prompts = CallLog()
         self._services = services
+        self._cache_key = uuid4().hex
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._ignored: dict[str, int] = {}
@@ -222,16 +225,13 @@ class LLMApi:
         """
         return self._services.model(llm_alias).forms.current
 
-    def takes_images(self, llm_alias: str = "") -> bool:
-        """Return whether a model is known to take images.
-
-        Raises:
-            ModelError: Of kind ``configuration``, if the alias names no model.
-        """
-        return self._services.model(llm_alias).images.are_taken
+    def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
+        """Return whether a model is known to receive the tools or images that it is given."""
+        model = self._services.model(llm_alias)
+        return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
     def note_ignored_tools(self, llm_alias: str = "") -> None:
-        """Note that a reply held no calls but should have; the second lowers the form.
+        """Note that a reply held no calls but should have; the second lowers the form to fences.
 
         Args:
             llm_alias: Which model; empty is the main one.
@@ -240,7 +240,7 @@ class LLMApi:
             count = self._ignored.get(llm_alias, 0) + 1
             self._ignored[llm_alias] = count
         if count >= _IGNORED_TOOLS:
-            self._services.model(llm_alias).forms.step_down("tools")
+            self._services.model(llm_alias).forms.step_down("json")  # fences are kept best
 
     def stream_chunks(  # noqa: PLR0913 - as chat_completion
         self,
@@ -254,6 +254,7 @@ class LLMApi:
         max_tokens: int | None = None,
         top_p: float | None = None,
         stop: Sequence[str] | None = None,
+        reasoning_effort: Effort | None = None,
         on_status: StatusListener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
@@ -272,6 +273,7 @@ class LLMApi:
             max_tokens: Longest reply in tokens; None leaves it to the configuration.
             top_p: Nucleus sampling; None leaves it to the configuration.
             stop: Texts that end the reply; None leaves it to the configuration.
+            reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
             extra: Options of the endpoint, passed through.
 
@@ -281,7 +283,6 @@ class LLMApi:
                 the caller composes its prompt again.
         """
         model = self._services.model(llm_alias or "")
-        extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
         with self._call() as token:
             request = ModelRequest(
                 without_images(messages) if model.images.are_refused else messages,
@@ -290,17 +291,16 @@ class LLMApi:
                 max_tokens,
                 top_p,
                 [stop] if isinstance(stop, str) else stop,
-                extra,
+                _sent(extra),
                 token,
                 tools=tools,
                 tool_choice=tool_choice,
+                reasoning_effort=reasoning_effort,
+                cache_key=self._cache_key,
             )
+            name, window = model.service.model, model.window
             yield from self._services.windows.stream(
-                model.service.model,
-                request,
-                model.window,
-                lambda fitting: self._stream(model, fitting, on_status),
-                on_status,
+                name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
             )
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
@@ -309,10 +309,7 @@ class LLMApi:
         Raises:
             ModelError: If the call fails.
         """
-        messages = [
-            format_chat_message("system", instructions),
-            format_chat_message("user", text),
-        ]
+        messages = [format_chat_message("system", instructions), format_chat_message("user", text)]
         return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
 
     def get_embedding(self, text: str) -> list[float]:
@@ -394,3 +391,8 @@ class LLMApi:
         self._ledger.add(usage)
         self._services.meter.add(usage)
         return usage
+
+
+def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an endpoint, without those of older callers."""
+    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

@@ -10,6 +10,7 @@ from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import CallLog, now
+from taskweaver.llm.records import restored
 from taskweaver.llm.services import Model
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
 from taskweaver.logging.spans import (
@@ -98,7 +99,7 @@ class ObservedCall:
         reply = "".join(self._texts)
         if usage is not None:
             self._count(usage)
-        messages = self.request.messages
+        messages = restored(self.request.messages, "")  # records are for providers alone
         self._span.content(INPUT, lambda: json.dumps(_parts(messages), ensure_ascii=False))
         self._span.content(OUTPUT, lambda: json.dumps(self._output(reply), ensure_ascii=False))
         self._span.end()

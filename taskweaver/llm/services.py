@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.dialects.names import dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
@@ -25,6 +24,7 @@ from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.selection.dialects import dialects_at
 from taskweaver.llm.selection.key_hosts import is_first_call
 from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -235,7 +235,7 @@ class ModelServices:
         register_secret(choice.endpoint.api_key)
         service = EndpointService(
             choice.endpoint,
-            dialect=dialect_named(choice.dialect),
+            dialects=dialects_at(choice.endpoint, choice.dialect, config.dialect),
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
@@ -309,8 +309,9 @@ def _forms(config: LLMServiceConfig, endpoint: Endpoint | None = None) -> FormLa
             return fixed(form)
     if endpoint is None:
         return fixed("json")
-    name, is_local = endpoint.model, endpoint.is_loopback
-    return FormLadder(lambda: first_form(name, is_local=is_local))
+    name, base, is_local = endpoint.model, endpoint.api_base, endpoint.is_loopback
+    is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
+    return FormLadder(lambda: first_form(name, is_local=is_local), takes_tools=is_provider)
 
 
 def _offline() -> CompletionService:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -121,7 +122,9 @@ class TokenEstimator:
 
 
 def _text(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """Return the content of a message, with the names and arguments of its calls."""
+    """Return the content of a message, with its calls; of one with a record the record."""
+    if record := message.get("record"):
+        return json.dumps(record["items"], ensure_ascii=False)
     content = message["content"] or ""
     calls = message.get("tool_calls")
     if not calls or not isinstance(content, str):

@@ -15,7 +15,10 @@ from taskweaver.utils.ids import create_id
 
 
 class AttachmentType(Enum):
-    """Type of an attachment; value and name are the same."""
+    """Type of an attachment; value and name are the same.
+
+    A ``reply_record`` is for the role's own model alone: it is never shown, masked or summarised.
+    """
 
     plan = "plan"
     current_plan_step = "current_plan_step"
@@ -42,6 +45,7 @@ class AttachmentType(Enum):
     session_variables = "session_variables"
     shared_memory_entry = "shared_memory_entry"
     answer_check = "answer_check"
+    reply_record = "reply_record"
 
     invalid_response = "invalid_response"
     text = "text"

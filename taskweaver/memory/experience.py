@@ -28,6 +28,7 @@ PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
 SEPARATOR = "==================="
 _RAW, _HANDCRAFTED, _MADE = "raw_exp_", "handcrafted_exp_", "exp_"
 _TELLING = {AttachmentType.plan, AttachmentType.reply_content, AttachmentType.code_error}
+_PLAIN = frozenset(AttachmentType) - {AttachmentType.reply_record}
 _MOST_CHARS = 30_000
 
 
@@ -37,7 +38,7 @@ def save_raw_experience(
     """Write a conversation as ``raw_exp_<session_id>.yaml``, all or nothing; return the file.
 
     `Conversation.from_yaml` reads it back. The folder is made when missing; `thin_mode` leaves out
-    all attachments but plans.
+    all attachments but plans; records of replies are left out always.
 
     Raises:
         ConversationError: If it cannot be written, or the id is not a file's name.
@@ -45,9 +46,9 @@ def save_raw_experience(
     name = f"raw_exp_{session_id}.yaml"
     if Path(name).name != name or "\0" in name:
         raise ConversationError(name, "the session id cannot be part of a file's name.")
-    if thin_mode:
-        plans = [_only(round_, {AttachmentType.plan}) for round_ in conversation.rounds]
-        conversation = replace(conversation, rounds=plans)
+    kept = {AttachmentType.plan} if thin_mode else _PLAIN
+    rounds = [_only(round_, kept) for round_ in conversation.rounds]
+    conversation = replace(conversation, rounds=rounds)
     path = Path(exp_dir) / name
     conversation.to_yaml(path)
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NotRequired, Self, TypedDict, get_args
 
 from taskweaver.memory.attachment import AttachmentType
@@ -111,6 +111,15 @@ class Round:
             "state": self.state,
             "post_list": [post.to_dict() for post in self.post_list],
         }
+
+    def shown_dict(self) -> RoundDict:
+        """Return the wire form for readers, without the records of replies."""
+        posts = []
+        for post in self.post_list:
+            shown = replace(post)
+            shown.del_attachment([AttachmentType.reply_record])
+            posts.append(shown)
+        return replace(self, post_list=posts).to_dict()
 
     @classmethod
     def from_dict(cls, data: RoundDict) -> Self:

@@ -13,7 +13,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.role.files import PicturesOf, no_pictures
-from taskweaver.role.forms.history import History
+from taskweaver.role.forms.history import History, numbered
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.prompt import (
     ComposedRounds,
@@ -105,11 +105,9 @@ class LeaderPrompt:
 
         known = self._past.setdefault(form, ComposedRounds())
         live = known.messages(rounds, past, newest, around.heads)
-        return [
-            format_chat_message("system", self._instructions(form, around.guide)),
-            *example_messages(examples, past),
-            *with_start(live, compaction=compaction),
-        ]
+        start = with_start(live, compaction=compaction)
+        chat = numbered([*example_messages(examples, past), *start])
+        return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 
     def shared_plan(self, post: Post) -> str:
         """Return the plan as the other roles see it; empty for none."""

@@ -15,10 +15,10 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import ran_code
+from taskweaver.memory.reading.cells import has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
-from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.examples import has_order_in_words, led_examples
 from taskweaver.planner.leader_prompt import LeaderPrompt
 from taskweaver.planner.prompt import PlannerPrompt
@@ -28,9 +28,10 @@ from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import tries_so_far
 from taskweaver.role.errors import UnusableReply
 from taskweaver.role.files import no_pictures
+from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, read_reply
+from taskweaver.role.forms.reading import EMPTY_REPLY, ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
@@ -136,6 +137,7 @@ class Planner(Role):
             messages = self._messages(memory, view, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
+            takes_tools = self.model.takes("tools")
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
@@ -144,25 +146,39 @@ class Planner(Role):
                 return writer.read(self.model.chunks(messages, tools, schema, proxy))
 
             def validate(reply: ModelReply) -> list[Post]:
-                fences_run = form == "fences" or not ran_code(view.rounds[-1])
+                is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
+                fences_run = form == "fences" or not is_answer
                 reading = read_reply(reply, offer, fences_run=fences_run)
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)
                 if reading.problem:
-                    raise RefusedReply(reading.problem, self.prompt.revise(form, reading.problem))
-                answer = writer.draft(reading)
-                if answer is not None and tries < most:
-                    self.model.review(self.answer_review, answer, self.prompt.revise_answer)
+                    revise = self.prompt.revise(form, reading.problem)
+                    kept = refused_reply(reply.calls, reply.record, revise)
+                    raise RefusedReply(reading.problem, revise, reply=kept)
+                self._review(writer.draft(reading), tries)
                 posts = writer.posts(reading)
+                self._review(posts[0], tries)
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
+                if problem.startswith(EMPTY_REPLY) and (outcome := _last_outcome(view.rounds[-1])):
+                    return [self._report(proxy, outcome)]
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
 
             answer = PostAsking(
                 self.logger, stream, proxy, "the Planner", validate, end, tries, most + 1
             ).ask()
             return [answer] if isinstance(answer, Post) else answer
+
+    def _review(self, post: Post | None, tries: int) -> None:
+        """Check an answer to the user, as long as its author may correct it.
+
+        Raises:
+            RefusedReply: If numbers of it stand in no outcome.
+        """
+        may_correct = tries < self.planner_config.max_retry_count
+        if post is not None and post.send_to == USER and may_correct:
+            self.model.review(self.answer_review, post, self.prompt.revise_answer)
 
     def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
@@ -171,7 +187,7 @@ class Planner(Role):
         self._situations.update(
             view.rounds, rounds, self.files, lambda: self.long_memory.text(request)
         )
-        is_shown = self.model.llm_api.takes_images(self.model.llm_alias)
+        is_shown = self.model.takes("images")
         pictures = self.files.pictures if is_shown else no_pictures
         heads, news = self._situations.heads, self._situations.news
         around = Surroundings(guide, heads, news, pictures)
@@ -186,6 +202,13 @@ class Planner(Role):
             "recall": self.long_memory.recall,
         }[operation.name]
         return DoneOperation(operation.name, operation.text, do(operation.text))
+
+    def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
+        """Answer with the last outcome, where the model has no words for it."""
+        proxy.update_attachment("TaskFailure", AttachmentType.stop)
+        proxy.update_message(f"The model gave no answer. The last outcome:\n\n{outcome}")
+        proxy.update_send_to(USER)
+        return proxy.end()
 
     def _finish(self, post: Post, round_: Round) -> Post:
         """Share the plan of an order with its receiver; mark an answer after a failure."""
@@ -203,6 +226,12 @@ class Planner(Role):
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
+
+
+def _last_outcome(round_: Round) -> str:
+    """Return the report on the newest cell of a round; empty without any."""
+    reports = [post.message for post in round_.post_list if has_run(post)]
+    return reports[-1] if reports else ""
 
 
 def _ends_in_failure(round_: Round) -> bool:

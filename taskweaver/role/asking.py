@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_stream import ParsedReply
@@ -20,6 +20,7 @@ from taskweaver.role.answering import AnswerReview, as_list
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import send_back, with_beginning
 from taskweaver.role.experiences import RoleExperiences
+from taskweaver.role.forms.kept_replies import KeptReply, keep
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.asking import Asking
 
@@ -32,12 +33,20 @@ class RefusedReply(Exception):
     Attributes:
         revise: The correction that is asked for.
         unsupported: Numbers of an answer that stand in no outcome, if these are the reason.
+        reply: The reply as it goes back, with the correction as its result; None for as text.
     """
 
-    def __init__(self, problem: str, revise: str, unsupported: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        problem: str,
+        revise: str,
+        unsupported: Sequence[str] = (),
+        reply: KeptReply | None = None,
+    ) -> None:
         super().__init__(problem)
         self.revise = revise
         self.unsupported = unsupported
+        self.reply = reply
 
 
 class View(NamedTuple):
@@ -101,6 +110,10 @@ class RoleModel:
     def form(self) -> Form:
         """The form of the model's replies that is in force."""
         return self.llm_api.form(self.llm_alias)
+
+    def takes(self, kind: Literal["tools", "images"]) -> bool:
+        """Return whether the model is known to receive the tools or images that it is given."""
+        return self.llm_api.takes(kind, self.llm_alias)
 
     def chunks(
         self,
@@ -197,7 +210,10 @@ class PostAsking(Asking[R, T | Post]):
         assert isinstance(error, RefusedReply)
         if not error.unsupported:
             self._warn(error)
-        return send_back(self.proxy, reply.raw, error.revise, error.unsupported)
+        post = send_back(self.proxy, reply.raw, error.revise, error.unsupported)
+        if error.reply is not None:
+            keep(post, error.reply)
+        return post
 
     def give_up(self, error: Exception, reply: R) -> T | Post:
         """Return the outcome of the last attempt."""

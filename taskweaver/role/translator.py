@@ -18,10 +18,11 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 
 EarlyStop = Callable[[AttachmentType | str, str], bool]
 
-_KNOWN = {kind.value: kind for kind in AttachmentType if kind is not AttachmentType.answer_check}
-"""Attachments a model may write; the result of a check is none of them."""
+_OWN = {AttachmentType.answer_check, AttachmentType.reply_record}
+_KNOWN = {kind.value: kind for kind in AttachmentType if kind not in _OWN}
+"""Attachments a model may write; those of the program's own findings are none of them."""
 
-_NEVER_SHOWN = {AttachmentType.shared_memory_entry, AttachmentType.answer_check}
+_NEVER_SHOWN = {AttachmentType.shared_memory_entry, *_OWN}
 
 
 class PostTranslator:

@@ -119,12 +119,19 @@ def test_a_plan_alone_costs_one_more_call_and_is_no_failure(project: Path) -> No
     assert calls[1].body["messages"][-1]["role"] == "tool"
 
 
-def test_an_unknown_tool_is_corrected_with_the_names_of_those_there_are(project: Path) -> None:
+def test_17_the_result_of_an_unknown_tool_names_those_there_are(project: Path) -> None:
     (round_,), calls, _ = play(project, called(("sql", {"q": "x"})), good("Then not."))
     assert round_.post_list[-1].message == "Then not."
-    quoted, asked = calls[1].body["messages"][-2:]
-    assert "tool_calls" not in quoted
-    assert "run_python, set_plan" in asked["content"]
+    call, result = calls[1].body["messages"][-2:]
+    assert call["tool_calls"][0]["function"]["name"] == "sql"
+    assert (result["role"], result["tool_call_id"]) == ("tool", call["tool_calls"][0]["id"])
+    assert "run_python, set_plan" in result["content"]
+
+
+def test_a_model_that_calls_unknown_tools_for_ever_is_given_up(project: Path) -> None:
+    replies = [called(("sql", {"q": "x"}))] * 9
+    (round_,), calls, _ = play(project, *replies, **{"planner.max_retry_count": 2})
+    assert (round_.state, len(calls)) == ("failed", 3)
 
 
 def test_broken_arguments_never_go_back_as_a_call(project: Path) -> None:
@@ -176,6 +183,16 @@ def test_an_endpoint_that_ignores_tools_is_understood(project: Path) -> None:
     (round_,), _, _ = play(project, good("Sure:\n```python\n6 * 7\n```"), good("It is 42."))
     assert round_.post_list[-1].message == "It is 42."
     assert any(post.get_attachment(KIND.execution_status) for post in round_.post_list)
+
+
+def test_a_model_that_calls_tools_may_show_code_that_is_not_run(project: Path) -> None:
+    shown = "```python\nimport os; os.getpid()\n```"
+    first, second = play(
+        project, called(cell("1 + 1")), good("It is 2."), good(f"Here it is:\n{shown}"), rounds=2
+    )[0]
+    assert first.state == second.state == "finished"
+    assert hops(second)[1:] == ["Planner>User"]
+    assert shown in second.post_list[-1].message
 
 
 def test_reasoning_is_no_part_of_the_reply(project: Path) -> None:

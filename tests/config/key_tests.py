@@ -8,12 +8,15 @@ from __future__ import annotations
 _ROWS = """
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
+  llm.reasoning_effort
 llm/test_llm_keys.py::test_the_key_goes_into_the_header
   llm.api_base llm.api_key
 llm/test_llm_keys.py::test_an_azure_endpoint_is_asked_in_its_version
   llm.api_type llm.api_version
 app/test_windows.py::test_a_configured_window_is_never_exceeded
   llm.context_window
+llm/test_dialect_choice.py::test_the_configured_dialect_is_spoken
+  llm.dialect
 llm/test_reply_forms.py::test_the_configured_form_is_in_force
   llm.form
 app/test_figures_seen.py::test_the_configuration_decides_whether_figures_are_sent

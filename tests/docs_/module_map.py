@@ -1,4 +1,4 @@
-"""The page docs/map.md: every module of the package with the first line of its docstring.
+"""The page docs/map.md: every module with the first line of its docstring and its classes.
 
 ``python tests/docs_/module_map.py > docs/map.md`` writes it anew.
 """
@@ -12,13 +12,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "map.md"
+_MOST_CLASSES = 5
 _PACKAGE = ROOT / "taskweaver"
 _INTRO = """\
 # Map of the modules
 
-Every folder of the package with its modules, from the first line of their docstrings. The page is
-generated (`python tests/docs_/module_map.py > docs/map.md`), and a test compares it.
-[architecture.md](architecture.md) describes how the folders stand on each other."""
+Every folder of the package with its modules: the first line of their docstrings, and in brackets
+the classes that others use. The page is generated (`python tests/docs_/module_map.py >
+docs/map.md`), and a test compares it. [architecture.md](architecture.md) describes how the folders
+stand on each other."""
 
 
 def page() -> str:
@@ -32,7 +34,7 @@ def _sections() -> Iterator[str]:
         name = folder.relative_to(ROOT).as_posix()
         own = _summary(folder / "__init__.py")
         modules = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
-        lines = [_item(f"- `{file.stem}` — {_summary(file)}") for file in modules]
+        lines = [_item(f"- `{file.stem}` — {_summary(file)}{_classes(file)}") for file in modules]
         yield "\n\n".join(filter(None, [f"## {name}/", own, "\n".join(lines)]))
 
 
@@ -47,6 +49,15 @@ def _summary(file: Path) -> str:
         return ""
     text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
     return text.partition("\n")[0]
+
+
+def _classes(file: Path) -> str:
+    """Return the public classes of a module, in brackets; of many the first ones."""
+    tree = ast.parse(file.read_text("utf-8"))
+    names = [item.name for item in tree.body if isinstance(item, ast.ClassDef)]
+    public = [f"`{name}`" for name in names if not name.startswith("_")]
+    more = ["..."] if len(public) > _MOST_CLASSES else []
+    return f" ({', '.join(public[:_MOST_CLASSES] + more)})" if public else ""
 
 
 if __name__ == "__main__":

@@ -129,8 +129,9 @@ def test_replies_are_texts_responses_and_calls(tmp_path: Path) -> None:
     file = write_cases(tmp_path, {"name": "one", "steps": [{"ask": "a", "replies": replies}]})
     ((case,), _) = read_cases(file)
     assert case.is_recorded
-    texts = [reply.text for reply in case.steps[0].replies or ()]
-    assert texts == ["text", '{"response": {"send_to": "User", "message": "hi"}}', "look"]
+    played = case.steps[0].replies or ()
+    assert [reply.text for reply in played] == ["text", "", "look"]
+    assert [reply.fields for reply in played] == [None, {"send_to": "User", "message": "hi"}, None]
     (found,) = (case.steps[0].replies or ())[2].calls
     assert (found.name, found.arguments) == ("run_python", '{"code": "1"}')
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import make_project
@@ -20,8 +21,8 @@ KINDS = {
 }  # fmt: skip
 
 
-def play(folder: Path, api_type: str, **choices: bool) -> Evaluation:
-    project = make_project(folder / api_type, {"llm.api_type": api_type})
+def play(folder: Path, api_type: str, form: str = "auto", **choices: Any) -> Evaluation:
+    project = make_project(folder / api_type, {"llm.api_type": api_type, "llm.form": form})
     return evaluate(SHIPPED, project, jobs=2, **choices)
 
 
@@ -43,6 +44,14 @@ def test_all_recordings_are_played_to_the_end(tmp_path: Path) -> None:
         ("recording", "passed", "recording")
     }
     assert done.is_passed
+
+
+@pytest.mark.parametrize("form", ["json", "fences"])
+def test_a_recording_is_played_in_the_form_of_the_project(tmp_path: Path, form: str) -> None:
+    only = ["code_only", "revenue_is_net", "count_lines"]
+    done = play(tmp_path, "recorded", form, only=only)
+    assert {row.case: row.problems for row in done.rows if row.problems} == {}
+    assert [row.outcome for row in done.rows] == ["passed"] * 3
 
 
 def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> None:

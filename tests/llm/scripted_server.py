@@ -9,6 +9,8 @@ from typing import Any
 
 from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
+from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FormLadder
@@ -63,6 +65,7 @@ class Outcome:
     chunks: list[Chunk] = field(default_factory=list)
     error: ModelError | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     form: str = ""
 
     @property
@@ -106,13 +109,17 @@ def outcome(
     *,
     messages: Sequence[ChatMessage] = MESSAGES,
     tools: Sequence[ModelTool] = (RUN,),
+    dialect: DialectName = "chat",
+    dialects: DialectSwitch | None = None,
     **more: Any,
 ) -> Outcome:
     """Return the outcome of a request to an endpoint that follows a script."""
     seen = Outcome()
     forms = FormLadder(lambda: "tools")
     with serving(script) as endpoint:
-        service = EndpointService(Endpoint(endpoint.url, "m1", "a-key-0123456789"), forms=forms)
+        address = Endpoint(endpoint.url, "m1", "a-key-0123456789")
+        spoken = dialects or DialectSwitch(dialect_named(dialect))
+        service = EndpointService(address, dialects=spoken, forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)
@@ -121,5 +128,6 @@ def outcome(
         finally:
             service.close()
         seen.bodies = [call.body for call in endpoint.calls]
+        seen.paths = [call.path for call in endpoint.calls]
     seen.form = forms.current
     return seen

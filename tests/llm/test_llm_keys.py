@@ -45,6 +45,7 @@ def answer(call: Call) -> None:
         ("llm.max_tokens", 77, "max_tokens"),
         ("llm.stop_token", ["<end>"], "stop"),
         ("llm.seed", 5, "seed"),
+        ("llm.reasoning_effort", "low", "reasoning_effort"),
     ],
 )
 def test_a_key_of_a_request_is_sent(key: str, value: Any, field: str) -> None:

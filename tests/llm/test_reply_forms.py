@@ -35,11 +35,11 @@ def test_a_model_begins_with_the_form_it_keeps_best(model: str, is_local: bool, 
     assert first_form(model, is_local=is_local) == form
 
 
-def test_tools_that_are_ignored_twice_are_given_up() -> None:
+def test_26_tools_that_are_ignored_twice_are_given_up_for_fences() -> None:
     api = api_at("http://127.0.0.1:9/v1")
 
     api.note_ignored_tools()
     assert api.form() == "tools"
 
     api.note_ignored_tools()
-    assert api.form() == "json"
+    assert api.form() == "fences"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast, get_args
 
 import pytest
@@ -12,6 +13,7 @@ from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.role.forms.history import History
+from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.forms.reading import ModelReply, Order, RunCell, Say, read_reply
 
@@ -89,6 +91,65 @@ def test_a_picture_is_a_part_of_the_result_it_belongs_to() -> None:
     text, picture = cast("list[dict[str, Any]]", result["content"])
     assert text["text"] == "drawn"
     assert picture["image_url"] == {"url": "data:image/png;base64,AA"}
+
+
+def replied(count: int, record: dict[str, object] | None = None) -> list[tuple[Post, Post]]:
+    """Return the posts of one reply with some cells, each with its report."""
+    orders = [post("Planner", "CodeInterpreter", f"n{n}") for n in range(count)]
+    calls = [
+        KeptCall("run_python", json.dumps({"code": str(n)}), post=order.id)
+        for n, order in enumerate(orders)
+    ]
+    keep(orders[0], KeptReply(tuple(calls), record or {}))
+    found = []
+    for number, order in enumerate(orders):
+        report = post("CodeInterpreter", "Planner", f"r{number}", image_url="data:,")
+        status = Attachment.create(KIND.execution_status, "SUCCESS", extra={"order": order.id})
+        report.add_attachment(status)
+        found.append((order, report))
+    return found
+
+
+def words(message: ChatMessage) -> str:
+    content = message["content"] or ""
+    return content if isinstance(content, str) else str(content[0]["text"])
+
+
+RECORD = {"origin": "chat http://a m", "ids": ["a", "b", "c"], "items": [{"role": "assistant"}]}
+
+
+def test_the_posts_of_a_reply_are_one_message_with_all_results_before_all_else() -> None:
+    pairs = replied(3, RECORD)
+    said, *results = messages("tools", *(one for pair in pairs for one in pair))
+    calls = said["tool_calls"]
+    codes = [json.loads(call["function"]["arguments"])["code"] for call in calls]
+    assert codes == ["0", "1", "2"]
+    assert said["record"] == RECORD
+    assert [result["tool_call_id"] for result in results] == [call["id"] for call in calls]
+    assert [words(result) for result in results] == ["r0", "r1", "r2"]
+    assert all(len(result["content"] or "") == 2 for result in results)  # a picture each
+
+
+def test_results_stand_in_call_order_whichever_came_first() -> None:
+    (one, first), (two, second) = replied(2)
+    results = messages("tools", one, two, second, first)[1:3]
+    assert [words(result) for result in results] == ["r0", "r1"]
+
+
+@pytest.mark.parametrize("kept", range(6))
+def test_89_a_call_without_a_result_was_not_run(kept: int) -> None:
+    pairs = replied(3)
+    stored = [one for pair in pairs for one in pair][:kept]
+    said = [m for m in messages("tools", *stored, ASKED) if m["role"] in ("assistant", "tool")]
+    shown = [f"r{n}" for n in range(kept // 2)]
+    missing = ["Interrupted, not run."] * (3 - len(shown)) if kept else []
+    assert [words(m) for m in said[1:]] == [*shown, *missing]
+
+
+def test_another_form_leaves_the_record_out() -> None:
+    ((order, _),) = replied(1, RECORD)
+    for form in ("json", "fences"):
+        assert all("record" not in message for message in messages(form, order))
 
 
 _POSTS = st.sampled_from([ASKED, CELL, REPORT, ORDER, ANSWER]).map(

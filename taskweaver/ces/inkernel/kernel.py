@@ -1,4 +1,4 @@
-"""The kernel's side of a request: prepare, run the cell, report, in one round trip.
+"""The ipykernel of a kernel process, and its side of a request: prepare, run the cell, report.
 
 A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 

@@ -1,4 +1,4 @@
-"""Starts a process for kernels.
+"""Program of a process that becomes a kernel or a template: bounds, then the work.
 
 ``python -m <this> KIND PLACE PARENT_PID OUTPUT [PROCESSES FILE_BYTES CPU_S OPEN_FILES]``: KIND is
 ``kernel``, and PLACE its connection file; or ``template``, and PLACE the socket at which it is

@@ -71,7 +71,7 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
     usage = chat.session.round_usage
     return {
         "session_id": chat.session.session_id,
-        **round_.to_dict(),
+        **round_.shown_dict(),
         "user_query": round_.question,
         "notes": round_.notes,
         "is_answered": is_answered(round_),

@@ -34,12 +34,20 @@ KEYS: tuple[Key, ...] = (
         " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
-        " endpoints.",
+        " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too.",
     ),
     Key("llm.api_base", "str", None, "Address of an OpenAI-compatible endpoint, up to `/v1`."),
     Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),
     Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
     key("llm.api_version", "2024-10-21", "API version of an Azure endpoint."),
+    enum(
+        "llm.dialect",
+        "auto",
+        "auto chat responses",
+        "Protocol of an OpenAI-compatible endpoint: chat completions, or Responses. `auto` is chat"
+        " completions, and Responses for models of OpenAI that reason beside tools nowhere else;"
+        " Azure is asked in Responses only where this is set.",
+    ),
     enum(
         "llm.form",
         "auto",
@@ -62,6 +70,13 @@ KEYS: tuple[Key, ...] = (
         " when the endpoint rejects it, remembering what worked.",
     ),
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
+    enum(
+        "llm.reasoning_effort",
+        "auto",
+        "auto none minimal low medium high xhigh max",
+        "Effort of a model that reasons. `auto` sends none and leaves it to the endpoint; one that"
+        " the model refuses is replaced by the nearest that it takes, or left out.",
+    ),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
     Key(
         "llm.context_window",

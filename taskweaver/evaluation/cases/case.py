@@ -37,10 +37,18 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
-    """A reply of a model: text, calls of tools, or both."""
+    """A reply of a model.
+
+    Attributes:
+        text: Its text.
+        calls: Calls of tools.
+        fields: The fields of a structured reply, which can be written in each form; None for a
+            reply that is played as it stands.
+    """
 
     text: str = ""
     calls: tuple[RecordedCall, ...] = ()
+    fields: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,12 +131,11 @@ def _reply(item: object, place: str) -> RecordedReply:
         return RecordedReply(item)
     fields = CaseFields(item, place, ("text", "response", "calls"))
     text = fields.text("text", "")
-    if "response" in fields.data:
-        text = json.dumps({"response": fields.mapping("response")}, ensure_ascii=False)
+    response = fields.mapping("response") if "response" in fields.data else None
     calls = tuple(_call(call, place) for call in fields.items("calls"))
-    if not text and not calls:
+    if not text and not calls and response is None:
         raise EvaluationError(place, "has neither text nor calls.")
-    return RecordedReply(text, calls)
+    return RecordedReply(text, calls, response)
 
 
 def _call(item: object, place: str) -> RecordedCall:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from taskweaver.evaluation.cases.case import RecordedReply
+from taskweaver.evaluation.running.in_form import in_form
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.types import ChatMessage
+from taskweaver.llm.types import ChatMessage, ModelRequest
 
 _HINT = "A recording fits one way of working: see docs/evaluation.md."
 
@@ -38,12 +40,14 @@ class Recording:
         with self._lock:
             return len(self._replies) - self._taken
 
-    def __call__(self, _messages: Sequence[ChatMessage]) -> str:
-        """Return the next reply.
+    def __call__(
+        self, _messages: Sequence[ChatMessage], request: ModelRequest
+    ) -> str | dict[str, Any]:
+        """Return the next reply, in the form that the request asks for.
 
         Raises:
             ModelError: Of kind ``recording_miss``, if there is none; of kind ``configuration``,
-                if it calls tools, which no form of this model has.
+                if it calls tools and none are offered.
         """
         with self._lock:
             place = f"{self._name}, turn {self._turn}"
@@ -52,7 +56,7 @@ class Recording:
                 raise ModelError("recording_miss", f"{detail} was asked for.", hint=_HINT)
             reply = self._replies[self._taken]
             self._taken += 1
-        if reply.calls:
+        if reply.calls and not request.tools:
             detail = f"reply {self._taken} of {place} calls tools, which are not offered."
             raise ModelError("configuration", detail, hint=_HINT)
-        return reply.text
+        return in_form(reply, request)

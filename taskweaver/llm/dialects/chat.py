@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from taskweaver.llm.dialects.chat_replies import ChatReply, written_back
 from taskweaver.llm.dialects.chat_wire import read_event, tool_option
 from taskweaver.llm.dialects.dialect import Sampling, given
 from taskweaver.llm.dialects.structured import ResponseFormat, format_option
@@ -16,8 +18,15 @@ from taskweaver.llm.types import ChatMessage, ModelRequest
 _DONE = b"[DONE]"
 
 
+@dataclass(frozen=True, slots=True)
 class ChatDialect:
-    """Chat completions."""
+    """Chat completions.
+
+    Attributes:
+        has_cache_key: Whether the endpoint is given the key of its cache.
+    """
+
+    has_cache_key: bool = False
 
     name: ClassVar[str] = "chat"
     path: ClassVar[str] = "/chat/completions"
@@ -38,6 +47,8 @@ class ChatDialect:
             "max_tokens": sampling.max_tokens,
             "stop": sampling.stop,
             "seed": sampling.seed,
+            "reasoning_effort": sampling.reasoning_effort,
+            "prompt_cache_key": (request.cache_key or None) if self.has_cache_key else None,
         }
         if request.schema is not None:
             parameters["response_format"] = format_option(request.schema, response_format)
@@ -52,8 +63,8 @@ class ChatDialect:
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the body of a request; images of results follow the results."""
-        chat = after_results(messages)
-        return {**given(parameters.items()), "model": model, "messages": chat, "stream": True}
+        sent = written_back(after_results(messages))
+        return {**given(parameters.items()), "model": model, "messages": sent, "stream": True}
 
     def events(self) -> ChatEvents:
         """Return a reader for the body of one reply."""
@@ -65,20 +76,24 @@ class ChatEvents:
 
     def __init__(self) -> None:
         self._reader = EventReader()
+        self._reply = ChatReply()
 
     def feed(self, block: bytes) -> Iterator[StreamEvent]:
         """Yield the events that a block completes."""
-        return map(_event, self._reader.feed(block))
+        return map(self._event, self._reader.feed(block))
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the events that the end of the body completes."""
-        return map(_event, self._reader.finish())
+        return map(self._event, self._reader.finish())
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
-        """Nothing has to go back."""
-        return ()
+        """The message, if it has calls and reasoning or data of the provider go back with them."""
+        return self._reply.items()
 
-
-def _event(data: bytes) -> StreamEvent:
-    return StreamEvent(is_done=True) if data == _DONE else read_event(data)
+    def _event(self, data: bytes) -> StreamEvent:
+        if data == _DONE:
+            return StreamEvent(is_done=True)
+        event = read_event(data)
+        self._reply.add(event)
+        return event

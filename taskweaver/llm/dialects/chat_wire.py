@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from taskweaver.llm.dialects.chat_replies import returned_fields
 from taskweaver.llm.parsing.call_pieces import read_pieces
 from taskweaver.llm.parsing.stream_event import StreamEvent, event_object
 from taskweaver.llm.types import FinishReason, ModelTool, Usage
@@ -52,6 +53,7 @@ def _event(value: dict[str, Any]) -> StreamEvent:
         reasoning=_reasoning(delta),
         calls=read_pieces(delta),
         is_broken=is_broken,
+        returned=returned_fields(delta),
     )
 
 

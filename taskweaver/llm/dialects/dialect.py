@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from taskweaver.llm.dialects.structured import ResponseFormat
 from taskweaver.llm.parsing.stream_event import ReplyEvents
-from taskweaver.llm.types import ChatMessage, ModelRequest
+from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Sampling:
     max_tokens: int | None = None
     stop: list[str] | None = None
     seed: int | None = None
+    reasoning_effort: Effort | None = None
 
     def of(self, request: ModelRequest) -> Sampling:
         """Return the parameters of a request: its own, and these where it has none."""
@@ -29,6 +30,7 @@ class Sampling:
             _first(request.max_tokens, self.max_tokens),
             list(request.stop) if request.stop is not None else self.stop,
             self.seed,
+            _first(request.reasoning_effort, self.reasoning_effort),
         )
 
 
@@ -51,7 +53,7 @@ class Dialect(Protocol):
     def format_parameter(self) -> str: ...  # noqa: D102
 
     def headers(self, key: str, /) -> Mapping[str, str]:
-        """Return the headers of a request beyond those of OpenAI's client.
+        """Return the headers of a request beyond those of OpenAI's client; "" removes one.
 
         Args:
             key: The endpoint's key; empty for none.

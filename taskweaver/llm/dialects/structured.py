@@ -17,8 +17,8 @@ ResponseFormat = Literal["json_schema", "json_object", "text"]
 LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
 
 _REJECTED = re.compile(
-    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|\bschema\b|grammar|structured output"
-    r"|json_validate_failed|failed to generate json",
+    r"response[_ ]?format|output_config\.format|output[_ ]format|json[_ ]?(?:schema|object|mode)"
+    r"|\bschema\b|grammar|structured output|json_validate_failed|failed to generate json",
     re.IGNORECASE,
 )
 

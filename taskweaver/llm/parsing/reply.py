@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ class ReplyReader:
         finish: Reason the reply ended; None before its end.
         usage: Consumption of the call, once the server reported it.
         is_done: Whether the server announced the end.
+        paused: The parts so far, when the server goes on once it has them back.
         answered_by: Name of the model that answers, once the server named it.
     """
 
@@ -60,12 +61,14 @@ class ReplyReader:
         self.finish: FinishReason | None = None
         self.usage: Usage | None = None
         self.is_done = False
+        self.paused: Sequence[Mapping[str, Any]] = ()
         self.answered_by = ""
         self._model = model
         self._refusal = ""
         self._source = source
         self._origin = origin
         self._is_broken = False
+        self._spent: Usage | None = None
         self._joiner = SurrogateJoiner()
         self._thoughts = SurrogateJoiner()
         self._splitter = ThinkingSplitter(is_thinking=is_thinking)
@@ -92,6 +95,11 @@ class ReplyReader:
         """
         return self._take(self._source.finish())
 
+    def resume(self) -> None:
+        """Go on with a further body, which continues a reply that was paused."""
+        self._spent = self._usage()
+        self.usage, self.paused, self.is_done = None, (), False
+
     def last(self) -> Chunk:
         """Return the chunk that ends the reply.
 
@@ -112,13 +120,18 @@ class ReplyReader:
         return Chunk(
             split.text + rest.text,
             finish,
-            self.usage,
+            self._usage(),
             self.answered_by,
             self._thoughts.finish() + split.reasoning + rest.reasoning,
             calls=calls,
             record=self._record(calls),
             begins_again=split.begins_again or rest.begins_again,
         )
+
+    def _usage(self) -> Usage | None:
+        """Return the consumption of all bodies."""
+        counted = [usage for usage in (self._spent, self.usage) if usage is not None]
+        return sum(counted, Usage()) if counted else None
 
     def _record(self, calls: tuple[ToolCall, ...]) -> Mapping[str, Any]:
         items = self._source.items
@@ -152,6 +165,7 @@ class ReplyReader:
         self.finish = self.finish or event.finish
         self._is_broken = self._is_broken or event.is_broken
         self.usage = event.usage or self.usage
+        self.paused = event.paused or self.paused
         self.answered_by = event.model or self.answered_by
         self._refusal += event.refusal
         self._measure(event)
@@ -166,6 +180,8 @@ class ReplyReader:
         self.length += len(event.text) + len(event.refusal) + len(event.reasoning)
         self.length += sum(len(piece.text) + len(piece.name) for piece in event.calls)
         self.length += sum(len(str(piece.extra)) for piece in event.calls if piece.extra)
+        parts = [part for part in event.returned.values() if not isinstance(part, str)]
+        self.length += len(str(parts)) if parts else 0
         if self.length > MAX_TEXT_CHARS:
             detail = f"the reply went on after {MAX_TEXT_CHARS:,} characters and was given up."
             raise failure("malformed", detail, self._model, hint="")

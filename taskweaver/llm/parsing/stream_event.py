@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jiter
@@ -28,6 +28,8 @@ class StreamEvent:
         calls: Pieces of tool calls.
         is_broken: Whether the reply ended by a failure of the model's server.
         is_done: Whether the server announced that nothing follows.
+        returned: Fields that go back with the reply's calls, by name.
+        paused: The parts of the reply so far, when the server goes on once it has them back.
     """
 
     text: str = ""
@@ -40,6 +42,8 @@ class StreamEvent:
     calls: tuple[CallPiece, ...] = ()
     is_broken: bool = False
     is_done: bool = False
+    returned: Mapping[str, Any] = field(default_factory=dict)
+    paused: tuple[Mapping[str, Any], ...] = ()
 
 
 class UnreadableEvent(ValueError):

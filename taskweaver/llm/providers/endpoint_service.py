@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.dialect import Dialect, Sampling
+from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
 from taskweaver.llm.dialects.structured import (
     FormatMemory,
     ResponseFormat,
     is_about_format,
     with_instruction,
 )
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
+from taskweaver.llm.providers.efforts import EffortMemory, is_about_effort_with_tools
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
+from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.records import restored
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -33,8 +36,27 @@ _LINGER_S = 2.0
 _REFUSING = (400, 404, 422, 500, 501)
 _REFUSING_IMAGES = (*_REFUSING, 413, 415)
 
+_MOST_PAUSES = 16
+"""How often a server may pause one reply."""
+
+_UNKNOWN_PATH = (404, 405, 501)
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A request as it is sent: messages and parameters, and the ways in which it was written."""
+
+    request: ModelRequest
+    dialect: Dialect
+    messages: Sequence[ChatMessage]
+    parameters: Mapping[str, Any]
+    form: ResponseFormat
+    effort: Effort | None
+    history: HistoryForm
+    past: Sequence[ChatMessage]
 
 
 class EndpointService:
@@ -49,7 +71,7 @@ class EndpointService:
         self,
         endpoint: Endpoint,
         *,
-        dialect: Dialect | None = None,
+        dialects: DialectSwitch | None = None,
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
@@ -60,7 +82,7 @@ class EndpointService:
 
         Args:
             endpoint: Address of the model.
-            dialect: The protocol spoken there; None for chat completions.
+            dialects: The protocol spoken there; None for chat completions.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
@@ -70,12 +92,14 @@ class EndpointService:
         self.forms = forms or fixed("json")
         self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
-        self._dialect = dialect or ChatDialect()
+        self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
+        self._efforts = EffortMemory()
         self._format = FormatMemory(response_format)
+        self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
     @property
@@ -96,17 +120,16 @@ class EndpointService:
                 tools, and a lower form is in force now.
         """
         while True:
-            form = self._format.current
-            body = self._body(request, form)
+            attempt = self._attempt(request)
             try:
-                yield from self._ask(body, request)
+                yield from self._ask(attempt)
             except ModelError as error:
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not (self._refuse_images(error, request) or self._adapt(error, body, form)):
+                if not (self._refuse_images(error, request) or self._adapt(error, attempt)):
                     raise
             else:
                 return
@@ -116,20 +139,31 @@ class EndpointService:
         self._pool.close()
 
     @property
-    def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.api_base} {self.model}"
+    def dialect(self) -> Dialect:
+        """The protocol in force."""
+        return self._dialects.current
 
-    def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
-        messages = request.messages
+    def _origin(self, dialect: Dialect) -> str:
+        return f"{dialect.name} {self._endpoint.address} {self.model}"
+
+    def _attempt(self, request: ModelRequest) -> _Attempt:
+        """Return a request as it is sent, by what is known of the model."""
+        dialect, form, history = self.dialect, self._format.current, self._history.current
+        past = history.written(request.messages, self._origin(dialect))
+        messages: Sequence[ChatMessage] = past
         if self.images.are_refused:
             messages = without_images(messages)
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        parameters = self._dialect.parameters(request, self._sampling.of(request), form)
-        sent = encodable(restored(messages, self._origin))
-        return self._dialect.body(self.model, sent, self._parameters.apply(parameters))
+        sampling = self._sampling.of(request)
+        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
+        sampling = replace(sampling, reasoning_effort=effort)
+        wanted = given(dialect.parameters(request, sampling, form).items())
+        parameters = self._parameters.apply(wanted)
+        sent = encodable(messages)
+        return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
         """Learn that no images are taken; return whether the request can go on without them."""
@@ -144,22 +178,44 @@ class EndpointService:
             self.images.refuse()
         return is_refused
 
-    def _adapt(self, error: ModelError, body: dict[str, Any], form: ResponseFormat) -> bool:
+    def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        is_format_sent = self._dialect.format_parameter in body
-        if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
-            if form == "json_object":
-                self.forms.step_down("json")  # this request goes on with the schema in words
-            return self._format.step_down(form)
-        if status in (400, 422) and self._parameters.learn(body, words, parameter) is not None:
+        if self._leaves_dialect(status, words, attempt):
             return True
-        if "tools" in body and status in _REFUSING and is_about_tools(words):
+        is_refusal, sent = status in (400, 422), attempt.parameters
+        if is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}"):
+            return True
+        is_format_sent = attempt.dialect.format_parameter in sent
+        if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
+            if attempt.form == "json_object":
+                self.forms.step_down("json")  # this request goes on with the schema in words
+            return self._format.step_down(attempt.form)
+        if is_refusal and self._learns(words, parameter, attempt):
+            return True
+        if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
+            return True
+        if attempt.request.tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
+
+    def _leaves_dialect(self, status: int | None, words: str, attempt: _Attempt) -> bool:
+        """Change to another dialect, if a rejection asks for that and there is one."""
+        asked = attempt.dialect
+        if status in _UNKNOWN_PATH and "model" not in words.lower():
+            return self._dialects.refuse_path(asked)
+        is_about_reasoning = status == 400 and is_about_effort_with_tools(words)
+        return is_about_reasoning and self._dialects.refuse_reasoning(asked)
+
+    def _learns(self, words: str, parameter: str, attempt: _Attempt) -> bool:
+        """Remember a rejected effort or parameter; return whether there is one."""
+        named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
+        if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+            return True
+        return self._parameters.learn(attempt.parameters, words, parameter) is not None
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -170,25 +226,43 @@ class EndpointService:
         if self.forms.step_down("tools"):
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
-    def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
+    def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
-            self._dialect.events(),
-            id_seed(request.messages),
-            origin=self._origin,
+            attempt.dialect.events(),
+            id_seed(attempt.request.messages),
+            origin=self._origin(attempt.dialect),
             is_thinking=is_thinking,
         )
+        yield from self._exchange(attempt, reader)
+        for _ in range(_MOST_PAUSES):
+            if not reader.paused:
+                break
+            record = {"items": reader.paused}
+            so_far: ChatMessage = {"role": "assistant", "content": None, "record": record}
+            reader.resume()
+            longer = replace(attempt, messages=[*attempt.messages, so_far])
+            yield from self._exchange(longer, reader)
+        last = reader.last()
+        if last.calls:
+            self.forms.note_call()
+        yield last
+        self._begins_with_reasoning = reader.lacks_opening
+
+    def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
+        request = attempt.request
+        written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
+        body = attempt.history.ordered(written)
         request.on_sent(body)
-        sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
+        headers = attempt.dialect.headers(self._endpoint.api_key)
+        sent = Sent(attempt.dialect.path, body, headers)
         with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:
                 if reader.finish is None:
                     raise self._in_context(error, reader) from error.__cause__
-        yield reader.last()
-        self._begins_with_reasoning = reader.lacks_opening
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():

@@ -66,6 +66,7 @@ class FormLadder:
         on_change: Callable[[Form], None] = lambda _: None,
         *,
         is_fixed: bool = False,
+        takes_tools: bool = False,
     ) -> None:
         """Decide nothing yet.
 
@@ -73,10 +74,12 @@ class FormLadder:
             first: Returns the form to begin with; called once, when it is needed.
             on_change: Called with each lower form.
             is_fixed: Whether it stays at the first.
+            takes_tools: Whether the endpoint is known to hand tools on to the model.
         """
         self._first = first
         self._on_change = on_change
         self._is_fixed = is_fixed
+        self._takes_tools = takes_tools or is_fixed
         self._lock = threading.Lock()
         self._current: Form | None = None
 
@@ -87,6 +90,18 @@ class FormLadder:
             if self._current is None:
                 self._current = self._first()
             return self._current
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the form is tools, and the model is known to receive them.
+
+        The text of such a model is an answer, also where it holds code.
+        """
+        return self._takes_tools and self.current == "tools"
+
+    def note_call(self) -> None:
+        """Note that the model called a tool."""
+        self._takes_tools = True
 
     def step_down(self, rejected: Form) -> bool:
         """Give up a form; return whether one below it is in force now."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.call_pieces import CallCollector, id_seed, read_pieces
+from taskweaver.llm.records import restored
 from taskweaver.llm.types import Chunk, ModelRequest
 from taskweaver.utils.parsing import signature_of
 
@@ -38,7 +40,9 @@ class FunctionService:
         Raises:
             ModelError: If the callable does not return text, or the call is cancelled.
         """
-        arguments: tuple[Any, ...] = (after_results(request.messages),)
+        messages = after_results(restored(request.messages, ""))
+        request = replace(request, messages=messages)
+        arguments: tuple[Any, ...] = (request.messages,)
         if self._takes_request:
             arguments += (request,)
         self._check(request)

@@ -14,7 +14,7 @@ class Preset:
 
     Attributes:
         label: Its name as people write it.
-        api_base: Its address, without ``/chat/completions``.
+        api_base: Its address, up to the path of requests such as ``/chat/completions``.
         key_variable: Environment variable its users keep their key in; empty for none.
         model: Model used when none is configured; empty takes the one the server has loaded.
         dialect: Protocol it speaks.
@@ -76,7 +76,11 @@ PRESETS: dict[str, Preset] = {
         "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest"
     ),
     "anthropic": Preset(
-        "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-4-5"
+        "Anthropic",
+        "https://api.anthropic.com/v1",
+        "ANTHROPIC_API_KEY",
+        "claude-sonnet-5-5",
+        "anthropic",
     ),
     "openrouter": Preset(
         "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"

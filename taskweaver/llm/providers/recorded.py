@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,6 +19,7 @@ from taskweaver.llm.base import CompletionService
 from taskweaver.llm.dialects.chat_wire import tool_option
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
+from taskweaver.llm.records import restored
 from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
 from taskweaver.utils.redact import redact_secrets_in
@@ -140,10 +141,14 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return the identity of a request, as plain data; tools count only where there are any."""
+    """Return the identity of a request, as plain data; tools count only where there are any.
+
+    Ids of calls are made anew in each session, and records are of one endpoint: calls are numbered
+    instead, and records left out.
+    """
     offered = {"tools": tool_option(request.tools), "tool_choice": request.tool_choice}
     return {
-        "messages": [_told(message) for message in request.messages],
+        "messages": _told(restored(request.messages, "")),
         "schema": request.schema,
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
@@ -151,14 +156,30 @@ def canonical(request: ModelRequest) -> dict[str, Any]:
         "stop": list(request.stop) if request.stop is not None else None,
         "extra": dict(request.extra),
         **(offered if request.tools else {}),
+        **({"reasoning_effort": effort} if (effort := request.reasoning_effort) else {}),
     }
 
 
-def _told(message: ChatMessage) -> dict[str, Any]:
-    content = message["content"]
-    if message["role"] == "system" and isinstance(content, str):
-        content = content.partition(_ENVIRONMENT)[0]
-    return {**message, "content": content}
+def _told(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    numbers: dict[str, str] = {}
+    found = []
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "system" and isinstance(content, str):
+            content = content.partition(_ENVIRONMENT)[0]
+        told: dict[str, Any] = {**message, "content": content}
+        told.pop("is_error", None)  # its text says so
+        if "tool_calls" in message:
+            told["tool_calls"] = [_numbered(call, numbers) for call in message["tool_calls"]]
+        if "tool_call_id" in message:
+            told["tool_call_id"] = numbers.get(message["tool_call_id"], message["tool_call_id"])
+        found.append(told)
+    return found
+
+
+def _numbered(call: Mapping[str, Any], numbers: dict[str, str]) -> dict[str, Any]:
+    number = numbers.setdefault(str(call.get("id")), f"call {len(numbers) + 1}")
+    return {**call, "id": number}
 
 
 def _json(form: Any) -> str:

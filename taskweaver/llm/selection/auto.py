@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from taskweaver.llm.dialects.names import DialectName
+from taskweaver.llm.dialects.names import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
 from taskweaver.llm.selection.config import LLMServiceConfig
@@ -80,11 +80,13 @@ def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
     base = config.api_base or from_env or preset.api_base
     if name == "ollama" and not split_url(base).path.strip("/"):
         base = f"{base.rstrip('/')}/v1"  # people know the address of its own protocol
+    if preset.dialect == "anthropic" and not base.rstrip("/").endswith("/v1"):
+        base = f"{base.rstrip('/')}/v1"  # Anthropic's own client adds it
     split_url(base)
     key, reason = _key(config, preset, base)
     model = config.model or (os.environ.get("OPENAI_MODEL", "").strip() if is_openai else "")
     is_own = base == preset.api_base
-    model = model or (preset.model if is_own else "") or _loaded_model(base, key)
+    model = model or (preset.model if is_own else "") or _loaded_model(base, key, preset.dialect)
     return Choice(Endpoint(base, model, key), reason, preset.dialect)
 
 
@@ -123,8 +125,8 @@ def _key(config: LLMServiceConfig, preset: Preset, base: str) -> tuple[str, str]
     return "", "no key needed"
 
 
-def _loaded_model(base: str, key: str) -> str:
-    models = list_models(base, key, timeout_s=3.0)
+def _loaded_model(base: str, key: str, dialect: DialectName) -> str:
+    models = list_models(base, key, timeout_s=3.0, dialect=dialect)
     if not models:
         detail = f"llm.model is not set, and {base} names no model."
         raise ModelError("configuration", detail, hint="Start the server, or set llm.model.")
@@ -157,8 +159,15 @@ def find_local(wanted: str, ports: Mapping[int, str]) -> Choice | None:
     return None
 
 
-def list_models(base: str, key: str, *, timeout_s: float) -> list[str]:
-    """Return the chat models an endpoint lists; none when it does not answer like one.
+def list_models(
+    base: str, key: str, *, timeout_s: float, dialect: DialectName = "chat"
+) -> list[str]:
+    """Return the chat models an endpoint lists; none when it does not answer like one."""
+    return _chat_models(fetch_json(base, "/models", key, timeout_s=timeout_s, dialect=dialect))
+
+
+def fetch_json(base: str, path: str, key: str, *, timeout_s: float, dialect: DialectName) -> Any:
+    """Return what an endpoint tells at a path; None when it tells nothing.
 
     Goes through no proxy and follows no redirect.
     """
@@ -168,13 +177,15 @@ def list_models(base: str, key: str, *, timeout_s: float) -> list[str]:
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    headers |= dialect_named(dialect).headers(key)
+    shown = {name: text for name, text in headers.items() if text}
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers=headers)
+        connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=shown)
         response = connection.getresponse()
         body = response.read(_MAX_LIST_BYTES) if response.status == 200 else b""
-        return _chat_models(json.loads(body or b"null"))
+        return json.loads(body or b"null")
     except (OSError, http.client.HTTPException, ValueError, RecursionError):
-        return []
+        return None
     finally:
         connection.close()
 

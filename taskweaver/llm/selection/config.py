@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
@@ -11,6 +12,7 @@ from taskweaver.llm.providers.mock import MockSettings
 from taskweaver.llm.transport.azure_ad import AzureSignIn
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.retry import RetryPolicy
+from taskweaver.llm.types import Effort
 from taskweaver.llm.usage import Prices
 
 
@@ -25,6 +27,7 @@ class LLMServiceConfig(ModuleConfig):
         key_source: Layer that sets the key; None without one.
         api_version: API version of Azure.
         model: Name of the model.
+        dialect: Protocol of an OpenAI-compatible endpoint; ``auto`` for the best it has.
         form: Form of replies; ``auto`` finds the best that the model keeps.
         images: Whether the model is sent images: ``yes``, ``no``, or ``auto`` to know by its name.
         response_format: The way to request structured replies.
@@ -55,6 +58,7 @@ class LLMServiceConfig(ModuleConfig):
         self.key_source = self._source("llm.api_key")
         self.api_version = self._get_str("api_version")
         self.model = self._get_str("model")
+        self.dialect = self._get_enum("dialect")
         self.form = self._get_enum("form")
         self.images = self._get_enum("images")
         self.response_format = self._get_enum("response_format")
@@ -66,6 +70,7 @@ class LLMServiceConfig(ModuleConfig):
             max_tokens=self._get_int("max_tokens", None),
             stop=self._get_list("stop_token", None),
             seed=self._get_int("seed", None),
+            reasoning_effort=_effort(self._get_enum("reasoning_effort")),
         )
         self.deadlines = Deadlines(
             connect_s=self._get_float("connect_timeout_s"),
@@ -113,3 +118,8 @@ def embedding_model(src: AppConfigSource) -> str:
     if src.get_str("llm.embedding_api_type") == "none":
         return ""
     return src.get_str("llm.embedding_model", "") or ""
+
+
+def _effort(name: str) -> Effort | None:
+    """Return a configured effort; None for ``auto``, which leaves it to the endpoint."""
+    return None if name == "auto" else cast("Effort", name)

@@ -38,6 +38,13 @@ class Endpoint:
     token_provider: TokenProvider | None = field(default=None, repr=False, compare=False)
 
     @property
+    def address(self) -> str:
+        """The address without a login or a query."""
+        parts = urlsplit(self.api_base)
+        host = parts.netloc.rpartition("@")[2]
+        return parts._replace(netloc=host, query="", fragment="").geturl()
+
+    @property
     def is_loopback(self) -> bool:
         """Whether the address is of this machine."""
         return is_loopback(self.api_base)
@@ -75,7 +82,7 @@ class Sent:
     Attributes:
         path: Path after the endpoint's address.
         body: Body, of which ``model`` names the model.
-        headers: Headers beyond the client's own.
+        headers: Headers beyond the client's own; an empty one removes the client's.
     """
 
     path: str
@@ -127,7 +134,7 @@ class ModelConnection:
             cast_to=object,
             body=sent.body,
             options={
-                "headers": {**sent.headers},
+                "headers": {name: text or openai.Omit() for name, text in sent.headers.items()},
                 "timeout": openai.Timeout(read_s, connect=connect_s),
             },
             stream=True,

@@ -35,7 +35,8 @@ _BY_WORDS: tuple[tuple[ModelErrorKind, re.Pattern[str]], ...] = (
         "quota",
         re.compile(
             r"insufficient[ _]quota|exceeded your current quota|insufficient (?:balance|credit)"
-            r"|billing[ _](?:hard[ _]limit|not[ _]active)|out of credits|payment required",
+            r"|credit balance is too low|billing[ _](?:hard[ _]limit|not[ _]active)|out of credits"
+            r"|payment required",
             re.IGNORECASE,
         ),
     ),
@@ -105,7 +106,7 @@ def status_failure(
     if 300 <= status < 400:
         where = headers.get("location", "another address")
         hint = f"The endpoint has moved to {redact(where)}: set llm.api_base."
-    request_id = headers.get("x-request-id", "")
+    request_id = headers.get("x-request-id") or headers.get("request-id", "")
     named = f" [request {request_id[:100]}]" if request_id else ""
     detail = f"HTTP {status}: {words or 'no explanation'}{named}"
     return failure(kind, detail, model, hint=hint, retry_after_s=retry_after(headers))

@@ -65,6 +65,18 @@ def carried_code(order: Post) -> str:
     return str(code[-1].content) if code and not is_report else ""
 
 
+def order_of(report: Post) -> str:
+    """Return the id of the post whose cell a report is of; empty where it names none."""
+    status = report.get_attachment(AttachmentType.execution_status)
+    extra = status[-1].extra if status else None
+    return str(extra.get(ORDER_KEY, "")) if isinstance(extra, Mapping) else ""
+
+
+def has_failed(report: Post) -> bool:
+    """Return whether a report is of a cell that failed."""
+    return _status(report) == "FAILURE"
+
+
 def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
     for round_ in rounds:
         for post in round_.post_list:

@@ -5,9 +5,10 @@ Each piece is bounded, its middle left out when it is longer, and so is the whol
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.utils.markup.quoting import quoted_section
@@ -43,8 +44,15 @@ def tokens_of(round_: Round) -> int:
     return sum(
         estimate_tokens(post.message)
         + sum(estimate_tokens(_text(item.content)) for item in post.attachment_list)
+        + sum(_record_tokens(item) for item in post.get_attachment(AttachmentType.reply_record))
         for post in round_.post_list
     )
+
+
+def _record_tokens(item: Attachment) -> int:
+    """Estimate the tokens of what a provider wants back of a reply: it is part of prompts."""
+    record = item.extra.get("record") if isinstance(item.extra, dict) else None
+    return estimate_tokens(json.dumps(record, ensure_ascii=False)) if record else 0
 
 
 def _post_lines(post: Post, query: str) -> Iterator[str]:

@@ -5,25 +5,46 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from itertools import count
 from typing import Any
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code
+from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
 from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
+from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
-from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, RUN_TOOLS, USER
+from taskweaver.role.forms.offer import ASK_TOOL, PLAN_SHOWN, PLAN_TOOL, RUN_TOOLS, USER
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 
-_PLAN_SHOWN = "The user sees the plan. Go on."
-_NOT_RUN = "Interrupted: it was not carried out."
+_NOT_RUN = "Interrupted, not run."
 _NO_TEXT = "(no text)"
 _NOT_SHOWN = "(A picture that you are not shown.)"
 
 Part = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call whose result is not written yet.
+
+    Attributes:
+        id: Its id.
+        post: Id of the post that carries it out; empty where its result is known.
+        result: The result; None until there is one.
+        role: The role that answers, once its post was seen.
+        images: Images of the result.
+        has_failed: Whether the result is a failure.
+    """
+
+    id: str
+    post: str
+    result: str | None
+    role: str = ""
+    images: Sequence[Part] = ()
+    has_failed: bool = False
 
 
 @dataclass(slots=True)
@@ -45,7 +66,7 @@ class History:
     language: str = "python"
     pictures: PicturesOf = no_pictures
     news: Mapping[str, str] = field(default_factory=dict)
-    _open: list[tuple[str, str]] = field(default_factory=list)
+    _open: list[_OpenCall] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
         """Return the messages of a round."""
@@ -53,76 +74,122 @@ class History:
         found: list[ChatMessage] = []
         for post in posts:
             found += self._own(post) if post.send_from == self.alias else self._received(post)
-        return [*found, *self._unanswered()]
+        return [*found, *self._results_of_calls()]
 
     def _own(self, post: Post) -> Iterator[ChatMessage]:
-        if post.get_attachment(AttachmentType.revise_message):
-            yield from self._correction(post)
-        elif self.form == "tools":
-            yield from self._unanswered()
-            yield from self._calls(post)
+        if self.form == "tools":
+            yield from self._called(post)
+        elif post.get_attachment(AttachmentType.revise_message):
+            yield from _correction(post)
         else:
             text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
             yield format_chat_message("assistant", text)
             results = _results(post, has_all=post.send_to == self.alias)
             if results or post.send_to == self.alias:
-                yield format_chat_message("user", results or _PLAN_SHOWN)
+                yield format_chat_message("user", results or PLAN_SHOWN)
 
-    def _correction(self, post: Post) -> Iterator[ChatMessage]:
-        """Yield an unusable reply as text, and the request to correct it."""
-        yield from self._unanswered()
-        yield format_chat_message(
-            "assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT
-        )
-        yield format_chat_message("user", _text(post, AttachmentType.revise_message))
+    def _called(self, post: Post) -> Iterator[ChatMessage]:
+        """Yield the reply that a post begins; a further post of a reply yields nothing."""
+        known = next((call for call in self._open if call.post == post.id), None)
+        if known is not None:
+            known.role = post.send_to
+            return
+        yield from self._results_of_calls()
+        reply = kept_reply(post)
+        if reply is None and post.get_attachment(AttachmentType.revise_message):
+            yield from _correction(post)
+        else:
+            yield self._reply(post, reply or self._as_reply(post))
 
-    def _calls(self, post: Post) -> Iterator[ChatMessage]:
-        """Yield a reply as it was made: words, with calls beside them."""
-        plan = _text(post, AttachmentType.plan)
-        done = list(enumerate(kept(post)))
-        calls = [_call(post, one.name, one.arguments, number) for number, one in done]
-        results = [(call["id"], one.result) for call, (_, one) in zip(calls, done, strict=True)]
-        if plan:
-            calls.append(_call(post, PLAN_TOOL, {"steps": plan.splitlines()}))
-            results.append((calls[-1]["id"], _PLAN_SHOWN))
-        code = carried_code(post)
-        if code:
-            arguments = {"intent": post.message, "code": code}
-            calls.append(_call(post, RUN_TOOLS[self.language], arguments))
-        elif post.send_to not in (USER, self.alias):
-            arguments = {"role": post.send_to, "order": post.message}
-            calls.append(_call(post, ASK_TOOL, arguments))
+    def _reply(self, post: Post, reply: KeptReply) -> ChatMessage:
+        """Return a reply as one message, with all its calls."""
         is_answer = post.send_to == USER
-        text = post.message if is_answer else _text(post, AttachmentType.thought)
-        message = format_chat_message("assistant", text)
+        message = format_chat_message(
+            "assistant", post.message if is_answer else _text(post, AttachmentType.thought)
+        )
+        calls = [_call(post, number, call) for number, call in enumerate(reply.calls)]
         if calls:
             message["tool_calls"] = calls
-        yield message
-        for id_, result in results:
-            yield _result(id_, result)
-        if code or post.send_to not in (USER, self.alias):
-            self._open.append((post.send_to, calls[-1]["id"]))
+        if reply.record:
+            message["record"] = reply.record
+        for made, call in zip(calls, reply.calls, strict=True):
+            role = post.send_to if call.post == post.id else ""
+            result = None if call.post else call.result
+            self._open.append(_OpenCall(made["id"], call.post, result, role))
+        return message
+
+    def _as_reply(self, post: Post) -> KeptReply:
+        """Return a post of which no reply is kept as a reply of its own."""
+        calls = [KeptCall(one.name, _json(one.arguments), result=one.result) for one in kept(post)]
+        plan, code = _text(post, AttachmentType.plan), carried_code(post)
+        if plan:
+            steps = _json({"steps": plan.splitlines()})
+            calls.append(KeptCall(PLAN_TOOL, steps, result=PLAN_SHOWN))
+        if code:
+            arguments = _json({"intent": post.message, "code": code})
+            calls.append(KeptCall(RUN_TOOLS[self.language], arguments, post.id))
+        elif post.send_to not in (USER, self.alias):
+            arguments = _json({"role": post.send_to, "order": post.message})
+            calls.append(KeptCall(ASK_TOOL, arguments, post.id))
+        return KeptReply(tuple(calls))
 
     def _received(self, post: Post) -> Iterator[ChatMessage]:
         text = remove_temporal_delimiters(post.message)
-        answered = next((one for one in self._open if one[0] == post.send_from), None)
+        answered = self._answered(post)
         if answered is not None:
-            self._open.remove(answered)
-            result = _result(answered[1], with_news(text or _NO_TEXT, post, self.news))
-            yield with_images(result, image_parts(post, self.pictures))
+            answered.result = with_news(text or _NO_TEXT, post, self.news)
+            answered.images = image_parts(post, self.pictures)
+            answered.has_failed = has_failed(post)
             return
-        yield from self._unanswered()
+        yield from self._results_of_calls()
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
         message = format_chat_message("user", with_news(shown, post, self.news))
         yield with_images(message, image_parts(post, self.pictures))
 
-    def _unanswered(self) -> Iterator[ChatMessage]:
-        """Yield a result for each call without one: endpoints refuse a history that lacks it."""
-        for _, id_ in self._open:
-            yield _result(id_, _NOT_RUN)
+    def _answered(self, post: Post) -> _OpenCall | None:
+        """Return the call that a post answers: the one it names, else its sender's first."""
+        waiting = [call for call in self._open if call.result is None and call.role]
+        named = [call for call in waiting if call.post == order_of(post)]
+        others = [call for call in waiting if call.role == post.send_from]
+        return next(iter([*named, *others]), None)
+
+    def _results_of_calls(self) -> Iterator[ChatMessage]:
+        """Yield a result for each open call, in order; endpoints refuse a call that lacks one."""
+        for call in self._open:
+            text = _NOT_RUN if call.result is None else call.result
+            result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            if call.has_failed:
+                result["is_error"] = True
+            yield with_images(result, call.images)
         self._open = []
+
+
+def numbered(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return the messages of a prompt with ids of calls that depend on their places alone.
+
+    So the same chat has the same prompt in each session, for caches and recordings.
+    """
+    ids: dict[str, str] = {}
+    numbers = count()
+    found: list[ChatMessage] = []
+    for message in messages:
+        kept = message.copy()
+        if calls := message.get("tool_calls"):
+            # Nine letters and digits: some endpoints take no other id.
+            ids |= {call["id"]: f"call{next(numbers):05}" for call in calls}
+            kept["tool_calls"] = [{**call, "id": ids[call["id"]]} for call in calls]
+        if call_id := message.get("tool_call_id"):
+            kept["tool_call_id"] = ids[call_id]
+        found.append(kept)
+    return found
+
+
+def _correction(post: Post) -> Iterator[ChatMessage]:
+    """Yield an unusable reply as text, and the request to correct it."""
+    yield format_chat_message("assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT)
+    yield format_chat_message("user", _text(post, AttachmentType.revise_message))
 
 
 def _results(post: Post, *, has_all: bool) -> str:
@@ -131,17 +198,15 @@ def _results(post: Post, *, has_all: bool) -> str:
     return "\n".join(shown)
 
 
-def _call(
-    post: Post, name: str, arguments: Mapping[str, object], number: int = 0
-) -> dict[str, Any]:
-    """Return a call with an id that every endpoint takes, the same in each prompt."""
-    id_ = blake2b(f"{post.id}{name}{number or ''}".encode(), digest_size=5).hexdigest()[:9]
-    text = json.dumps(arguments, ensure_ascii=False)
-    return {"id": id_, "type": "function", "function": {"name": name, "arguments": text}}
+def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
+    """Return a call with an id of its own; see `numbered`."""
+    id_ = f"{post.id}-{number}"
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": id_, "type": "function", "function": function}
 
 
-def _result(id_: object, text: str) -> ChatMessage:
-    return {"role": "tool", "content": text, "tool_call_id": str(id_)}
+def _json(arguments: Mapping[str, object]) -> str:
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def with_news(text: str, post: Post, news: Mapping[str, str]) -> str:

@@ -13,6 +13,9 @@ RUN_TOOLS = {"python": "run_python", "bash": "run_shell"}
 """Name of the tool that runs a cell, by the language of the cells."""
 
 PLAN_TOOL, ASK_TOOL = "set_plan", "ask"
+PLAN_SHOWN = "The user sees the plan. Go on."
+"""Result of a plan."""
+
 USER = "User"
 
 

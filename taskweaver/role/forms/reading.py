@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from textwrap import dedent
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.parsing.text_calls import text_calls
 from taskweaver.llm.types import ToolCall
+from taskweaver.role.forms.kept_replies import is_object
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
     OPERATIONS,
@@ -20,9 +20,23 @@ from taskweaver.role.forms.memory_calls import (
     of_fields,
 )
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
+from taskweaver.role.forms.values import (
+    call_arguments,
+    cell_code,
+    folded,
+    only_text,
+    plan_field,
+    plan_text,
+    receiver,
+    text_of,
+    words_of,
+)
 
 MOST_CALLS = 8
 """Most cells and orders of one reply that are carried out."""
+
+EMPTY_REPLY = "The reply was empty."
+"""Problem of a reply without any words."""
 
 _FENCE = re.compile(
     r"^(?P<mark>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^(?P=mark)[ \t]*$|\Z)", re.M | re.S
@@ -47,11 +61,13 @@ class ModelReply:
         text: Its text, without reasoning.
         calls: Its native tool calls.
         is_cut: Whether it ended at the length limit.
+        record: The reply as its provider sent it; empty where nothing has to go back.
     """
 
     text: str
     calls: tuple[ToolCall, ...] = ()
     is_cut: bool = False
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def raw(self) -> str:
@@ -84,6 +100,17 @@ class Say:
 
 
 Action = RunCell | Order | Say
+Meaning = Action | FactOperation | str
+"""Meaning of a call: an action, an operation on memory, or the text of a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    """A call as it may go back to its model, and its meaning: the same object as in the reading."""
+
+    name: str
+    arguments: str
+    meaning: Meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +124,7 @@ class ReplyReading:
         memory: Operations on long-term memory, in order.
         ignores_tools: Whether an action was written into the text instead of called.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
+        calls: All calls of the reply, in order; no part of its content.
     """
 
     actions: tuple[Action, ...] = ()
@@ -105,6 +133,7 @@ class ReplyReading:
     problem: str = ""
     memory: tuple[FactOperation, ...] = ()
     ignores_tools: bool = False
+    calls: tuple[ReadCall, ...] = field(default=(), compare=False)
 
 
 def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
@@ -138,7 +167,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
     if reply.calls:
         return _of_calls(reply.calls, text, offer)
     if not text:
-        return ReplyReading(problem="The reply was empty.")
+        return ReplyReading(problem=EMPTY_REPLY)
     written = text_calls(text, [tool.name for tool in offer.tools()], offer.run_tool)
     if written is not None:
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
@@ -154,23 +183,22 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyRe
 
 
 def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> ReplyReading:
-    actions: list[Action] = []
-    memory: list[FactOperation] = []
-    plan, problems = "", []
+    read: list[ReadCall] = []
+    problems = []
     for call in calls:
         try:
-            action = _of_call(call, offer)
+            read.append(_of_call(call, offer))
         except ValueError as error:
             problems.append(str(error))
-        else:
-            if isinstance(action, str):
-                plan = action
-            elif isinstance(action, FactOperation):
-                memory.append(action)
-            else:
-                actions.append(action)
     if problems:
         return ReplyReading(problem=" ".join(problems))
+    return replace(_of_meanings([call.meaning for call in read], text), calls=tuple(read))
+
+
+def _of_meanings(meanings: Sequence[Meaning], text: str) -> ReplyReading:
+    actions = [one for one in meanings if isinstance(one, Action)]
+    memory = [one for one in meanings if isinstance(one, FactOperation)]
+    plan = next((one for one in reversed(meanings) if isinstance(one, str)), "")
     says = [action for action in actions if isinstance(action, Say)]
     others = tuple(action for action in actions if not isinstance(action, Say))
     done = tuple(memory)
@@ -183,99 +211,48 @@ def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> Reply
     return ReplyReading((says[-1],), "" if says[-1].text == text else text, plan, memory=done)
 
 
-def _of_call(call: ToolCall, offer: ActionOffer) -> Action | FactOperation | str:
-    """Return the action of a call, its operation on memory, or the text of a plan.
+def _of_call(call: ToolCall, offer: ActionOffer) -> ReadCall:
+    """Return a call with its meaning.
 
     Raises:
         ValueError: If it cannot be read, or no such tool is offered.
     """
+    arguments = call_arguments(call)
+    meaning = _meaning(call, arguments, offer)
+    text = call.arguments if is_object(call) else json.dumps(arguments, ensure_ascii=False)
+    return ReadCall(_tool_name(call, meaning, offer), text, meaning)
+
+
+def _tool_name(call: ToolCall, meaning: Meaning, offer: ActionOffer) -> str:
+    """Return the name of the offered tool that a call means, whatever it was called."""
+    match meaning:
+        case RunCell():
+            return offer.run_tool
+        case Order():
+            return ASK_TOOL
+        case FactOperation(name):
+            return name
+        case str():
+            return PLAN_TOOL
+    return call.name
+
+
+def _meaning(call: ToolCall, arguments: Mapping[str, Any], offer: ActionOffer) -> Meaning:
     name = call.name.rpartition(".")[2].strip().lower()
-    arguments = _arguments(call)
     if name == PLAN_TOOL and offer.has_plan:
         return plan_text(arguments.get("steps", arguments.get("plan", "")))
     if name == ASK_TOOL and offer.roles:
-        return Order(receiver(str(arguments.get("role", "")), offer), _text(arguments, "order"))
+        return Order(receiver(str(arguments.get("role", "")), offer), text_of(arguments, "order"))
     if name in OPERATIONS and offer.has_memory:
-        return FactOperation(name, _words(arguments, OPERATIONS[name][0]))
+        return FactOperation(name, words_of(arguments, OPERATIONS[name][0]))
     if name in _ANSWER_NAMES:
-        return Say(_only_text(arguments))
+        return Say(only_text(arguments))
     if offer.run_tool and (name == offer.run_tool or name in _RUN_NAMES):
         code = arguments.get("code")
-        code = code if isinstance(code, str) else _only_text(arguments)
-        return RunCell(_cell(code), str(arguments.get("intent", "")).strip())
+        code = code if isinstance(code, str) else only_text(arguments)
+        return RunCell(cell_code(code), str(arguments.get("intent", "")).strip())
     names = ", ".join(tool.name for tool in offer.tools())
     raise ValueError(f"There is no tool {call.name!r}; there are: {names}.")
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    try:
-        value = json.loads(call.arguments, strict=False)
-    except ValueError:
-        parsed = parse_reply(call.arguments)
-        if parsed.problem is not None or not parsed.fields:
-            problem = f"The arguments of {call.name} are no JSON object: {call.arguments[:120]}"
-            raise ValueError(problem) from None
-        value = parsed.fields
-    return value if isinstance(value, dict) else {"code": str(value)}
-
-
-def _text(arguments: Mapping[str, Any], name: str) -> str:
-    text = str(arguments.get(name) or "").strip()
-    if not text:
-        raise ValueError(f"{name} is missing or empty.")
-    return text
-
-
-def _words(arguments: Mapping[str, Any], name: str) -> str:
-    """Return a text argument, also where it has another name and is the only one."""
-    texts = [value for value in arguments.values() if isinstance(value, str)]
-    is_other = not arguments.get(name) and len(texts) == 1
-    return _text({name: texts[0]} if is_other else arguments, name)
-
-
-def _only_text(arguments: Mapping[str, Any]) -> str:
-    """Return the one text of a call whose argument has another name."""
-    texts = [value for value in arguments.values() if isinstance(value, str)]
-    if len(texts) != 1:
-        raise ValueError("code is missing or empty.")
-    return texts[0]
-
-
-def plan_text(steps: object) -> str:
-    """Return a plan as numbered lines, one a step."""
-    if not isinstance(steps, list):
-        return str(steps).strip()
-    lines = [str(step).strip() for step in steps]
-    return "\n".join(
-        line if re.match(r"\d+[.)]", line) else f"{number}. {line}"
-        for number, line in enumerate(lines, start=1)
-    )
-
-
-def _plan_field(text: str) -> str:
-    """Return the plan in a field, which some models write as a list."""
-    try:
-        steps = json.loads(text) if text.lstrip().startswith("[") else text
-    except ValueError:
-        steps = text
-    return plan_text(steps)
-
-
-def receiver(name: str, offer: ActionOffer) -> str:
-    """Return the alias that a model means by a name, whatever its case, blanks and underscores.
-
-    Raises:
-        ValueError: If it means none.
-    """
-    known = {_folded(alias): alias for alias in offer.recipients}
-    found = known.get(_folded(name))
-    if found is None:
-        raise ValueError(f"send_to is {name!r}, and must be one of {', '.join(offer.recipients)}.")
-    return found
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name).lower()
 
 
 def _names_field(text: str) -> bool:
@@ -285,7 +262,7 @@ def _names_field(text: str) -> bool:
 
 def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> ReplyReading:
     thought = fields.get("thought", "").strip()
-    plan = _plan_field(fields.get("plan", "")) if offer.has_plan else ""
+    plan = plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
     acts = any(fields.get(name, "").strip() for name in ("message", "answer", *_CODE_FIELDS))
     if memory and not acts:
@@ -304,9 +281,9 @@ def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
     code = fields.get("code") or fields.get("reply_content") or ""
     is_words = fields.get("reply_type", "").strip().lower() in _REPLY_TYPES
     # Beside an answer to the user, code is that of the outcome before.
-    is_words |= has_outcome and bool(message) and _folded(fields.get("send_to", "")) == "user"
+    is_words |= has_outcome and bool(message) and folded(fields.get("send_to", "")) == "user"
     if code.strip() and offer.language and not is_words:
-        return RunCell(_cell(code), message)
+        return RunCell(cell_code(code), message)
     message = message or code.strip()
     if not message:
         raise ValueError("message is empty.")
@@ -359,7 +336,7 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
             words.append(text[end : match.start()])
         end = match.end()
     if code:
-        cell = RunCell(_cell("\n".join(code)))
+        cell = RunCell(cell_code("\n".join(code)))
         return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
     if orders:
         try:
@@ -373,26 +350,3 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
 
 def _joined(parts: Sequence[str]) -> str:
     return "\n\n".join(filter(None, (part.strip() for part in parts)))
-
-
-def _cell(code: str) -> str:
-    """Return the code of a cell without a fence and a uniform indent.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    match = re.match(r"\A\s*(`{3,})[\w+-]*\n(.*?)\n?\1\s*\Z", code, re.DOTALL)
-    code = dedent(match[2] if match else code).strip("\n")
-    if not code.strip():
-        raise ValueError("code is missing or empty.")
-    if "\n" not in code and "\\n" in code and _is_broken(code):
-        code = code.replace("\\n", "\n").replace("\\t", "\t")
-    return code
-
-
-def _is_broken(code: str) -> bool:
-    try:
-        compile(code, "cell", "exec")
-    except (SyntaxError, ValueError):
-        return True
-    return False

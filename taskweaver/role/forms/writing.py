@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
 from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of
-from taskweaver.role.forms.offer import USER, ActionOffer
+from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
+from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
+from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
 from taskweaver.role.translator import FieldWriter
 
@@ -20,6 +22,7 @@ _FENCE = "```"
 _END_OF_FENCE = re.compile(r"\n*^`{3,}\s*\Z", re.MULTILINE)
 _LINE_ENDS = re.compile(r"\n+\Z")
 _PERHAPS_END = re.compile(r"\n*^`*\s*\Z", re.MULTILINE)
+_NOT_DONE = "Not done: too many calls at once, or an answer beside other calls."
 _FIELDS = {"code": "reply_content", "intent": "message", "order": "message", "role": "send_to"}
 _SHOWN = {
     "thought", "plan", "plan_reasoning", "current_plan_step", "stop", "reply_content", "message",
@@ -73,6 +76,7 @@ class ReplyWriter:
         self._proxy = proxy
         self._offer = offer
         self._text = ""
+        self._record: Mapping[str, Any] = {}
         self._fields: ReplyStream | None = None
         self._writer = FieldWriter(proxy)
         self._code = _UnfencedCode()
@@ -84,6 +88,7 @@ class ReplyWriter:
             ModelError: If the model fails.
         """
         calls: tuple[ToolCall, ...] = ()
+        record: Mapping[str, Any] = {}
         is_cut = False
         for chunk in chunks:
             if chunk.begins_again:
@@ -95,13 +100,18 @@ class ReplyWriter:
             elif chunk.text:
                 self._show_text(chunk.text)
             if chunk.finish is not None:
-                calls, is_cut = chunk.calls, chunk.finish == "length"
+                calls, record = chunk.calls, chunk.record
+                is_cut = chunk.finish == "length"
         if self._fields is not None:
             self._show_fields(self._fields.finish()[0])
-        return ModelReply(self._text, calls, is_cut=is_cut)
+        self._record = record
+        return ModelReply(self._text, calls, is_cut, record)
 
     def posts(self, reading: ReplyReading) -> list[Post]:
-        """Return the posts of a reply that can be used, each written to its end."""
+        """Return the posts of a reply that can be used, each written to its end.
+
+        The first has the record of the reply.
+        """
         actions = reading.actions or (None,)
         found = []
         for number, action in enumerate(actions):
@@ -112,6 +122,7 @@ class ReplyWriter:
                 else self._emitter.create_post_proxy(self._proxy.post.send_from)
             )
             found.append(self._write(proxy, action, reading if is_first else ReplyReading()))
+        keep(found[0], _kept(reading, found, self._record))
         return found
 
     def _begin_again(self) -> None:
@@ -160,8 +171,11 @@ class ReplyWriter:
                 yield FieldDelta(key, text, delta.is_end)
 
     def draft(self, reading: ReplyReading) -> Post | None:
-        """Return the answer to the user that a reply is, before it is sent; None for none."""
-        match reading.actions:
+        """Return the answer to the user that a reply is, before it is sent.
+
+        None for no answer, and for one beside operations on memory, which are done with it.
+        """
+        match () if reading.memory else reading.actions:
             case (Say(text), *_):
                 post = self._proxy.post
                 stops = post.get_attachment(AttachmentType.stop)
@@ -195,6 +209,21 @@ class ReplyWriter:
             case Say():
                 return USER
         return proxy.post.send_from
+
+
+def _kept(reading: ReplyReading, posts: Sequence[Post], record: Mapping[str, Any]) -> KeptReply:
+    """Return a reply as it goes back; only an answer in words where it was called as a tool."""
+    if reading.calls and all(isinstance(call.meaning, Say) for call in reading.calls):
+        return KeptReply()
+    ids = {id(action): post.id for action, post in zip(reading.actions, posts, strict=False)}
+    done = zip(reading.memory, kept(posts[0]), strict=True)
+    results = {id(operation): one.result for operation, one in done}
+    calls = []
+    for call in reading.calls:
+        post, result = ids.get(id(call.meaning), ""), results.get(id(call.meaning), _NOT_DONE)
+        result = PLAN_SHOWN if isinstance(call.meaning, str) else result
+        calls.append(KeptCall(call.name, call.arguments, post, result))
+    return KeptReply(tuple(calls), record)
 
 
 def _message(action: Action | None) -> str:

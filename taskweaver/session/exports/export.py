@@ -66,7 +66,7 @@ def export(
 
 
 def _masked(round_: Round) -> Round:
-    return Round.from_dict(cast("RoundDict", redact_secrets_in(round_.to_dict())))
+    return Round.from_dict(cast("RoundDict", redact_secrets_in(round_.shown_dict())))
 
 
 def _mask_note(rounds: Sequence[Round]) -> str:

@@ -1,4 +1,4 @@
-"""The events of a run in its memory: every one of a node and of a stage.
+"""Events of a run in its memory: one for each step of a node and of a stage.
 
 The kinds and tags are those of the original, so that readers of them keep working. Without a memory
 nothing is written.

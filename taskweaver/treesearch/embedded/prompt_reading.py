@@ -1,4 +1,4 @@
-"""Reads a prompt the way it was rendered: headings, the code of the parent, the other attempts."""
+"""Reader of a prompt as it was rendered: headings, memory, the parent, the other attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposes attempts by rules: it reads the prompt it is given, memory included, and nothing else.
+"""Proposals of attempts by rules, from what `prompt_reading` finds in the prompt alone.
 
 It changes one thing at a time. A change that helped is continued, in the same direction where it is
 a number; a change that ancestors (memory) or others (the digest) tried is not tried again.

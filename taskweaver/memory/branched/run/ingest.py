@@ -1,4 +1,4 @@
-"""Brings the sources of a run into its memory: the idea, and the findings of Phase 0.
+"""Import of the sources of a run into its memory, text files and refusals included.
 
 No model takes part. Each source is known by its SHA-256: the same one is ingested once, a changed
 one updates its rows. The hash is written last, so an interrupted ingestion is done again.

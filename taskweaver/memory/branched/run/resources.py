@@ -1,4 +1,4 @@
-"""Resources of a run, as a snapshot: kept in memory, and taken again after a fetch."""
+"""Resources of a run: a snapshot of them in its memory, and the notes of their use."""
 
 from __future__ import annotations
 

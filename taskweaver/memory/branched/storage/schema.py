@@ -219,6 +219,10 @@ def _drop_triggers(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
+def _allow_records(_connection: sqlite3.Connection) -> None:
+    """Change no table: posts may hold records of replies now, which earlier versions refuse."""
+
+
 def _statements(script: str) -> list[str]:
     """Split a script of this package; unlike `executescript` this leaves the transaction open."""
     statements, rest = [], ""
@@ -235,6 +239,7 @@ _MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _add_summaries,
     _drop_triggers,
     _extend_archival,
+    _allow_records,
 )
 """Steps from version n to version n + 1; a new one is added at the end."""
 

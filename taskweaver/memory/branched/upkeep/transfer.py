@@ -29,12 +29,14 @@ from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.sqlite_files import column_names, insert_row
 
 FORMAT = "taskweaver-memory"
-FORMAT_VERSION = 2
-_READABLE_VERSIONS = (1, 2)
+FORMAT_VERSION = 3
+_READABLE_VERSIONS = (1, 2, 3)
 ADDED_COLUMNS: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
 """Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
+_RECORD = "reply_record"
+"""Type of the attachments that go back to a model's provider unchanged: masked they are refused."""
 _REFERENCES = {
     "events": "repeats",
     "exclusions": "event_seq",
@@ -165,6 +167,8 @@ def _masked(item: dict[str, Any]) -> dict[str, Any]:
     columns = JSON_COLUMNS.get(item.get("table", ""), {})
     if not columns:
         return cast("dict[str, Any]", redact_secrets_in(item))
+    if item["table"] == "posts":
+        item = {**item, "row": _without_records(item["row"])}
     row = {
         name: dump(redact_secrets_in(json.loads(value)))
         if name in columns
@@ -172,6 +176,16 @@ def _masked(item: dict[str, Any]) -> dict[str, Any]:
         for name, value in item["row"].items()
     }
     return {**item, "row": row}
+
+
+def _without_records(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a post without the records of replies."""
+    body = json.loads(row["body"])
+    parts = body.get("attachment_list")
+    if isinstance(parts, list):
+        kept = [p for p in parts if not isinstance(p, dict) or p.get("type") != _RECORD]
+        body = {**body, "attachment_list": kept}
+    return {**row, "body": json.dumps(body, ensure_ascii=False)}
 
 
 def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:

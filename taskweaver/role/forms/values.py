@@ -1,0 +1,126 @@
+"""Values in a reply: arguments of calls, code of cells, plans, and names of roles."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from textwrap import dedent
+from typing import Any
+
+from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.types import ToolCall
+from taskweaver.role.forms.offer import ActionOffer
+
+
+def call_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; a single value becomes its code.
+
+    Raises:
+        ValueError: If they cannot be read.
+    """
+    try:
+        value = json.loads(call.arguments, strict=False)
+    except ValueError:
+        parsed = parse_reply(call.arguments)
+        if parsed.problem is not None or not parsed.fields:
+            problem = f"The arguments of {call.name} are no JSON object: {call.arguments[:120]}"
+            raise ValueError(problem) from None
+        value = parsed.fields
+    return value if isinstance(value, dict) else {"code": str(value)}
+
+
+def text_of(arguments: Mapping[str, Any], name: str) -> str:
+    """Return a text argument.
+
+    Raises:
+        ValueError: If it is missing or empty.
+    """
+    text = str(arguments.get(name) or "").strip()
+    if not text:
+        raise ValueError(f"{name} is missing or empty.")
+    return text
+
+
+def words_of(arguments: Mapping[str, Any], name: str) -> str:
+    """Return a text argument, also where it has another name and is the only one.
+
+    Raises:
+        ValueError: As `text_of`.
+    """
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    is_other = not arguments.get(name) and len(texts) == 1
+    return text_of({name: texts[0]} if is_other else arguments, name)
+
+
+def only_text(arguments: Mapping[str, Any]) -> str:
+    """Return the one text of a call whose argument has another name.
+
+    Raises:
+        ValueError: If there are none or several.
+    """
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    if len(texts) != 1:
+        raise ValueError("code is missing or empty.")
+    return texts[0]
+
+
+def plan_text(steps: object) -> str:
+    """Return a plan as numbered lines, one a step."""
+    if not isinstance(steps, list):
+        return str(steps).strip()
+    lines = [str(step).strip() for step in steps]
+    return "\n".join(
+        line if re.match(r"\d+[.)]", line) else f"{number}. {line}"
+        for number, line in enumerate(lines, start=1)
+    )
+
+
+def plan_field(text: str) -> str:
+    """Return the plan in a field, which some models write as a list."""
+    try:
+        steps = json.loads(text) if text.lstrip().startswith("[") else text
+    except ValueError:
+        steps = text
+    return plan_text(steps)
+
+
+def receiver(name: str, offer: ActionOffer) -> str:
+    """Return the alias that a model means by a name, whatever its case, blanks and underscores.
+
+    Raises:
+        ValueError: If it means none.
+    """
+    known = {folded(alias): alias for alias in offer.recipients}
+    found = known.get(folded(name))
+    if found is None:
+        raise ValueError(f"send_to is {name!r}, and must be one of {', '.join(offer.recipients)}.")
+    return found
+
+
+def folded(name: str) -> str:
+    """Return a name in lower case, without blanks and underscores."""
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+def cell_code(code: str) -> str:
+    """Return the code of a cell without a fence and a uniform indent.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    match = re.match(r"\A\s*(`{3,})[\w+-]*\n(.*?)\n?\1\s*\Z", code, re.DOTALL)
+    code = dedent(match[2] if match else code).strip("\n")
+    if not code.strip():
+        raise ValueError("code is missing or empty.")
+    if "\n" not in code and "\\n" in code and _is_broken(code):
+        code = code.replace("\\n", "\n").replace("\\t", "\t")
+    return code
+
+
+def _is_broken(code: str) -> bool:
+    try:
+        compile(code, "cell", "exec")
+    except (SyntaxError, ValueError):
+        return True
+    return False

@@ -1,0 +1,97 @@
+"""Which address, key and protocol `llm.api_type` anthropic takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_replies import reply, text
+from fake_endpoint import Call, serving
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.selection.limits import ModelLimits, listed_limits
+from taskweaver.llm.services import ModelServices
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.types import ChatMessage
+
+KEY = "sk-ant-the-users-own-key-0123456789"
+HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
+MODELS = {"data": [{"type": "model", "id": "claude-one"}]}
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+
+def services(**config: Any) -> ModelServices:
+    keys = {"llm.api_type": "anthropic", "llm.max_retries": 0}
+    return ModelServices(AppConfigSource(config=keys | config))
+
+
+def answer(call: Call) -> None:
+    if call.path.endswith("/models"):
+        call.answer(200, MODELS)
+    else:
+        call.stream(reply(text("yes")))
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+def test_an_own_address_gets_the_protocol_with_or_without_its_version(ending: str) -> None:
+    with serving(answer) as endpoint:
+        base = endpoint.url.removesuffix("/v1") + ending
+        with services(**{"llm.api_base": base}) as models:
+            assert LLMApi(models).chat_completion(HELLO)["content"] == "yes"
+    listed, asked = endpoint.calls
+    assert (listed.path, asked.path) == ("/v1/models", "/v1/messages")
+    assert asked.body["model"] == "claude-one"
+    for call in endpoint.calls:
+        assert call.headers["x-api-key"] == KEY
+        assert "authorization" not in call.headers
+
+
+def test_the_preset_is_anthropics_own_address() -> None:
+    with services() as models:
+        assert models.announcement == (
+            "model: claude-sonnet-5-5 (api.anthropic.com, key from ANTHROPIC_API_KEY,"
+            " first call to this host)"
+        )
+
+
+def test_a_projects_address_does_not_get_the_users_key(tmp_path: Path) -> None:
+    with serving(answer) as endpoint:
+        file = tmp_path / "taskweaver_config.json"
+        keys = {"llm.api_type": "anthropic", "llm.api_base": endpoint.url, "llm.model": "m"}
+        file.write_text(json.dumps(keys))
+        src = AppConfigSource(file)
+        src.trusts_addresses = False
+        models = ModelServices(src)
+        with models, pytest.raises(ModelError, match="is not sent to"):
+            LLMApi(models).chat_completion(HELLO)
+    assert endpoint.calls == []
+
+
+def limits(status: int, entry: Any) -> ModelLimits:
+    seen: list[Call] = []
+
+    def play(call: Call) -> None:
+        seen.append(call)
+        call.answer(status, entry)
+
+    with serving(play) as endpoint:
+        found = listed_limits(Endpoint(endpoint.url, "claude/one", KEY), timeout_s=10)
+    assert seen[0].path == "/v1/models/claude%2Fone"
+    assert seen[0].headers["x-api-key"] == KEY
+    return found
+
+
+def test_the_limits_of_a_model_are_asked_for() -> None:
+    entry = {"id": "claude-one", "max_input_tokens": 1_000_000, "max_tokens": 128_000}
+    assert limits(200, entry) == ModelLimits(1_000_000, 128_000)
+    for status, other in [(200, {"max_tokens": None}), (404, entry), (200, [1]), (200, "x")]:
+        assert limits(status, other) == ModelLimits()
