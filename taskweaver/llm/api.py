@@ -298,7 +298,7 @@ class LLMApi:
                 reasoning_effort=reasoning_effort,
                 cache_key=self._cache_key,
             )
-            name, window = model.service.model, model.window
+            name, window = model.service.model, model.window_for(request)
             yield from self._services.windows.stream(
                 name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
             )

@@ -15,7 +15,7 @@ USAGE = {
 REASONING = {
     "id": "rs_1",
     "type": "reasoning",
-    "summary": [{"type": "summary_text", "text": "I look at it."}],
+    "summary": [{"type": "summary_text", "text": "I look at the table and multiply both numbers."}],
     "encrypted_content": "gAAAAsk-0123456789abcdefghij",
 }
 

@@ -28,6 +28,7 @@ from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
 
 CODE = '{"code": "print(1)"}'
 OTHER = '{"code": "print(2)"}'
+THOUGHT = "I look at the table and multiply both numbers."
 SCHEMA = {"type": "object", "properties": {"response": {"type": "string"}}}
 
 
@@ -102,7 +103,7 @@ def test_77_calls_are_read_however_they_come(row: str) -> None:
 def test_a_text_comes_with_its_reasoning_and_what_it_consumed(in_bytes: bool) -> None:
     seen = read(*reasoning(), *message(1, "Hel", "lo 😀"), completed(), in_bytes=in_bytes)
 
-    assert (seen.text, seen.reasoning, seen.finish) == ("Hello 😀", "I look at it.", "stop")
+    assert (seen.text, seen.reasoning, seen.finish) == ("Hello 😀", THOUGHT, "stop")
     assert seen.chunks[-1].usage == Usage(90, 30, None, 1, cached_tokens=64, reasoning_tokens=20)
     assert seen.chunks[-1].model == "m1-2026"
 

@@ -46,7 +46,8 @@ KEYS: tuple[Key, ...] = (
         "auto chat responses",
         "Protocol of an OpenAI-compatible endpoint: chat completions, or Responses. `auto` is chat"
         " completions, and Responses for models of OpenAI that reason beside tools nowhere else;"
-        " Azure is asked in Responses only where this is set.",
+        " Azure is asked in Responses only where this is set, and Ollama in its own protocol where"
+        " it is not.",
     ),
     enum(
         "llm.form",
@@ -83,7 +84,8 @@ KEYS: tuple[Key, ...] = (
         "int",
         None,
         "Tokens that the model takes, prompt and reply together. Longer prompts are shortened. None"
-        " learns it from the endpoint's refusal of a longer one.",
+        " asks the server, or learns it from the refusal of a longer one. Ollama loads the model"
+        " with it.",
         minimum=256,
     ),
     Key(

@@ -7,9 +7,10 @@ from typing import Literal
 from taskweaver.llm.dialects.anthropic.dialect import AnthropicDialect
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
+from taskweaver.llm.dialects.ollama.dialect import OllamaDialect
 from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
 
-DialectName = Literal["anthropic", "chat", "responses"]
+DialectName = Literal["anthropic", "chat", "ollama", "responses"]
 
 
 def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = False) -> Dialect:
@@ -27,3 +28,5 @@ def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = F
             return ResponsesDialect(model, has_cache_key)
         case "anthropic":
             return AnthropicDialect()
+        case "ollama":
+            return OllamaDialect()

@@ -9,6 +9,7 @@ from typing import Any
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
 from taskweaver.llm.dialects.structured import (
+    LADDER,
     FormatMemory,
     ResponseFormat,
     is_about_format,
@@ -16,6 +17,8 @@ from taskweaver.llm.dialects.structured import (
 )
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts.endpoint_facts import EndpointFacts
+from taskweaver.llm.facts.refusals import refused_window
 from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
@@ -29,6 +32,8 @@ from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
+from taskweaver.llm.usage import TokenEstimator
+from taskweaver.utils.text import estimate_tokens
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -77,6 +82,7 @@ class EndpointService:
         response_format: str = "auto",
         forms: FormLadder | None = None,
         images: ImageSupport | None = None,
+        facts: EndpointFacts | None = None,
     ) -> None:
         """Connect when the first request is made.
 
@@ -88,6 +94,8 @@ class EndpointService:
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
             images: Whether it is shown images; None to decide by the model's name.
+            facts: The facts about the model, closed with this; None for a model of which nothing
+                is asked or kept.
         """
         self.forms = forms or fixed("json")
         self.images = images or ImageSupport(endpoint.model)
@@ -95,10 +103,11 @@ class EndpointService:
         self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
-        self._pool = ConnectionPool(endpoint)
-        self._parameters = ParameterMemory()
-        self._efforts = EffortMemory()
-        self._format = FormatMemory(response_format)
+        self._facts = facts
+        self._pool = facts.pool if facts else ConnectionPool(endpoint)
+        self._parameters = ParameterMemory(facts.learnt if facts else None)
+        self._efforts = EffortMemory(facts.learnt if facts else None)
+        self._format = _format_memory(response_format, facts)
         self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
@@ -112,6 +121,17 @@ class EndpointService:
         """Address of the model."""
         return self._endpoint
 
+    def window(self, request: ModelRequest) -> int:
+        """Return the tokens of prompt and reply that fit; 0 where that is not known."""
+        return self._facts.window(lambda: self._needed(request)) if self._facts else 0
+
+    def _needed(self, request: ModelRequest) -> int:
+        """Estimate the tokens of a prompt, with its tools and the longest reply wanted."""
+        reply = self._sampling.of(request).max_tokens or 0
+        tools = estimate_tokens(str([dict(tool.parameters) for tool in request.tools]))
+        prompt = TokenEstimator().estimate(self.model, request.messages, "").prompt_tokens
+        return prompt + tools + reply
+
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request; asks again at once without parameters and images the model rejects.
 
@@ -124,6 +144,7 @@ class EndpointService:
             try:
                 yield from self._ask(attempt)
             except ModelError as error:
+                self._note_window(error)
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
@@ -159,11 +180,22 @@ class EndpointService:
             messages = with_instruction(messages, request.schema, form)
         sampling = self._sampling.of(request)
         effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
-        sampling = replace(sampling, reasoning_effort=effort)
+        window = None
+        if self._facts is not None:
+            window = self._facts.loaded_window(lambda: self._needed(request)) or None
+        sampling = replace(sampling, reasoning_effort=effort, window=window)
         wanted = given(dialect.parameters(request, sampling, form).items())
         parameters = self._parameters.apply(wanted)
         sent = encodable(messages)
         return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
+
+    def _note_window(self, error: ModelError) -> None:
+        """Keep the window that a refusal names."""
+        if self._facts is not None and error.kind == "context_overflow":
+            body = getattr(error.__cause__, "body", None)
+            window = refused_window(error.detail, body)
+            if window:
+                self._facts.learnt.note(window=window)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
         """Learn that no images are taken; return whether the request can go on without them."""
@@ -281,6 +313,17 @@ class EndpointService:
             detail = f"the connection broke in the middle of the reply: {error.detail}"
             return failure("truncated", detail, self.model, hint="Try again.")
         return error
+
+
+def _format_memory(wanted: str, facts: EndpointFacts | None) -> FormatMemory:
+    """Return the memory of the response format; one that is not configured is kept."""
+    if facts is None or wanted != "auto":
+        return FormatMemory(wanted)
+    learnt = facts.learnt
+    known = learnt.known.response_format
+    return FormatMemory(
+        known if known in LADDER else wanted, lambda lower: learnt.note(response_format=lower)
+    )
 
 
 def _written(error: ModelError) -> str:

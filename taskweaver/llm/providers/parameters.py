@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping, Set
 from typing import Any
 
+from taskweaver.llm.facts.learnt import LearntFacts, LearntModel
+
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
 """Never left out: without tools the model would answer in a form that nothing reads."""
@@ -29,7 +31,7 @@ _STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
 _UNWANTED = re.compile(
     r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
-    r"|cannot both be specified|may only be set|or unset when",
+    r"|cannot both be specified|may only be set|or unset when|cannot unmarshal",
     re.IGNORECASE,
 )
 
@@ -37,11 +39,20 @@ _UNWANTED = re.compile(
 class ParameterMemory:
     """Parameters a model rejects; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, learnt: LearntModel | None = None) -> None:
+        """Begin with the parameters that were rejected in earlier sessions.
+
+        Args:
+            learnt: Keeps them; None to keep none.
+        """
+        known = learnt.known if learnt else LearntFacts()
         self._lock = threading.Lock()
-        self._dropped: set[str] = set()
-        self._renamed: dict[str, str] = {}
-        self._longest_reply: int | None = None
+        self._learnt = learnt
+        self._dropped = {*known.dropped} - _KEPT
+        self._renamed = {
+            name: other for name, other in known.renamed.items() if _RENAMED.get(name) == other
+        }
+        self._longest_reply = known.longest_reply or None
 
     def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters the model takes, under the names it takes."""
@@ -95,6 +106,7 @@ class ParameterMemory:
                 self._renamed[name] = other
             else:
                 self._dropped.add(name)
+        self._keep()
         return name
 
     def _learn_limit(self, sent: Mapping[str, Any], words: str) -> str | None:
@@ -107,7 +119,16 @@ class ParameterMemory:
         if not 0 < longest < sent[name]:
             return None
         self._longest_reply = longest
+        self._keep()
         return name
+
+    def _keep(self) -> None:
+        if self._learnt is not None:
+            self._learnt.note(
+                dropped=tuple(sorted(self._dropped)),
+                renamed={**self._renamed},
+                longest_reply=self._longest_reply or 0,
+            )
 
 
 def _named(sent: Mapping[str, Any], words: str, parameter: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taskweaver.llm.dialects.dialect import Dialect
 from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
 from taskweaver.llm.dialects.responses.models import reasons
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.providers.presets import PRESETS
@@ -26,8 +27,10 @@ def dialects_at(endpoint: Endpoint, preset: DialectName, wanted: str) -> Dialect
     def named(name: DialectName) -> Dialect:
         return dialect_named(name, endpoint.model, has_cache_key=is_own)
 
-    if preset != "chat":
-        return DialectSwitch(named(preset))
+    if preset == "ollama" and wanted == "auto":
+        return DialectSwitch(named("ollama"), fallback=OllamaChatDialect())
+    if preset == "anthropic":
+        return DialectSwitch(named("anthropic"))
     chat, responses = named("chat"), named("responses")
     if wanted == "responses":
         return DialectSwitch(responses)

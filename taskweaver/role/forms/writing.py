@@ -15,14 +15,15 @@ from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
 from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
+from taskweaver.role.forms.reasoning import ReasoningStatus
 from taskweaver.role.translator import FieldWriter
 
 _NOT_WORDS = tuple("{[<`")
+_NOT_DONE = "Not done: too many calls at once, or an answer beside other calls."
 _FENCE = "```"
 _END_OF_FENCE = re.compile(r"\n*^`{3,}\s*\Z", re.MULTILINE)
 _LINE_ENDS = re.compile(r"\n+\Z")
 _PERHAPS_END = re.compile(r"\n*^`*\s*\Z", re.MULTILINE)
-_NOT_DONE = "Not done: too many calls at once, or an answer beside other calls."
 _FIELDS = {"code": "reply_content", "intent": "message", "order": "message", "role": "send_to"}
 _SHOWN = {
     "thought", "plan", "plan_reasoning", "current_plan_step", "stop", "reply_content", "message",
@@ -90,11 +91,14 @@ class ReplyWriter:
         calls: tuple[ToolCall, ...] = ()
         record: Mapping[str, Any] = {}
         is_cut = False
+        status = ReasoningStatus(self._proxy.update_status)
         for chunk in chunks:
             if chunk.begins_again:
                 self._begin_again()
             if chunk.reasoning:
-                self._proxy.update_status("thinking")
+                status.add(chunk.reasoning)
+            if chunk.text or chunk.call is not None:
+                status.end()
             if chunk.call is not None:
                 self._show_call(chunk.call)
             elif chunk.text:
