@@ -157,10 +157,9 @@ class Planner(Role):
                     revise = self.prompt.revise(form, reading.problem)
                     kept = refused_reply(reply.calls, reply.record, revise)
                     raise RefusedReply(reading.problem, revise, reply=kept)
-                answer = writer.draft(reading)
-                if answer is not None and tries < most:
-                    self.model.review(self.answer_review, answer, self.prompt.revise_answer)
+                self._review(writer.draft(reading), tries)
                 posts = writer.posts(reading)
+                self._review(posts[0], tries)
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
@@ -173,6 +172,16 @@ class Planner(Role):
                 self.logger, stream, proxy, "the Planner", validate, end, tries, most + 1
             ).ask()
             return [answer] if isinstance(answer, Post) else answer
+
+    def _review(self, post: Post | None, tries: int) -> None:
+        """Check an answer to the user, as long as its author may correct it.
+
+        Raises:
+            RefusedReply: If numbers of it stand in no outcome.
+        """
+        may_correct = tries < self.planner_config.max_retry_count
+        if post is not None and post.send_to == USER and may_correct:
+            self.model.review(self.answer_review, post, self.prompt.revise_answer)
 
     def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""

@@ -181,8 +181,11 @@ class ReplyWriter:
                 yield FieldDelta(key, text, delta.is_end)
 
     def draft(self, reading: ReplyReading) -> Post | None:
-        """Return the answer to the user that a reply is, before it is sent; None for none."""
-        match reading.actions:
+        """Return the answer to the user that a reply is, before it is sent.
+
+        None for no answer, and for one beside operations on memory, which are done with it.
+        """
+        match () if reading.memory else reading.actions:
             case (Say(text), *_):
                 post = self._proxy.post
                 stops = post.get_attachment(AttachmentType.stop)
