@@ -134,6 +134,23 @@ def test_34_a_configured_dialect_stays() -> None:
     assert asked(strict_gateway, {"llm.dialect": "chat"}) == ["chat", "chat none", "chat none"]
 
 
+def test_what_chat_completions_refused_is_sent_in_responses() -> None:
+    efforts: list[str] = []
+
+    def play(call: Call) -> None:
+        efforts.append(str((call.body.get("reasoning") or {}).get("effort")))
+        strict_gateway(call)
+
+    with serving(play) as endpoint:
+        for dialect in ("chat", "responses"):
+            address = {"llm.model": "gpt-5.6", "llm.api_base": endpoint.url, "llm.form": "tools"}
+            keys = USUAL | address | {"llm.dialect": dialect, "llm.reasoning_effort": "high"}
+            with ModelServices(AppConfigSource(None, keys)) as services:
+                list(LLMApi(services).stream_chunks(HELLO, tools=[RUN]))
+
+    assert efforts == ["None", "None", "high"]
+
+
 def test_an_endpoint_without_responses_gets_chat_completions() -> None:
     def play(call: Call) -> None:
         if "input" in call.body:

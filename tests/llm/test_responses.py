@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import pytest
@@ -22,9 +23,11 @@ from scripted_server import MESSAGES, RUN, Outcome, outcome, play
 
 from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
+from taskweaver.llm.transport.exchange import Deadlines
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest, Usage
 
 CODE = '{"code": "print(1)"}'
 OTHER = '{"code": "print(2)"}'
@@ -434,3 +437,81 @@ def test_a_refused_schema_becomes_any_json_then_words() -> None:
     kinds = [body.get("text", {}).get("format", {}).get("type") for body in seen.bodies]
     assert kinds == ["json_schema", "json_object", None]
     assert "JSON schema" in seen.bodies[2]["input"][0]["content"]
+
+
+def test_a_reply_longer_than_the_model_writes_is_asked_for_shorter() -> None:
+    script = refusing(
+        "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but"
+        " got 200000 instead.",
+        lambda body: body["max_output_tokens"] > 128_000,
+        param="max_output_tokens",
+    )
+
+    seen = outcome(script, dialects=responses(), max_tokens=200_000)
+
+    assert [body["max_output_tokens"] for body in seen.bodies] == [200_000, 128_000]
+
+
+# Time to reason
+
+
+def text_after(beginning: list[bytes], wait_s: float, deadlines: Deadlines) -> str:
+    """Return the text of a reply that comes some time after its first events."""
+
+    def script(call: Call) -> None:
+        call.start()
+        for block in beginning:
+            call.send(block)
+        Event().wait(wait_s)
+        for block in [*message(0, "x"), completed()]:
+            call.send(block)
+        call.end()
+
+    with serving(script) as endpoint:
+        service = EndpointService(
+            Endpoint(endpoint.url, "m1"), dialects=responses(), deadlines=deadlines
+        )
+        chunks = list(service.stream(ModelRequest(MESSAGES)))
+        service.close()
+    return "".join(chunk.text for chunk in chunks)
+
+
+@pytest.mark.parametrize("beginning", [[created()], [created(), *reasoning(4)]])
+def test_a_pause_while_the_model_reasons_is_no_pause_of_the_reply(beginning: list[bytes]) -> None:
+    assert text_after(beginning, 0.5, Deadlines(first_token_s=60, gap_s=0.1)) == "x"
+
+
+EFFORTS: tuple[tuple[Effort, str], ...] = (("low", "0.2"), ("high", "0.6"))
+
+
+def test_much_effort_gets_three_times_as_long() -> None:
+    def script(call: Call) -> None:
+        call.stall()
+
+    with serving(script) as endpoint:
+        limits = Deadlines(first_token_s=0.2, gap_s=5)
+        service = EndpointService(Endpoint(endpoint.url, "m1"), deadlines=limits)
+        for effort, seconds in EFFORTS:
+            with pytest.raises(ModelError, match=f"no reply began for {seconds} s"):
+                list(service.stream(ModelRequest(MESSAGES, reasoning_effort=effort)))
+        service.close()
+
+
+def test_63_comments_are_signs_of_life() -> None:
+    def script(call: Call) -> None:
+        call.start()
+        for _ in range(50):
+            call.send(b": still reading\n\n")
+            Event().wait(0.05)
+        for block in [*message(0, "x"), completed()]:
+            call.send(block)
+        call.end()
+
+    with serving(script) as endpoint:
+        limits = Deadlines(first_token_s=2, gap_s=5)
+        service = EndpointService(
+            Endpoint(endpoint.url, "m1"), dialects=responses(), deadlines=limits
+        )
+        chunks = list(service.stream(ModelRequest(MESSAGES)))
+        service.close()
+    assert "".join(chunk.text for chunk in chunks) == "x"

@@ -110,7 +110,8 @@ KEYS: tuple[Key, ...] = (
     key(
         "llm.first_token_timeout_s",
         120.0,
-        "Longest wait in seconds for a reply to begin.",
+        "Longest wait in seconds for a reply to begin, or for a sign that the model reasons. Three"
+        " times as long at `llm.reasoning_effort` `high` and above.",
         minimum=0.1,
     ),
     key(

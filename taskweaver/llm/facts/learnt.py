@@ -29,7 +29,7 @@ KEPT_S = 7 * 24 * 3600.0
 MAX_FILES = 256
 _MAX_BYTES = 16 << 10
 _MAX_NAMES = 32
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
 _NAMED = re.compile(r"[0-9a-f]{32}\.json")
 
 

@@ -46,6 +46,10 @@ _MOST_PAUSES = 16
 
 _UNKNOWN_PATH = (404, 405, 501)
 
+_LONG_EFFORTS = ("high", "xhigh", "max")
+_PATIENCE = 3
+"""How many times as long a reply may take to begin after much reasoning, which may be hidden."""
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
@@ -179,7 +183,9 @@ class EndpointService:
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
         sampling = self._sampling.of(request)
-        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
+        is_chat = dialect.name == ChatDialect.name  # the one that refuses an effort beside tools
+        has_tools = bool(request.tools) and is_chat
+        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=has_tools)
         window = None
         if self._facts is not None:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
@@ -289,7 +295,10 @@ class EndpointService:
         request.on_sent(body)
         headers = attempt.dialect.headers(self._endpoint.api_key)
         sent = Sent(attempt.dialect.path, body, headers)
-        with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
+        deadlines = self._deadlines
+        if attempt.effort in _LONG_EFFORTS:
+            deadlines = replace(deadlines, first_token_s=_PATIENCE * deadlines.first_token_s)
+        with HttpExchange(self._pool, sent, deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:
@@ -304,6 +313,8 @@ class EndpointService:
                 exchange.hurry(_CLOSING_S if reader.is_done or reader.usage else _LINGER_S)
             elif reader.is_done:
                 return
+            elif not reader.has_begun:
+                exchange.note_life()
             elif reader.events > seen:
                 exchange.note_progress()
         yield from reader.end()

@@ -19,10 +19,10 @@ _KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice
 
 _LONGEST_REPLY = re.compile(
     r"max_tokens`?: \d+ > (\d+)|at most (\d+) (?:completion|output) tokens"
-    r"|max_tokens\b[^.]{0,40}\[\d+, ?(\d+)\]",
+    r"|max_tokens\b[^.]{0,40}\[\d+, ?(\d+)\]|max_output_tokens\b[^<]{0,80}<= ?(\d+)",
     re.IGNORECASE,
 )
-_REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
+_REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 _NESTED = ("reasoning",)
 """Parameters whose parts are refused one by one."""

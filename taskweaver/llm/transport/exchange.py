@@ -80,6 +80,10 @@ class HttpExchange:
             while True:
                 self._blocks.get_nowait()
 
+    def note_life(self) -> None:
+        """Start the time for the beginning of the reply anew: the server is at work on it."""
+        self._set_patience(self._deadlines.first_token_s, "no reply began")
+
     def note_progress(self) -> None:
         """Start the time for the next event: a part of the reply came."""
         self._set_patience(self._deadlines.gap_s, "the reply paused")
