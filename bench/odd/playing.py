@@ -6,7 +6,7 @@ import json
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -151,16 +151,19 @@ def play(chosen: Sequence[Variant], form: str, *, is_stubborn: bool) -> Iterator
         form: The form that the model is asked to keep.
         is_stubborn: Whether each of its replies is odd.
     """
-    with tempfile.TemporaryDirectory() as folder, serving() as endpoint:
+    with tempfile.TemporaryDirectory() as folder, serving() as endpoint, ExitStack() as apps:
         (Path(folder) / "taskweaver_config.json").write_text("{}")
         config = {
             "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m",
             "llm.api_key": "k", "llm.form": "auto" if form == "tools" else form,
             "llm.max_retries": 0,
         }  # fmt: skip
+        app: TaskWeaverApp | None = None
         for variant in chosen:
             endpoint.model = OddModel(variant, form, is_stubborn)
-            with TaskWeaverApp(folder, config=config) as app, app.get_session() as session:
+            if app is None or form == "tools":  # what is learnt of tools is an application's
+                app = apps.enter_context(TaskWeaverApp(folder, config=config))
+            with app.get_session() as session:
                 round_ = session.send_message(QUESTION)
                 marks = session.execution_cwd / "runs.txt"
                 runs = len(marks.read_text().splitlines()) if marks.exists() else 0

@@ -142,6 +142,9 @@ def test_replies_that_stay_unusable_end_the_round_with_one_line(project: Path) -
     assert "send_to is 'Nobody'" in reason
     assert 'The reply began: "{' in reason
     assert "\n" not in reason
+    last = round_.post_list[-1]
+    assert last.send_to == "User"
+    assert last.message.startswith("The question was not answered: 3 replies could not be used")
 
 
 def test_the_error_of_unusable_replies_shows_their_beginning_in_a_line(project: Path) -> None:

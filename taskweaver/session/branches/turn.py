@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.role.errors import UnknownRole
+from taskweaver.role.errors import UnknownRole, UnusableReply
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
 from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
@@ -82,8 +82,12 @@ class Turn:
 
     def _answers(self, round_: Round, post: Post) -> list[Post]:
         role = self._role(post.send_to)
-        with role.tracing.agent(role.alias):
-            answers = role.replies(self.memory)
+        try:
+            with role.tracing.agent(role.alias):
+                answers = role.replies(self.memory)
+        except UnusableReply as error:
+            self.memory.add_post(round_, _apology(error))
+            raise
         return [self._reviewed(round_, role, answer) for answer in answers]
 
     def _reviewed(self, round_: Round, role: Role, answer: Post) -> Post:
@@ -121,3 +125,10 @@ class Turn:
             proxy.update_attachment("TaskFailure", AttachmentType.stop)
             proxy.update_message(stuck_summary(posts))
             return proxy.end()
+
+
+def _apology(error: UnusableReply) -> Post:
+    """Return the last post of a round that fails, for the user: the one before is for the model."""
+    post = Post.create(f"The question was not answered: {error.problem}", error.role, USER)
+    post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))
+    return post

@@ -122,14 +122,15 @@ def test_odd_cells_leave_the_next_one_whole(shared: tuple[Client, Path], code: s
 def test_variables_are_listed_shortly(shared: tuple[Client, Path]) -> None:
     code = (
         "frame = pd.DataFrame({'a': [1, 2]})\narray = np.zeros((100, 3))\nword = 'w' * 5000\n"
-        "class Rude:\n    def __repr__(self): raise ValueError('no')\nrude = Rude()\n_hidden = 1"
+        "class Rude:\n    def __repr__(self): raise ValueError('no')\nrude = Rude()\n_hidden = 1\n"
+        "handle = open('a.txt', 'w'); handle.close()"
     )
     variables = dict(run(shared[0], code).variables)
     assert variables["frame"].startswith("DataFrame 2x1: a:int64")
     assert "shape=(100, 3)" in variables["array"]
     assert len(variables["word"]) < 700
     assert "cannot be shown: ValueError" in variables["rude"]
-    assert not {"_hidden", "pd", "np", "plt", "Rude"} & variables.keys()
+    assert not {"_hidden", "pd", "np", "plt", "Rude", "handle"} & variables.keys()
 
 
 def test_large_values_are_shown_without_the_text_of_all_of_them(fresh: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,14 +19,14 @@ _HIDDEN = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "pd", "
 def visible_variables(
     namespace: Mapping[str, Any], hidden: frozenset[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and rendering of the user's variables, newest last."""
+    """Yield name and rendering of the user's variables but open files, newest last."""
     shown = [
         (name, value)
         for name, value in list(namespace.items())
         if not name.startswith("_")
         and name not in _HIDDEN
         and name not in hidden
-        and not isinstance(value, types.ModuleType | types.FunctionType | type)
+        and not isinstance(value, types.ModuleType | types.FunctionType | type | io.IOBase)
     ]
     for name, value in shown[-MAX_VARIABLES:]:
         yield name, _render(value)
