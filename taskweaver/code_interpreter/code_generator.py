@@ -20,9 +20,9 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.asking import RefusedReply, RoleModel, View
+from taskweaver.role.asking import RefusedReply, RoleModel
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
@@ -93,10 +93,23 @@ class CodeGenerator:
         use = self.config.use_example
         self.examples = self._example_folder.examples(roles, memory) if use else []
 
+    def ask(
+        self, memory: Memory, plugins: Sequence[PluginEntry], files: str, proxy: PostEventProxy
+    ) -> ParsedReply:
+        """Return the model's reply with the next cell, after it was streamed into a post.
+
+        Raises:
+            ModelError: If the model cannot be reached.
+        """
+        return self.model.stream(
+            lambda: self.compose(memory, plugins, files), self.prompt.schema, proxy
+        )
+
     def compose(
-        self, memory: Memory, view: View, plugins: Sequence[PluginEntry], files: str
+        self, memory: Memory, plugins: Sequence[PluginEntry], files: str
     ) -> list[ChatMessage]:
         """Return the prompt for the next cell."""
+        view = self.model.view(memory, self.alias)
         self.load_examples(memory)
         newest = self._newest(memory, view.rounds, files)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)

@@ -211,11 +211,10 @@ class CodeInterpreter(Role, Interpreter):
             shown = self.selection.pool([*self.plugins, *self.tools], rounds, task.message)
             sections = [self.files.text(), self.long_memory.text(task.message)]
             around = "\n\n".join(filter(None, sections))
-            messages = self.generator.compose(memory, view, shown, around)
 
             outcome = PostAsking(
                 self.logger,
-                lambda: self.generator.model.stream(messages, self.generator.prompt.schema, proxy),
+                lambda: self.generator.ask(memory, shown, around, proxy),
                 proxy,
                 "the code model",
                 lambda reply: self._read(proxy, task, reply, may_retry=may_retry),

@@ -17,7 +17,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview, as_list
-from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
+from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction, RoundShortener
 from taskweaver.role.correction import send_back, with_beginning
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.forms.kept_replies import KeptReply, keep
@@ -25,6 +25,7 @@ from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.asking import Asking
 
 T = TypeVar("T")
+ComposePrompt = Callable[[], list[ChatMessage]]
 
 
 class RefusedReply(Exception):
@@ -78,6 +79,7 @@ class RoleModel:
         self.logger = logger
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.llm_alias = config.llm_alias
+        self._emitter = event_emitter
         self._compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self._experiences = RoleExperiences(config, llm_api, logger)
 
@@ -91,18 +93,24 @@ class RoleModel:
         return self._experiences.added_to(messages, memory)
 
     def stream(
-        self, messages: list[ChatMessage], schema: Mapping[str, object], proxy: PostEventProxy
+        self, compose: ComposePrompt, schema: Mapping[str, object], proxy: PostEventProxy
     ) -> ParsedReply:
         """Return the model's JSON reply, after it was streamed into a post.
+
+        Args:
+            compose: Returns the prompt; called again after rounds of it were summarised.
+            schema: JSON schema of the reply.
+            proxy: The post.
 
         Raises:
             ModelError: If the model cannot be reached.
         """
         chunks = self.llm_api.chat_completion_stream(
-            messages,
+            compose(),
             llm_alias=self.llm_alias,
             json_schema=schema,
             on_status=proxy.update_status,
+            shortener=self._shortener(compose, proxy),
         )
         return self.translator.raw_text_to_post(chunks, proxy)
 
@@ -117,23 +125,36 @@ class RoleModel:
 
     def chunks(
         self,
-        messages: list[ChatMessage],
+        compose: ComposePrompt,
         tools: Sequence[ModelTool],
         schema: Mapping[str, object] | None,
         proxy: PostEventProxy,
+        tool_choice: Literal["auto", "none"] = "auto",
     ) -> Iterator[Chunk]:
         """Yield the model's reply, piece by piece.
+
+        Args:
+            compose: Returns the prompt; called again after rounds of it were summarised.
+            tools: Actions that the model may call.
+            schema: JSON schema of the reply; None for none.
+            proxy: The post that is written.
+            tool_choice: ``none`` for an answer without calls.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
         """
         return self.llm_api.stream_chunks(
-            messages,
+            compose(),
             llm_alias=self.llm_alias,
             tools=tools,
+            tool_choice=tool_choice if tools else "auto",
             json_schema=schema,
             on_status=proxy.update_status,
+            shortener=self._shortener(compose, proxy),
         )
+
+    def _shortener(self, compose: ComposePrompt, proxy: PostEventProxy) -> RoundShortener:
+        return RoundShortener(self._compaction, compose, proxy, self._emitter)
 
     def review(self, review: AnswerReview | None, post: Post, revise: Callable[[str], str]) -> None:
         """Check the numbers of an answer, unless the model takes no corrections.

@@ -24,6 +24,7 @@ from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
+from taskweaver.llm.providers.reply_limit import ReplyLimit
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
@@ -93,6 +94,7 @@ class EndpointService:
         self._deadlines = deadlines or Deadlines()
         self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
+        self._reply_limit = ReplyLimit()
         self._efforts = EffortMemory()
         self._format = FormatMemory(response_format)
         self._history = HistoryMemory()
@@ -153,7 +155,7 @@ class EndpointService:
         effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
         sampling = replace(sampling, reasoning_effort=effort)
         wanted = given(self._dialect.parameters(request, sampling, form).items())
-        parameters = self._parameters.apply(wanted)
+        parameters = self._reply_limit.apply(self._parameters.apply(wanted))
         return _Attempt(request, encodable(messages), parameters, form, effort, history, past)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
@@ -184,6 +186,8 @@ class EndpointService:
         if status in (400, 422):
             named = f"{words} {parameter}"
             if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+                return True
+            if self._reply_limit.learn(sent, words):
                 return True
             if self._parameters.learn(sent, words, parameter) is not None:
                 return True
@@ -248,6 +252,8 @@ class EndpointService:
                 return
             elif reader.events > seen:
                 exchange.note_progress()
+            elif _is_comment(block):
+                exchange.note_sign_of_life()
         yield from reader.end()
 
     def _in_context(self, error: ModelError, reader: ReplyReader) -> ModelError:
@@ -255,6 +261,12 @@ class EndpointService:
             detail = f"the connection broke in the middle of the reply: {error.detail}"
             return failure("truncated", detail, self.model, hint="Try again.")
         return error
+
+
+def _is_comment(block: bytes) -> bool:
+    """Return whether a block of an event stream holds comments alone, as servers at work send."""
+    lines = [line for line in block.splitlines() if line.strip()]
+    return bool(lines) and all(line.startswith(b":") for line in lines)
 
 
 def _written(error: ModelError) -> str:

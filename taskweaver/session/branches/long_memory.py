@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.memory import Memory
+from taskweaver.session.branches.earlier_rounds import earlier_lines
 from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.facts import Facts, KeptFact, ProjectMemory, as_json, joined
 from taskweaver.utils.text import counted
@@ -79,9 +80,12 @@ class BranchLongMemory:
             return f"not forgotten: {error}"
 
     def recall(self, query: str) -> str:
-        """Return the facts for a query, one a line."""
-        lines = _within(fact.line for fact in self.find(query, _MATCHES) if fact.is_match)
-        return "\n".join(["Facts kept earlier, quoted:", *lines]) if lines else "nothing is known"
+        """Return the facts for a query, and lines of earlier rounds, one a line."""
+        facts = _within(fact.line for fact in self.find(query, _MATCHES) if fact.is_match)
+        lines = _within(earlier_lines(self._memory.conversation.rounds[:-1], _words(query)))
+        found = ["Facts kept earlier, quoted:", *facts] if facts else []
+        found += ["Lines of earlier rounds, quoted:", *lines] if lines else []
+        return "\n".join(found) or "nothing is known"
 
     def add(self, text: str) -> str:
         """Keep a fact of the user for the project; return the outcome.
