@@ -93,7 +93,7 @@ class CodePrompt:
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
-        self._past = ComposedRounds(self._round_messages)
+        self._past = ComposedRounds()
         self.schema = reply_schema(
             {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
@@ -108,7 +108,9 @@ class CodePrompt:
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, files, plugins, rounds."""
         live = self._past.messages(
-            rounds, lambda last, previous: self._round_messages(last, previous, newest)
+            rounds,
+            self._round_messages,
+            lambda last, previous: self._round_messages(last, previous, newest),
         )
         return [
             format_chat_message(

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Literal
+from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import (
@@ -16,6 +17,7 @@ from taskweaver.llm.calls import (
     ObservedCall,
     check_reply,
     embedded,
+    sent_options,
     usage_of,
 )
 from taskweaver.llm.errors import ModelError
@@ -40,8 +42,6 @@ from taskweaver.utils.system.cancel import CancelToken
 _IGNORED_TOOLS = 2
 """Replies of a session without the calls they should hold, after which the form is lowered."""
 
-_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
-
 
 class LLMApi:
     """A session's access to the models: adds up the consumption of its calls, and can cancel them.
@@ -53,6 +53,7 @@ class LLMApi:
     def __init__(self, services: ModelServices) -> None:
         self.prompts = CallLog()
         self._services = services
+        self._cache_key = uuid4().hex
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._ignored: dict[str, int] = {}
@@ -295,10 +296,11 @@ class LLMApi:
             max_tokens,
             top_p,
             [stop] if isinstance(stop, str) else stop,
-            _sent(extra),
+            sent_options(extra),
             tools=tools,
             tool_choice=tool_choice,
             reasoning_effort=reasoning_effort,
+            cache_key=self._cache_key,
         )
         yield from self._fitting(model, request, on_status, shortener)
 
@@ -317,8 +319,7 @@ class LLMApi:
         Raises:
             ModelError: If the call fails.
         """
-        asked = format_chat_message("user", text)
-        messages = [format_chat_message("system", instructions), asked]
+        messages = [format_chat_message("system", instructions), format_chat_message("user", text)]
         return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
 
     def get_embedding(self, text: str) -> list[float]:
@@ -358,8 +359,9 @@ class LLMApi:
             with self._call() as token:  # a summary between two tries is a call of its own
                 yield from self._stream(model, replace(fitting, cancel=token), on_status)
 
-        name, windows = model.service.model, self._services.windows
-        yield from windows.stream(name, request, model.window, ask, on_status, shortener)
+        name, window = model.service.model, model.window_for(request)
+        windows = self._services.windows
+        yield from windows.stream(name, request, window, ask, on_status, shortener)
 
     def _stream(
         self, model: Model, request: ModelRequest, on_status: StatusListener | None
@@ -393,8 +395,3 @@ class LLMApi:
         self._ledger.add(usage)
         self._services.meter.add(usage)
         return usage
-
-
-def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an endpoint, without those of older callers."""
-    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

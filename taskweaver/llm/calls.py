@@ -33,6 +33,7 @@ from taskweaver.logging.tracing import Tracing, current_agent, error_type
 from taskweaver.utils.system.cancel import CancelToken
 
 _BACKGROUND = "summary"
+_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class CallsInFlight:
@@ -334,3 +335,8 @@ def _content(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"type": "text", "content": part["text"]} if "text" in part else {"type": "uri", "uri": ""}
         for part in content
     ]
+
+
+def sent_options(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an endpoint, without those of older callers."""
+    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

@@ -37,7 +37,7 @@ from taskweaver.role.forms.reading import EMPTY_REPLY, ModelReply, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import Surroundings, situation
+from taskweaver.role.situation import Situations, Surroundings
 
 _ANSWER_NOW = "Answer now."
 
@@ -72,6 +72,7 @@ class Planner(Role):
         self.planner_config = config
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
+        self._situations = Situations()
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
@@ -165,9 +166,10 @@ class Planner(Role):
                     revise = self.prompt.revise(form, problem)
                     kept = refused_reply(reply.calls, reply.record, revise)
                     raise RefusedReply(reading.problem, revise, reply=kept)
+                answer = writer.draft(reading)
+                if answer is not None and tries < most:
+                    self.model.review(self.answer_review, answer, self.prompt.revise_answer)
                 posts = writer.posts(reading)
-                if posts[0].send_to == USER and tries < most:
-                    self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
@@ -184,10 +186,14 @@ class Planner(Role):
         view = self.model.view(memory, self.alias)
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
-        facts = self.long_memory.text(rounds[-1].user_query)
+        request = rounds[-1].user_query
+        self._situations.update(
+            view.rounds, rounds, self.files, lambda: self.long_memory.text(request)
+        )
         is_shown = self.model.takes("images")
         pictures = self.files.pictures if is_shown else no_pictures
-        around = Surroundings(guide, situation(self.files.text(), rounds, facts), pictures)
+        heads, news = self._situations.heads, self._situations.news
+        around = Surroundings(guide, heads, news, pictures)
         messages = self.prompt.compose(form, *view, self.examples, around)
         return self.model.with_experiences(messages, memory)
 

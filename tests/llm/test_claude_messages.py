@@ -24,6 +24,7 @@ from fake_endpoint import Call, FakeEndpoint, serving
 from scripted_server import Outcome, Script, outcome
 
 from taskweaver.llm.dialects.names import dialect_named
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.parsing.reply import MAX_TEXT_CHARS
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -61,7 +62,7 @@ def made(id_: str, code: str) -> dict[str, Any]:
 
 def service(endpoint: FakeEndpoint, model: str) -> EndpointService:
     address = Endpoint(endpoint.url, model)
-    return EndpointService(address, dialect=dialect_named("anthropic"))
+    return EndpointService(address, dialects=DialectSwitch(dialect_named("anthropic")))
 
 
 @pytest.mark.parametrize("in_bytes", [False, True], ids=["whole", "bytes"])
@@ -148,17 +149,22 @@ def test_arguments_may_come_with_the_beginning_of_a_call() -> None:
 def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:
     body = sent(
         told("user", "two"),
-        told("assistant", "I try.", tool_calls=[made("a:1", "1"), made("b", "1/0")]),
-        told("tool", "1", tool_call_id="a:1"),
-        told("tool", "ZeroDivisionError", tool_call_id="b"),
+        told("assistant", "I try.", tool_calls=[made("a", "1"), made("b", "1/0")]),
+        told("tool", "1", tool_call_id="a"),
+        told("tool", "ZeroDivisionError", tool_call_id="b", is_error=True),
         told("user", "Pictures:"),
     )
     _, said, results = unmarked(body["messages"])
-    assert said["content"] == [text("I try."), call("a_1", code="1"), call("b", code="1/0")]
+    assert said["content"] == [text("I try."), call("a", code="1"), call("b", code="1/0")]
     assert results["role"] == "user"
     assert results["content"] == [
-        {"type": "tool_result", "tool_use_id": "a_1", "content": "1"},
-        {"type": "tool_result", "tool_use_id": "b", "content": "ZeroDivisionError"},
+        {"type": "tool_result", "tool_use_id": "a", "content": "1"},
+        {
+            "type": "tool_result",
+            "tool_use_id": "b",
+            "content": "ZeroDivisionError",
+            "is_error": True,
+        },
         text("Pictures:"),
     ]
 
@@ -527,3 +533,20 @@ def test_efforts_that_a_model_refuses_are_left_out() -> None:
 
     assert seen.text == "ok"
     assert {"thinking", "output_config"}.isdisjoint(seen.bodies[2])
+
+
+@pytest.mark.parametrize(
+    "items", [[], ["x"], [{"text": "x"}], [thinking("Hm.")], [thinking("Hm."), call("other")]]
+)
+def test_a_record_that_was_changed_is_left_out(items: list[Any]) -> None:
+    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
+        asked = service(endpoint, "m1")
+        origin = f"anthropic {endpoint.url} m1"
+        record = {"origin": origin, "ids": ["toolu_1"], "items": items}
+        answer = told("assistant", "I sum.", tool_calls=[made("a", "1")], record=record)
+        chat = [told("user", "sum"), answer, told("tool", "1", tool_call_id="a")]
+        list(asked.stream(ModelRequest(chat)))
+        asked.close()
+    (request,) = endpoint.calls
+    said = unmarked(request.body["messages"])[1]["content"]
+    assert said == [text("I sum."), call(code="1")]

@@ -51,7 +51,7 @@ class HttpExchange:
         deadlines: Deadlines,
         cancel: CancelToken,
     ) -> None:
-        self.model = str(sent.body["model"])
+        self.model = str(sent.body.get("model", ""))
         self._pool = pool
         self._connection = pool.take()
         self._sent = sent

@@ -11,7 +11,7 @@ from typing import Any
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code, order_of
+from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
 from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
@@ -36,6 +36,7 @@ class _OpenCall:
         result: The result; None until there is one.
         role: The role that answers, once its post was seen.
         images: Images of the result.
+        has_failed: Whether the result is a failure.
     """
 
     id: str
@@ -43,6 +44,7 @@ class _OpenCall:
     result: str | None
     role: str = ""
     images: Sequence[Part] = ()
+    has_failed: bool = False
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class History:
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
         pictures: Returns the pictures that are shown beside reports.
+        news: Sections that end reports, by the ids of their posts.
     """
 
     alias: str
@@ -62,6 +65,7 @@ class History:
     incoming: str
     language: str = "python"
     pictures: PicturesOf = no_pictures
+    news: Mapping[str, str] = field(default_factory=dict)
     _open: list[_OpenCall] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
@@ -133,14 +137,15 @@ class History:
         text = remove_temporal_delimiters(post.message)
         answered = self._answered(post)
         if answered is not None:
-            answered.result = text or _NO_TEXT
+            answered.result = with_news(text or _NO_TEXT, post, self.news)
             answered.images = image_parts(post, self.pictures)
+            answered.has_failed = has_failed(post)
             return
         yield from self._results_of_calls()
         shown = text
         if self.form != "tools" or post.send_from != USER:
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        message = format_chat_message("user", shown)
+        message = format_chat_message("user", with_news(shown, post, self.news))
         yield with_images(message, image_parts(post, self.pictures))
 
     def _answered(self, post: Post) -> _OpenCall | None:
@@ -155,6 +160,8 @@ class History:
         for call in self._open:
             text = _NOT_RUN if call.result is None else call.result
             result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            if call.has_failed:
+                result["is_error"] = True
             yield with_images(result, call.images)
         self._open = []
 
@@ -200,6 +207,12 @@ def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
 
 def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
+
+
+def with_news(text: str, post: Post, news: Mapping[str, str]) -> str:
+    """Return the text of a report with the section that ends it, if there is one."""
+    section = news.get(post.id)
+    return f"{text}\n\n{section}" if section else text
 
 
 def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:

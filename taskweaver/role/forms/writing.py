@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
@@ -15,14 +15,47 @@ from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
 from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
+from taskweaver.role.forms.reasoning import ReasoningStatus
 from taskweaver.role.translator import FieldWriter
 
 _NOT_WORDS = tuple("{[<`")
 _NOT_DONE = "Not done: too many calls at once, or an answer beside other calls."
+_FENCE = "```"
+_END_OF_FENCE = re.compile(r"\n*^`{3,}\s*\Z", re.MULTILINE)
+_LINE_ENDS = re.compile(r"\n+\Z")
+_PERHAPS_END = re.compile(r"\n*^`*\s*\Z", re.MULTILINE)
 _FIELDS = {"code": "reply_content", "intent": "message", "order": "message", "role": "send_to"}
 _SHOWN = {
     "thought", "plan", "plan_reasoning", "current_plan_step", "stop", "reply_content", "message",
 }  # fmt: skip
+
+
+class _UnfencedCode:
+    """Code of a field while it arrives, without a fence and empty lines around it."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._mark: str | None = None
+
+    def feed(self, text: str, *, is_end: bool) -> str:
+        """Return the code that is certain after a further piece of the field."""
+        self._held += text
+        if self._mark is None and not self._has_begun(is_end=is_end):
+            return ""
+        ending = (_END_OF_FENCE if is_end else _PERHAPS_END) if self._mark else _LINE_ENDS
+        match = ending.search(self._held)
+        shown = self._held[: match.start()] if match else self._held
+        self._held = self._held[len(shown) :]
+        return shown
+
+    def _has_begun(self, *, is_end: bool) -> bool:
+        """Find the fence at the beginning, once there is enough text to know."""
+        start = self._held.lstrip()
+        if not is_end and (_FENCE.startswith(start[:3]) and "\n" not in start):
+            return False
+        self._mark = _FENCE if start.startswith(_FENCE) else ""
+        self._held = start.partition("\n")[2] if self._mark else self._held.lstrip("\n")
+        return True
 
 
 class ReplyWriter:
@@ -47,6 +80,7 @@ class ReplyWriter:
         self._record: Mapping[str, Any] = {}
         self._fields: ReplyStream | None = None
         self._writer = FieldWriter(proxy)
+        self._code = _UnfencedCode()
 
     def read(self, chunks: Iterable[Chunk]) -> ModelReply:
         """Show a reply until it ends, and return it.
@@ -57,11 +91,14 @@ class ReplyWriter:
         calls: tuple[ToolCall, ...] = ()
         record: Mapping[str, Any] = {}
         is_cut = False
+        status = ReasoningStatus(self._proxy.update_status)
         for chunk in chunks:
             if chunk.begins_again:
                 self._begin_again()
             if chunk.reasoning:
-                self._proxy.update_status("thinking")
+                status.add(chunk.reasoning)
+            if chunk.text or chunk.call is not None:
+                status.end()
             if chunk.call is not None:
                 self._show_call(chunk.call)
             elif chunk.text:
@@ -127,8 +164,24 @@ class ReplyWriter:
             self._proxy.update_attachment(text, AttachmentType.thought)
 
     def _show_fields(self, deltas: Iterable[FieldDelta]) -> None:
-        renamed = (replace(delta, key=_FIELDS.get(delta.key, delta.key)) for delta in deltas)
-        self._writer.write((delta for delta in renamed if delta.key in _SHOWN), None)
+        self._writer.write(self._shown_fields(deltas), None)
+
+    def _shown_fields(self, deltas: Iterable[FieldDelta]) -> Iterator[FieldDelta]:
+        for delta in deltas:
+            key, text = _FIELDS.get(delta.key, delta.key), delta.text
+            if key == "reply_content":
+                text = self._code.feed(text, is_end=delta.is_end)
+            if key in _SHOWN and (text or delta.is_end):
+                yield FieldDelta(key, text, delta.is_end)
+
+    def draft(self, reading: ReplyReading) -> Post | None:
+        """Return the answer to the user that a reply is, before it is sent; None for none."""
+        match reading.actions:
+            case (Say(text), *_):
+                post = self._proxy.post
+                stops = post.get_attachment(AttachmentType.stop)
+                return Post(post.id, post.send_from, USER, text, stops)
+        return None
 
     def _write(self, proxy: PostEventProxy, action: Action | None, reading: ReplyReading) -> Post:
         """Make a post say exactly an action, whatever was shown of it."""
