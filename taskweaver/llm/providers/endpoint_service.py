@@ -28,7 +28,7 @@ from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.providers.reply_limit import ReplyLimit
+from taskweaver.llm.providers.reply_room import ReplyRoom
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
@@ -107,7 +107,7 @@ class EndpointService:
         self._facts = facts
         self._pool = facts.pool if facts else ConnectionPool(endpoint)
         self._parameters = ParameterMemory(facts.learnt if facts else None)
-        self._reply_limit = ReplyLimit()
+        self._reply_room = ReplyRoom()
         self._efforts = EffortMemory(facts.learnt if facts else None)
         self._format = _format_memory(response_format, facts)
         self._history = HistoryMemory()
@@ -187,7 +187,7 @@ class EndpointService:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
         wanted = given(dialect.parameters(request, sampling, form).items())
-        parameters = self._reply_limit.apply(self._parameters.apply(wanted))
+        parameters = self._reply_room.apply(self._parameters.apply(wanted))
         sent = encodable(messages)
         return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
 
@@ -249,9 +249,9 @@ class EndpointService:
         named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
         if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
             return True
-        if self._reply_limit.learn(attempt.parameters, words):
+        if self._parameters.learn(attempt.parameters, words, parameter) is not None:
             return True
-        return self._parameters.learn(attempt.parameters, words, parameter) is not None
+        return self._reply_room.learn(attempt.parameters, words)
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
