@@ -19,7 +19,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.asking import RefusedReply, RoleModel, View
+from taskweaver.role.asking import ComposePrompt, RefusedReply, RoleModel, View
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
@@ -129,9 +129,9 @@ class CodeGenerator:
         return self.model.with_experiences(self.prompt.compose(given), memory)
 
     def chunks(
-        self, messages: list[ChatMessage], progress: OrderProgress, proxy: PostEventProxy
+        self, compose: ComposePrompt, progress: OrderProgress, proxy: PostEventProxy
     ) -> Iterator[Chunk]:
-        """Yield the model's next reply to an order, piece by piece.
+        """Yield the model's next reply to an order, piece by piece; `compose` returns its prompt.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
@@ -140,7 +140,7 @@ class CodeGenerator:
         tools = offer.tools() if form == "tools" else []
         shown = offer if may_call else offer.without_cells()
         schema = self.prompt.schema(shown) if form == "json" else None
-        return self.model.chunks(messages, tools, schema, proxy, may_call=may_call)
+        return self.model.chunks(compose, tools, schema, proxy, may_call=may_call)
 
     def read(self, reply: ModelReply, progress: OrderProgress) -> ReplyReading:
         """Return the content of a reply to an order: cells, or an answer.

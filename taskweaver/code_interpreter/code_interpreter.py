@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from injector import inject
 
@@ -36,7 +37,7 @@ from taskweaver.memory.reading.cells import (
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.asking import PostAsking, View
+from taskweaver.role.asking import PostAsking
 from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
@@ -212,17 +213,17 @@ class CodeInterpreter(Role, Interpreter):
         while True:
             form = self.generator.form
             try:
-                return self._next_step(memory, view, progress)
+                return self._next_step(memory, progress)
             except ModelError as error:
                 if error.kind != "form" or self.generator.form == form:
                     raise
 
-    def _next_step(self, memory: Memory, view: View, progress: OrderProgress) -> list[Post]:
+    def _next_step(self, memory: Memory, progress: OrderProgress) -> list[Post]:
         most = self.interpreter_config.max_retry_count
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_status("writing code")
-            messages = self._messages(memory, view, progress)
+            compose = partial(self._messages, memory, progress)
             writer = ReplyWriter(self.event_emitter, proxy, self.generator.offer(progress))
 
             def run(post: PostEventProxy, code: str, before: Sequence[Post]) -> CellEnd:
@@ -231,7 +232,7 @@ class CodeInterpreter(Role, Interpreter):
             step = OrderStep(self.generator, run, self.event_emitter, progress, proxy, writer, most)
             answer = PostAsking(
                 self.logger,
-                lambda: writer.read(self.generator.chunks(messages, progress, proxy)),
+                lambda: writer.read(self.generator.chunks(compose, progress, proxy)),
                 proxy,
                 "the code model",
                 lambda reply: step.carry_out(reply, self.answer_review),
@@ -241,8 +242,9 @@ class CodeInterpreter(Role, Interpreter):
             ).ask()
             return [answer] if isinstance(answer, Post) else answer
 
-    def _messages(self, memory: Memory, view: View, progress: OrderProgress) -> list[ChatMessage]:
+    def _messages(self, memory: Memory, progress: OrderProgress) -> list[ChatMessage]:
         rounds, generator = memory.conversation.rounds, self.generator
+        view = generator.model.view(memory, self.alias)
         shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
         facts = self.long_memory.text(progress.task.message)
         sections = [self.files.text(), generator.prompt.variables(rounds), facts]

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.calls import CollectedReply, ObservedCall, check_reply, checked_text
+from taskweaver.llm.calls import (
+    CallsInFlight,
+    CollectedReply,
+    FreeText,
+    ObservedCall,
+    check_reply,
+    embedded,
+    sent_options,
+    usage_of,
+)
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.fitting import Shortener
 from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
-from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
+from taskweaver.llm.transport.retry import StatusListener, stream_with_retries
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,
@@ -26,13 +37,10 @@ from taskweaver.llm.types import (
     format_chat_message,
 )
 from taskweaver.llm.usage import UsageLedger
-from taskweaver.logging.spans import model_call
 from taskweaver.utils.system.cancel import CancelToken
 
 _IGNORED_TOOLS = 2
 """Replies of a session without the calls they should hold, after which the form is lowered."""
-
-_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class LLMApi:
@@ -49,9 +57,7 @@ class LLMApi:
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._ignored: dict[str, int] = {}
-        self._in_flight: set[CancelToken] = set()
-        self._is_interrupted = False
-        self._is_closed = False
+        self._in_flight = CallsInFlight()
 
     @property
     def usage(self) -> Usage:
@@ -88,7 +94,7 @@ class LLMApi:
     @property
     def is_interrupted(self) -> bool:
         """Whether calls are refused, until `resume` or for good."""
-        return self._is_interrupted or self._is_closed
+        return self._in_flight.is_refused
 
     def takes_corrections(self, llm_alias: str = "") -> bool:
         """Return whether a model can correct an answer; the built-in offline analyst cannot.
@@ -102,23 +108,17 @@ class LLMApi:
     def interrupt(self) -> None:
         """Cancel every call in flight, and refuse further ones until `resume`.
 
-        Their callers get a `ModelError` of kind ``cancelled``. A caller between two calls is
-        stopped at its next call.
+        Their callers get a `ModelError` of kind ``cancelled``, one between two calls at its next.
         """
-        with self._lock:
-            self._is_interrupted = True
-            tokens = list(self._in_flight)
-        for token in tokens:
-            token.cancel()
+        self._in_flight.interrupt()
 
     def resume(self) -> None:
         """Take calls again after `interrupt`; not after `close`."""
-        self._is_interrupted = False
+        self._in_flight.resume()
 
     def close(self) -> None:
         """Give up every call in flight, and refuse further ones for good."""
-        self._is_closed = True
-        self.interrupt()
+        self._in_flight.close()
 
     def check(self) -> None:
         """Raise the error of a refused call, if calls are refused now.
@@ -126,8 +126,7 @@ class LLMApi:
         Raises:
             ModelError: Of kind ``cancelled``, if calls are refused.
         """
-        if self.is_interrupted:
-            raise ModelError("cancelled", "the call was given up.")
+        self._in_flight.check()
 
     def chat_completion(  # noqa: PLR0913 - each sampling option is a name of its own
         self,
@@ -156,11 +155,13 @@ class LLMApi:
             **extra,
         )
         texts: list[str] = []
+        check = FreeText(json_schema)
         with closing(chunks):
-            for chunk in checked_text(chunks, json_schema):
+            for chunk in chunks:
                 if chunk.begins_again:
                     texts.clear()
                 texts.append(chunk.text)
+                check.take(chunk)
         return format_chat_message("assistant", "".join(texts))
 
     def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
@@ -174,6 +175,7 @@ class LLMApi:
         top_p: float | None = None,
         stop: Sequence[str] | None = None,
         on_status: StatusListener | None = None,
+        shortener: Shortener | None = None,
         **extra: Any,
     ) -> Iterator[ChatMessage]:
         """Ask a model; yield its reply piece by piece. Closing the generator cancels the call.
@@ -188,6 +190,7 @@ class LLMApi:
             top_p: Nucleus sampling; None leaves it to the configuration.
             stop: Texts that end the reply; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
+            shortener: Writes the prompt anew when it is too long; None cuts it only.
             extra: Options of the endpoint, passed through; options of older callers about
                 reading a reply (`stream`, `use_smoother`) are dropped.
 
@@ -198,6 +201,7 @@ class LLMApi:
             ModelError: If the call fails or is cancelled, or free text is empty, filtered or
                 cut off.
         """
+        check = FreeText(json_schema)
         with closing(
             self.stream_chunks(
                 messages,
@@ -208,12 +212,14 @@ class LLMApi:
                 top_p=top_p,
                 stop=stop,
                 on_status=on_status,
+                shortener=shortener,
                 **extra,
             )
         ) as chunks:
-            for chunk in checked_text(chunks, json_schema):
+            for chunk in chunks:
                 if chunk.text:
                     yield {"role": "assistant", "content": chunk.text}
+                check.take(chunk)
 
     def form(self, llm_alias: str = "") -> Form:
         """Return the form of replies that is in force for a model.
@@ -254,6 +260,7 @@ class LLMApi:
         stop: Sequence[str] | None = None,
         reasoning_effort: Effort | None = None,
         on_status: StatusListener | None = None,
+        shortener: Shortener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
         """Ask a model; yield its reply with reasoning and tool calls, piece by piece.
@@ -273,33 +280,38 @@ class LLMApi:
             stop: Texts that end the reply; None leaves it to the configuration.
             reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
+            shortener: Writes the prompt anew when it is too long; None cuts it only.
             extra: Options of the endpoint, passed through.
 
         Raises:
-            ModelError: If the call fails or is cancelled, or the reply is empty or filtered; of
-                kind ``form`` if the model takes no tools: a lower form is in force then, and
-                the caller composes its prompt again.
+            ModelError: If the call fails or is cancelled, or the reply is filtered; of kind
+                ``form`` if the model takes no tools: a lower form is in force then, and the
+                caller composes its prompt again.
         """
         model = self._services.model(llm_alias or "")
-        with self._call() as token:
-            request = ModelRequest(
-                without_images(messages) if model.images.are_refused else messages,
-                None if tools else json_schema,
-                temperature,
-                max_tokens,
-                top_p,
-                [stop] if isinstance(stop, str) else stop,
-                _sent(extra),
-                token,
-                tools=tools,
-                tool_choice=tool_choice,
-                reasoning_effort=reasoning_effort,
-                cache_key=self._cache_key,
-            )
-            name, window = model.service.model, model.window_for(request)
-            yield from self._services.windows.stream(
-                name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
-            )
+        request = ModelRequest(
+            without_images(messages) if model.images.are_refused else messages,
+            None if tools else json_schema,
+            temperature,
+            max_tokens,
+            top_p,
+            [stop] if isinstance(stop, str) else stop,
+            sent_options(extra),
+            tools=tools,
+            tool_choice=tool_choice,
+            reasoning_effort=reasoning_effort,
+            cache_key=self._cache_key,
+        )
+        yield from self._fitting(model, request, on_status, shortener)
+
+    def window(self, llm_alias: str = "") -> int:
+        """Return the tokens that a model takes; 0 where that is not known yet.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if the alias names no model.
+        """
+        model = self._services.model(llm_alias)
+        return self._services.windows.known(model.service.model) or model.window
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.
@@ -329,31 +341,30 @@ class LLMApi:
             hint = "Set llm.embedding_api_type and llm.embedding_model."
             raise ModelError("configuration", "no embedding model is configured.", hint=hint)
         with self._call() as token:
-            backoff = Backoff(self._services.model().retry, token)
-            origin = self._services.embedding_origin.attributes()
-            operation = model_call("embeddings", service.model, origin)
-            with self._services.tracing.running(operation):
-                while True:
-                    try:
-                        return service.get_embeddings(texts)
-                    except ModelError as error:
-                        backoff.wait(error)
+            return embedded(self._services, service, texts, token)
 
     @contextmanager
     def _call(self) -> Iterator[CancelToken]:
-        token = CancelToken()
-        with self._lock:
-            self.check()
-            self._in_flight.add(token)
-        try:
-            with self._services.meter.call(token):
-                yield token
-        finally:
-            with self._lock:
-                self._in_flight.discard(token)
+        with self._in_flight.call() as token, self._services.meter.call(token):
+            yield token
+
+    def _fitting(
+        self,
+        model: Model,
+        request: ModelRequest,
+        on_status: StatusListener | None,
+        shortener: Shortener | None,
+    ) -> Generator[Chunk]:
+        def ask(fitting: ModelRequest) -> Generator[Chunk]:
+            with self._call() as token:  # a summary between two tries is a call of its own
+                yield from self._stream(model, replace(fitting, cancel=token), on_status)
+
+        name, window = model.service.model, model.window_for(request)
+        windows = self._services.windows
+        yield from windows.stream(name, request, window, ask, on_status, shortener)
 
     def _stream(
-        self, model: Model, request: ModelRequest, on_status: Callable[[str], None] | None
+        self, model: Model, request: ModelRequest, on_status: StatusListener | None
     ) -> Generator[Chunk]:
         reply = CollectedReply()
         usage: Usage | None = None
@@ -380,17 +391,7 @@ class LLMApi:
         call.end(usage)
 
     def _account(self, model: Model, request: ModelRequest, reply: CollectedReply) -> Usage:
-        estimator, name = self._services.estimator, model.service.model
-        reported = reply.last.usage if reply.last is not None else None
-        if reported is not None:
-            estimator.learn(name, request.messages, reported)
-        usage = reported or estimator.estimate(name, request.messages, "".join(reply.written))
-        usage = model.prices.apply(usage)
+        usage = usage_of(self._services.estimator, model, request, reply)
         self._ledger.add(usage)
         self._services.meter.add(usage)
         return usage
-
-
-def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an endpoint, without those of older callers."""
-    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

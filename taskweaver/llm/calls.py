@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from taskweaver.llm.base import EmbeddingService
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import CallLog, now
 from taskweaver.llm.records import restored
-from taskweaver.llm.services import Model
+from taskweaver.llm.services import Model, ModelServices
+from taskweaver.llm.transport.retry import Backoff
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
+from taskweaver.llm.usage import TokenEstimator
 from taskweaver.logging.spans import (
     FIRST_CHUNK,
     INPUT,
@@ -25,8 +30,68 @@ from taskweaver.logging.spans import (
     model_call,
 )
 from taskweaver.logging.tracing import Tracing, current_agent, error_type
+from taskweaver.utils.system.cancel import CancelToken
 
 _BACKGROUND = "summary"
+_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
+
+
+class CallsInFlight:
+    """The calls of one session that are under way; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokens: set[CancelToken] = set()
+        self._is_interrupted = False
+        self._is_closed = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether calls are refused, until `resume` or for good."""
+        return self._is_interrupted or self._is_closed
+
+    def interrupt(self) -> None:
+        """Cancel every call, and refuse further ones until `resume`."""
+        with self._lock:
+            self._is_interrupted = True
+            tokens = list(self._tokens)
+        for token in tokens:
+            token.cancel()
+
+    def resume(self) -> None:
+        """Take calls again after `interrupt`; not after `close`."""
+        self._is_interrupted = False
+
+    def close(self) -> None:
+        """Cancel every call, and refuse further ones for good."""
+        self._is_closed = True
+        self.interrupt()
+
+    def check(self) -> None:
+        """Raise the error of a refused call, if calls are refused now.
+
+        Raises:
+            ModelError: Of kind ``cancelled``, if calls are refused.
+        """
+        if self.is_refused:
+            raise ModelError("cancelled", "the call was given up.")
+
+    @contextmanager
+    def call(self) -> Iterator[CancelToken]:
+        """Surround a call; yield the token that cancels it.
+
+        Raises:
+            ModelError: Of kind ``cancelled``, if calls are refused.
+        """
+        token = CancelToken()
+        with self._lock:
+            self.check()
+            self._tokens.add(token)
+        try:
+            yield token
+        finally:
+            with self._lock:
+                self._tokens.discard(token)
 
 
 class ObservedCall:
@@ -161,6 +226,36 @@ class CollectedReply:
         self.written += [chunk.text, chunk.reasoning, chunk.call.text if chunk.call else ""]
 
 
+def usage_of(
+    estimator: TokenEstimator, model: Model, request: ModelRequest, reply: CollectedReply
+) -> Usage:
+    """Return the consumption of a call with its cost: reported, or an estimate marked as one."""
+    name = model.service.model
+    reported = reply.last.usage if reply.last is not None else None
+    if reported is not None:
+        estimator.learn(name, request.messages, reported)
+    usage = reported or estimator.estimate(name, request.messages, "".join(reply.written))
+    return model.prices.apply(usage)
+
+
+def embedded(
+    services: ModelServices, service: EmbeddingService, texts: Sequence[str], cancel: CancelToken
+) -> list[list[float]]:
+    """Return the vectors of texts; calls that fail are made again.
+
+    Raises:
+        ModelError: If they fail for good, or are cancelled.
+    """
+    backoff = Backoff(services.model().retry, cancel)
+    operation = model_call("embeddings", service.model, services.embedding_origin.attributes())
+    with services.tracing.running(operation):
+        while True:
+            try:
+                return service.get_embeddings(texts)
+            except ModelError as error:
+                backoff.wait(error)
+
+
 def check_reply(model: Model, reply: CollectedReply) -> None:
     """Refuse a reply that is not whole and does not show it.
 
@@ -176,23 +271,28 @@ def check_reply(model: Model, reply: CollectedReply) -> None:
         raise ModelError("content_filter", detail, name, "Rephrase the request.")
 
 
-def checked_text(chunks: Iterable[Chunk], schema: Mapping[str, Any] | None) -> Iterator[Chunk]:
-    """Yield a reply; refuse free text that is empty or cut off.
+class FreeText:
+    """The check of a reply without a schema: it must be whole, and not be empty."""
 
-    A structured reply shows by its form that it is cut off; a role corrects its own replies.
+    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+        """Check nothing where there is a schema: the form of the reply shows its lacks."""
+        self._is_checked = schema is None
+        self._is_empty = True
 
-    Raises:
-        ModelError: Of kind ``truncated`` or ``malformed``.
-    """
-    is_empty, model = schema is None, ""
-    for chunk in chunks:
-        is_empty, model = is_empty and not chunk.text.strip(), chunk.model or model
-        yield chunk
-        if chunk.finish == "length" and schema is None:
+    def take(self, chunk: Chunk) -> None:
+        """Take a piece.
+
+        Raises:
+            ModelError: Of kind ``truncated`` or ``malformed``, if the reply ends cut off or empty.
+        """
+        self._is_empty = not chunk.text.strip() and (self._is_empty or chunk.begins_again)
+        if not self._is_checked or chunk.finish is None:
+            return
+        if chunk.finish == "length":
             detail = "the reply was cut off at the length limit."
-            raise ModelError("truncated", detail, model, "Raise llm.max_tokens.")
-    if is_empty:
-        raise ModelError("malformed", "the reply is empty.", model, "Try again.")
+            raise ModelError("truncated", detail, chunk.model, "Raise llm.max_tokens.")
+        if self._is_empty and not chunk.calls:
+            raise ModelError("malformed", "the reply is empty.", chunk.model, "Try again.")
 
 
 def chat(model: Model, request: ModelRequest) -> Operation:
@@ -235,3 +335,8 @@ def _content(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"type": "text", "content": part["text"]} if "text" in part else {"type": "uri", "uri": ""}
         for part in content
     ]
+
+
+def sent_options(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an endpoint, without those of older callers."""
+    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

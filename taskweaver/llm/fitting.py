@@ -7,10 +7,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import without_images
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
+from taskweaver.llm.usage import TokenEstimator
 from taskweaver.utils.text import shorten
 
 _MARGIN = 0.85
@@ -24,17 +26,45 @@ _MOST_TRIES = 4
 _UNKNOWN_SHARE = 0.6
 _LEFT_OUT = "(Earlier messages are left out here: they do not fit into the model's window.)"
 
+_NOTED_SHARE = 0.7
+"""Share of the estimate below which the prompt tokens of a server mean a cut prompt."""
+
+_NOTED_TOKENS = 1_000
+"""Shorter prompts are not compared: their estimates are too rough."""
+
+_LEAST_GROWTH = 0.5
+"""Tokens that a server reads at least, for one more that is counted in a longer prompt."""
+
 Count = Callable[[Sequence[ChatMessage]], int]
 """Estimates the tokens of messages."""
+
+
+class Shortener(Protocol):
+    """The writer of a prompt, which can say the same in fewer words."""
+
+    def shorter(self) -> Sequence[ChatMessage] | None:
+        """Return the prompt with more of its past summarised; None if nothing is left for that."""
+        ...
+
+    def warn(self, text: str, /) -> None:
+        """Show the user a sentence."""
+        ...
 
 
 class Windows:
     """The windows of models: configured, or learnt from the refusal of a longer prompt."""
 
-    def __init__(self, estimate: Callable[[str, Sequence[ChatMessage], str], Usage]) -> None:
-        """Count tokens with `estimate`, which takes a model, messages and a reply."""
-        self._estimate = estimate
+    def __init__(self, estimator: TokenEstimator) -> None:
+        """Count tokens with `estimator`."""
+        self._estimator = estimator
+        self._configured: dict[str, int] = {}
         self._learnt: dict[str, int] = {}
+        self._whole: dict[str, tuple[int, int]] = {}
+        self._warned: set[str] = set()
+
+    def known(self, model: str) -> int:
+        """Return the tokens that a model takes, as far as prompts to it showed; 0 for unknown."""
+        return self._learnt.get(model) or self._configured.get(model, 0)
 
     def stream(
         self,
@@ -43,8 +73,12 @@ class Windows:
         configured: int,
         ask: Callable[[ModelRequest], Generator[Chunk]],
         on_status: Callable[[str], None] | None,
+        shortener: Shortener | None = None,
     ) -> Generator[Chunk]:
         """Yield the reply to a prompt, shortened until it fits.
+
+        A prompt that does not fit is written anew by its `shortener`, as often as that has
+        something to summarise. The remainder is cut.
 
         Args:
             model: Name of the model.
@@ -52,13 +86,17 @@ class Windows:
             configured: Tokens of its window; 0 where that is not known.
             ask: Makes the call.
             on_status: Receives a short text when the prompt is shortened.
+            shortener: Writes the prompt anew; None to cut it only.
 
         Raises:
             ModelError: What `ask` raises; of kind ``context_overflow``, if the prompt cannot fit.
         """
+        self._configured[model] = configured
+        wanted = request
         for tries_left in reversed(range(_MOST_TRIES)):
-            fitting = self._fitting(model, request, configured)
-            refusal = yield from _unless_too_long(ask(fitting))
+            wanted, fitting = self._fitting(model, wanted, shortener)
+            pieces = self._noting(model, fitting, ask(fitting), shortener)
+            refusal = yield from _unless_too_long(pieces)
             if refusal is None:
                 return
             if not tries_left:
@@ -67,19 +105,77 @@ class Windows:
             if on_status is not None:
                 on_status("the conversation is shortened to fit the model's window")
 
-    def _fitting(self, model: str, request: ModelRequest, configured: int) -> ModelRequest:
-        window = self._learnt.get(model, configured)
+    def _fitting(
+        self, model: str, request: ModelRequest, shortener: Shortener | None
+    ) -> tuple[ModelRequest, ModelRequest]:
+        """Return the request as its writer shortened it, and as it is sent."""
+        window = self.known(model)
         limit, count = int(window * _MARGIN), partial(self._tokens, model)
         if not window or count(request.messages) <= limit:
-            return request
-        return replace(request, messages=fitted(request.messages, limit, count))
+            return request, request
+        while shortener is not None and count(request.messages) > limit:
+            shorter = shortener.shorter()
+            if shorter is None:
+                shortener.warn(
+                    "The conversation is longer than the model's window of about"
+                    f" {window:,} tokens: the model reads parts of it cut short."
+                )
+                break
+            request = replace(request, messages=shorter)
+        if count(request.messages) <= limit:
+            return request, request
+        return request, replace(request, messages=fitted(request.messages, limit, count))
+
+    def _noting(
+        self,
+        model: str,
+        request: ModelRequest,
+        pieces: Generator[Chunk],
+        shortener: Shortener | None,
+    ) -> Generator[Chunk]:
+        """Yield a reply; learn the window if its server read far less than was sent."""
+        with closing(pieces):
+            for piece in pieces:
+                yield piece
+                if piece.finish is not None and piece.usage is not None:
+                    self._compare(model, request, piece.usage.prompt_tokens, shortener)
+
+    def _compare(
+        self, model: str, request: ModelRequest, read: int, shortener: Shortener | None
+    ) -> None:
+        """Compare the tokens that a server read with the estimate, and with a prompt before it.
+
+        The second comparison is for prompts with tools, which the estimates leave out: their share
+        is large in a short prompt alone.
+        """
+        counted, estimated = (
+            self._estimator.count(request.messages),
+            self._tokens(model, request.messages),
+        )
+        before = self._whole.get(model)
+        if before is not None and read and estimated >= _NOTED_TOKENS:
+            grown = before[1] + (counted - before[0]) * _LEAST_GROWTH
+            if read < estimated * _NOTED_SHARE and read < grown:
+                self._note_cut(model, read, estimated, shortener)
+                return
+        if before is None or counted > before[0]:
+            self._whole[model] = (counted, read)
+
+    def _note_cut(self, model: str, read: int, sent: int, shortener: Shortener | None) -> None:
+        self._learnt[model] = max(min(read, self.known(model) or read), _SMALLEST_WINDOW)
+        if shortener is not None and model not in self._warned:
+            self._warned.add(model)
+            shortener.warn(
+                f"The model's server read {read:,} of about {sent:,} tokens: it drops the beginning"
+                " of long prompts. The conversation is kept shorter from now on."
+            )
 
     def _learn(self, model: str, request: ModelRequest, refusal: ModelError) -> None:
         tokens = self._tokens(model, request.messages)
         self._learnt[model] = min(window_of(refusal, tokens), self._learnt.get(model, tokens))
 
     def _tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
-        return self._estimate(model, messages, "").prompt_tokens
+        return self._estimator.estimate(model, messages, "").prompt_tokens
 
 
 def _unless_too_long(pieces: Generator[Chunk]) -> Generator[Chunk, None, ModelError | None]:

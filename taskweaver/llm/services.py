@@ -102,7 +102,7 @@ class ModelServices:
         self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
-        self.windows = Windows(self.estimator.estimate)
+        self.windows = Windows(self.estimator)
         self._src = src
         self._function = function
         self._on_new_host = on_new_host

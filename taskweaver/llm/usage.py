@@ -78,6 +78,10 @@ class TokenEstimator:
         completion = estimate_tokens(reply)
         return Usage(round(prompt * factor), round(completion * factor), None, 1, True)
 
+    def count(self, messages: Sequence[ChatMessage]) -> int:
+        """Return a count of a prompt's tokens that no server's figures are in."""
+        return self._count_all(messages)
+
     def learn(self, model: str, messages: Sequence[ChatMessage], reported: Usage) -> None:
         """Calibrate by the server's figures for a call."""
         with self._lock:

@@ -1,9 +1,10 @@
 """Background summaries of old rounds: they change only the text that is read, not the rounds.
 
-One compactor serves one role. When enough rounds, or enough text, are not covered by its
-summary, a thread of its own lets a model rewrite the summary with the oldest of them; the thread
-ends when nothing is left to do. Rounds still being answered and the newest ones are never
-covered. A pass that fails leaves the summary as it was and is tried again some rounds later.
+One compactor serves all roles of a conversation, or one. When enough rounds, or enough text, are
+not covered by its summary, a thread of its own lets a model rewrite the summary with the oldest of
+them; the thread ends when nothing is left to do. Rounds still being answered and the newest ones
+are never covered. A pass that fails leaves the summary as it was and is tried again some rounds
+later.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from taskweaver.memory.round import Round
@@ -30,9 +31,10 @@ from taskweaver.memory.summaries.compacted import (
     NoSummaries,
     SummaryStore,
 )
+from taskweaver.memory.summaries.ledger import with_ledger
 from taskweaver.memory.summaries.schedule import CompactorConfig, Due, Pass, Schedule
 from taskweaver.utils.files import read_yaml
-from taskweaver.utils.text import fill
+from taskweaver.utils.text import fill, shorten
 
 __all__ = [
     "CompactedMessage",
@@ -63,7 +65,7 @@ class ContextCompactor:
         logger: Where problems are logged.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a public constructor: each part is a name of its own
         self,
         config: CompactorConfig,
         llm_api: Summarizer | ChatModel,
@@ -71,11 +73,16 @@ class ContextCompactor:
         logger: Logger | Callable[[str], object] | None = None,
         llm_alias: str = "",
         summaries: SummaryStore | None = None,
+        *,
+        window: Callable[[], int] = lambda: 0,
+        has_ledger: bool = False,
     ) -> None:
         """Make a compactor; it goes on from the stored summary, if there is one.
 
         The logger may be a function that takes a line. An empty `llm_alias` is the usual model;
-        without `summaries`, the summary is kept in memory alone.
+        without `summaries`, the summary is kept in memory alone. `window` returns the tokens that
+        the reader of the rounds takes, 0 for unknown; with a ledger, the program writes files,
+        variables and figures into each summary.
         """
         self.rounds_getter = rounds_getter
         self.config = config
@@ -84,7 +91,9 @@ class ContextCompactor:
         self.logger = logger or logging.getLogger(__name__)
         self._logger = as_logger(self.logger)
         self._summarizer = as_summarizer(llm_api)
-        self._schedule = Schedule(config)
+        self._schedule = Schedule(config, window)
+        self._has_ledger = has_ledger
+        self._passing = threading.Lock()
         self._prompt: _Prompt | None = None
         self._summaries: SummaryStore = summaries or NoSummaries()
         self._compaction = self._summaries.load(config.retain_recent, self._logger.warning)
@@ -132,13 +141,39 @@ class ContextCompactor:
             )
             self._worker.start()
 
+    def compact(self, kept: int, is_wanted: Callable[[], bool] = lambda: True) -> bool:
+        """Summarise now all but the newest `kept` rounds, in the caller's thread.
+
+        Where the model cannot do it, the program's part of the summary stands alone.
+
+        Args:
+            kept: Number of the newest rounds that stay.
+            is_wanted: Whether the caller still waits, asked after each failure.
+
+        Returns:
+            Whether the summary covers more rounds than before.
+        """
+        before = self._compaction
+        if not self.config.enabled:
+            return False
+        with self._passing:
+            while (due := self._due(kept)) is not None:
+                compaction = self._summarise(due)
+                if compaction is None:
+                    if not (is_wanted() and self._has_ledger):
+                        break
+                    compaction = self._finished(Pass(due.covered, due.rounds, ""), None)
+                self._store(compaction)
+                self._compaction = compaction
+        return self._compaction is not before
+
     def _is_busy_or_off(self) -> bool:
         return self._is_stopped or self._worker is not None or not self.config.enabled
 
     def _work(self) -> None:
         try:
             while self._is_to_look():
-                while (due := self._due()) is not None and self._run(due):
+                while self._advance():
                     pass
         finally:
             with self._lock:
@@ -160,9 +195,19 @@ class ContextCompactor:
     def _is_current(self) -> bool:
         return self._worker is threading.current_thread()
 
-    def _due(self) -> Due | None:
+    def _advance(self) -> bool:
+        """Do a pass, if one is due; return whether its summary is in force now."""
+        with self._passing:
+            due = self._due()
+            return due is not None and self._run(due)
+
+    def _due(self, kept: int | None = None) -> Due | None:
+        """Return the rounds of the next pass: those it is time for, or all but the newest."""
         try:
-            return self._schedule.due(as_rounds(self.rounds_getter()), self._compaction)
+            rounds = as_rounds(self.rounds_getter())
+            if kept is not None:
+                return self._schedule.due_now(rounds, self._compaction, kept)
+            return self._schedule.due(rounds, self._compaction)
         except Exception:
             self._logger.exception("the rounds to summarise cannot be read")
             return None
@@ -198,9 +243,20 @@ class ContextCompactor:
             return None
         problem = todo.problem_with(summary)
         if problem is None:
-            return todo.result(summary)
+            return self._finished(todo, summary)
         self._logger.warning(f"a summary of old rounds is not used: {problem}")
         return None
+
+    def _finished(self, todo: Pass, notes: str | None) -> CompactedMessage:
+        """Return the summary of a pass; without notes of a model, those so far stay."""
+        result = todo.result(todo.previous if notes is None else notes)
+        if not self._has_ledger:
+            return result
+        seen = as_rounds(self.rounds_getter())
+        covered = [round_ for round_ in seen if round_.id in result.round_ids]
+        kept = shorten(result.summary, self._schedule.notes_chars)
+        text = with_ledger(kept, covered, self._schedule.ledger_chars)
+        return replace(result, summary=text)
 
     def _ask(self, todo: Pass) -> str:
         prompt = self._prompt or self._load_prompt()

@@ -16,7 +16,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import save_raw_experience
 from taskweaver.memory.log.conversation_log import ConversationLog, NoLog
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.views import RoleView, SharedEntries
+from taskweaver.memory.reading.views import EVERY_ROLE, RoleView, SharedEntries
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.memory.summaries.compacted import CompactedMessage, CompactionProvider, SummaryStore
@@ -48,6 +48,7 @@ class Memory:
         self._views: dict[RoleName, RoleView] = {}
         self._shared = SharedEntries()
         self._providers: dict[RoleName, CompactionProvider] = {}
+        self._shared_provider: CompactionProvider | None = None
 
     def create_round(self, user_query: str) -> Round:
         """Begin a round with the request of the user."""
@@ -92,10 +93,11 @@ class Memory:
             rounds = list(self.conversation.rounds)
             return view.rounds(rounds, include_failure_rounds=include_failure_rounds)
 
-    def get_lasting_rounds(self, role: RoleName) -> list[Round]:
+    def get_lasting_rounds(self, role: RoleName = EVERY_ROLE) -> list[Round]:
         """Return the rounds as `role` will see them later, for a summary of them.
 
-        As `get_role_rounds`, but without the text between temporal delimiters in any round.
+        As `get_role_rounds`, but without the text between temporal delimiters in any round; by
+        default with the posts of all roles.
         """
         with self._lock:
             view = self._views.setdefault(role, RoleView(role))
@@ -137,8 +139,14 @@ class Memory:
             provider.rounds_getter = rounds_getter
         provider.notify_rounds_changed()
 
-    def summaries(self, role: RoleName) -> SummaryStore:
-        """Return the store of the summaries of a role's rounds, beside the conversation."""
+    def shared_provider(self, make: Callable[[], CompactionProvider]) -> CompactionProvider:
+        """Return the one compaction provider of all roles, made when it is first asked for."""
+        if self._shared_provider is None:
+            self._shared_provider = make()
+        return self._shared_provider
+
+    def summaries(self, role: RoleName = EVERY_ROLE) -> SummaryStore:
+        """Return the store of the summaries of rounds, by default as all roles share them."""
         return self._log.summaries(role)
 
     def get_shared_memory_entries(
@@ -179,5 +187,6 @@ class Memory:
         return self
 
     def _notify(self) -> None:
-        for provider in list(self._providers.values()):
+        providers = {id(provider): provider for provider in list(self._providers.values())}
+        for provider in providers.values():
             provider.notify_rounds_changed()

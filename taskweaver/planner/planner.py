@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from injector import inject
@@ -22,20 +23,23 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.examples import has_order_in_words, led_examples
 from taskweaver.planner.leader_prompt import LeaderPrompt
 from taskweaver.planner.prompt import PlannerPrompt
-from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel, View
+from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel
 from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
-from taskweaver.role.correction import tries_so_far
+from taskweaver.role.correction import follows_empty_reply, tries_so_far
 from taskweaver.role.errors import UnusableReply
 from taskweaver.role.files import no_pictures
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import ModelReply, last_words, read_reply
+from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.role.situation import Situations, Surroundings
+
+_ANSWER_NOW = "Answer now."
 
 
 class PlannerConfig(CompactingRoleConfig):
@@ -134,16 +138,21 @@ class Planner(Role):
         tries, most = tries_so_far(view.rounds, self.alias), self.planner_config.max_retry_count
         self._load_examples(memory)
         with self.event_emitter.post(self.alias) as proxy:
-            messages = self._messages(memory, view, form)
+            compose = partial(self._messages, memory, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
             takes_tools = self.model.takes("tools")
+            outcome = _last_outcome(view.rounds[-1])
+            is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
             def stream() -> ModelReply:
                 schema = self.prompt.schema if form == "json" else None
                 tools = offer.tools() if form == "tools" else []
-                return writer.read(self.model.chunks(messages, tools, schema, proxy))
+                may_call = not is_nudged
+                return writer.read(
+                    self.model.chunks(compose, tools, schema, proxy, may_call=may_call)
+                )
 
             def validate(reply: ModelReply) -> list[Post]:
                 is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
@@ -153,8 +162,12 @@ class Planner(Role):
                     reading = last_words(reply) or reading
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)
+                is_empty = reading.problem == EMPTY_REPLY
+                if is_empty and is_nudged:
+                    return [self._report(proxy, outcome)]
                 if reading.problem:
-                    revise = self.prompt.revise(form, reading.problem)
+                    problem = f"{reading.problem} {_ANSWER_NOW}" if is_empty else reading.problem
+                    revise = self.prompt.revise(form, problem)
                     kept = refused_reply(reply.calls, reply.record, revise)
                     raise RefusedReply(reading.problem, revise, reply=kept)
                 self._review(writer.draft(reading), tries)
@@ -163,7 +176,6 @@ class Planner(Role):
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
-                outcome = _last_outcome(view.rounds[-1])
                 if outcome:
                     return [self._report(proxy, outcome)]
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
@@ -183,7 +195,8 @@ class Planner(Role):
         if post is not None and post.send_to == USER and may_correct:
             self.model.review(self.answer_review, post, self.prompt.revise_answer)
 
-    def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
+    def _messages(self, memory: Memory, form: Form) -> list[ChatMessage]:
+        view = self.model.view(memory, self.alias)
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
         request = rounds[-1].user_query

@@ -16,7 +16,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview, as_list
-from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
+from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction, RoundShortener
 from taskweaver.role.correction import send_back, with_beginning
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.forms.kept_replies import KeptReply, keep
@@ -24,6 +24,7 @@ from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.asking import Asking
 
 T = TypeVar("T")
+ComposePrompt = Callable[[], list[ChatMessage]]
 
 
 class RefusedReply(Exception):
@@ -77,6 +78,7 @@ class RoleModel:
         self.logger = logger
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.llm_alias = config.llm_alias
+        self._emitter = event_emitter
         self._compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self._experiences = RoleExperiences(config, llm_api, logger)
 
@@ -100,26 +102,37 @@ class RoleModel:
 
     def chunks(
         self,
-        messages: list[ChatMessage],
+        compose: ComposePrompt,
         tools: Sequence[ModelTool],
         schema: Mapping[str, object] | None,
         proxy: PostEventProxy,
         *,
         may_call: bool = True,
     ) -> Iterator[Chunk]:
-        """Yield the model's reply, piece by piece; without `may_call` it is asked for words.
+        """Yield the model's reply, piece by piece.
+
+        Args:
+            compose: Returns the prompt; called again after rounds of it were summarised.
+            tools: Actions that the model may call.
+            schema: JSON schema of the reply; None for none.
+            proxy: The post that is written.
+            may_call: Whether calls are expected, not an answer in words.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
         """
         return self.llm_api.stream_chunks(
-            messages,
+            compose(),
             llm_alias=self.llm_alias,
             tools=tools,
-            tool_choice="auto" if may_call else "none",
+            tool_choice="auto" if may_call or not tools else "none",
             json_schema=schema,
             on_status=proxy.update_status,
+            shortener=self._shortener(compose, proxy),
         )
+
+    def _shortener(self, compose: ComposePrompt, proxy: PostEventProxy) -> RoundShortener:
+        return RoundShortener(self._compaction, compose, proxy, self._emitter)
 
     def review(self, review: AnswerReview | None, post: Post, revise: Callable[[str], str]) -> None:
         """Check the numbers of an answer, unless the model takes no corrections.

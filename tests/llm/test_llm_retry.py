@@ -113,7 +113,7 @@ def test_the_user_is_told_why_it_waits() -> None:
     )
 
     assert [chunk.text for chunk in chunks] == ["fine", ""]
-    assert told == ["rate limited, trying again in 1 s"]
+    assert told == ["rate limited, trying again in 1 s (1 of 4)"]
 
 
 def test_a_wait_is_given_up_when_the_call_is() -> None:
@@ -153,3 +153,15 @@ def test_without_a_wish_of_the_server_the_wait_is_random_and_short_at_first() ->
 )
 def test_the_wish_of_the_server_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
+
+
+def test_64_silence_is_tried_twice_again_and_each_try_is_shown() -> None:
+    service = Flaky(*(error("timeout") for _ in range(9)))
+    shown: list[str] = []
+
+    with pytest.raises(ModelError) as caught:
+        list(stream_with_retries(service, ModelRequest([]), RetryPolicy(), shown.append))
+
+    assert caught.value.kind == "timeout"
+    assert service.calls == 3
+    assert [line.rpartition("(")[2] for line in shown] == ["1 of 2)", "2 of 2)"]

@@ -28,6 +28,7 @@ from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
 from taskweaver.llm.providers.parameters import ParameterMemory
+from taskweaver.llm.providers.reply_room import ReplyRoom
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
@@ -110,6 +111,7 @@ class EndpointService:
         self._facts = facts
         self._pool = facts.pool if facts else ConnectionPool(endpoint)
         self._parameters = ParameterMemory(facts.learnt if facts else None)
+        self._reply_room = ReplyRoom()
         self._efforts = EffortMemory(facts.learnt if facts else None)
         self._format = _format_memory(response_format, facts)
         self._history = HistoryMemory()
@@ -191,7 +193,7 @@ class EndpointService:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
         wanted = given(dialect.parameters(request, sampling, form).items())
-        parameters = self._parameters.apply(wanted)
+        parameters = self._reply_room.apply(self._parameters.apply(wanted))
         sent = encodable(messages)
         return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
 
@@ -249,11 +251,13 @@ class EndpointService:
         return is_about_reasoning and self._dialects.refuse_reasoning(asked)
 
     def _learns(self, words: str, parameter: str, attempt: _Attempt) -> bool:
-        """Remember a rejected effort or parameter; return whether there is one."""
+        """Remember a rejected effort, length or parameter; return whether there is one."""
         named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
         if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
             return True
-        return self._parameters.learn(attempt.parameters, words, parameter) is not None
+        if self._parameters.learn(attempt.parameters, words, parameter) is not None:
+            return True
+        return self._reply_room.learn(attempt.parameters, words)
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -317,6 +321,8 @@ class EndpointService:
                 exchange.note_life()
             elif reader.events > seen:
                 exchange.note_progress()
+            elif _is_comment(block):
+                exchange.note_sign_of_life()
         yield from reader.end()
 
     def _in_context(self, error: ModelError, reader: ReplyReader) -> ModelError:
@@ -324,6 +330,12 @@ class EndpointService:
             detail = f"the connection broke in the middle of the reply: {error.detail}"
             return failure("truncated", detail, self.model, hint="Try again.")
         return error
+
+
+def _is_comment(block: bytes) -> bool:
+    """Return whether a block of an event stream holds comments alone, as servers at work send."""
+    lines = [line for line in block.splitlines() if line.strip()]
+    return bool(lines) and all(line.startswith(b":") for line in lines)
 
 
 def _format_memory(wanted: str, facts: EndpointFacts | None) -> FormatMemory:

@@ -88,6 +88,10 @@ class HttpExchange:
         """Start the time for the next event: a part of the reply came."""
         self._set_patience(self._deadlines.gap_s, "the reply paused")
 
+    def note_sign_of_life(self) -> None:
+        """Start the time for the next event anew: the server says that it is at work."""
+        self._patience = monotonic() + self._wait
+
     def hurry(self, seconds: float) -> None:
         """Wait only `seconds` more for the end: all that matters has come."""
         self._set_patience(seconds, "the reply did not end")

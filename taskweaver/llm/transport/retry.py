@@ -20,6 +20,9 @@ StatusListener = Callable[[str], None]
 
 _FIRST_S = 1.0
 _LONGEST_S = 60.0
+_MOST_SILENT = 2
+"""Most tries after a silence: each may last as long as ``llm.first_token_timeout_s``."""
+
 _IN_WORDS: dict[ModelErrorKind, str] = {
     "rate_limit": "rate limited",
     "overloaded": "the model is overloaded",
@@ -33,7 +36,7 @@ class RetryPolicy:
     """Bounds on the retries of a call.
 
     Attributes:
-        max_retries: Further tries after the first.
+        max_retries: Further tries after the first; after silence at most two.
         max_wait_s: Longest time in seconds spent waiting between tries, all together.
     """
 
@@ -54,6 +57,7 @@ class Backoff:
         self._cancel = cancel
         self._on_status = on_status
         self._tries = 0
+        self._silent = 0
         self._waited_s = 0.0
 
     def wait(self, error: ModelError) -> None:
@@ -64,9 +68,11 @@ class Backoff:
                 of kind ``cancelled``, if the call is given up meanwhile.
         """
         pause = self._pause(error)
+        self._silent += error.kind == "timeout"
         if (
             not error.retryable
             or self._tries >= self._policy.max_retries
+            or self._silent > _MOST_SILENT
             or self._waited_s + pause > self._policy.max_wait_s
         ):
             raise error
@@ -74,7 +80,11 @@ class Backoff:
         self._waited_s += pause
         if self._on_status is not None:
             why = _IN_WORDS.get(error.kind, "the call failed")
-            self._on_status(f"{why}, trying again in {max(round(pause), 1)} s")
+            most = self._policy.max_retries
+            if error.kind == "timeout":
+                most = min(most, self._tries + _MOST_SILENT - self._silent)
+            again = f"trying again in {max(round(pause), 1)} s ({self._tries} of {most})"
+            self._on_status(f"{why}, {again}")
         if self._cancel.wait(pause):
             raise ModelError("cancelled", "the call was given up.", error.model) from error
 

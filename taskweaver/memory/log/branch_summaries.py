@@ -10,6 +10,7 @@ from taskweaver.memory.branched.conversation.turns import RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.summaries.compacted import CompactedMessage
+from taskweaver.memory.summaries.ledger import LEDGER_CHARS
 from taskweaver.memory.summaries.schedule import SUMMARY_CHARS
 from taskweaver.memory.utils import encodable
 
@@ -73,7 +74,7 @@ class BranchSummaries:
         if covered is None or len(covered) != extent.count:
             raise InvalidUpdate(f"summary {extent.seq}", "does not fit the rounds of this branch")
         text = self._store.summaries.text(extent.seq).strip()
-        if not 0 < len(text) <= SUMMARY_CHARS:
+        if not 0 < len(text) <= SUMMARY_CHARS + LEDGER_CHARS:
             raise InvalidUpdate(f"summary {extent.seq}", f"has {len(text):,} characters")
         ids = frozenset(stored.id for stored in covered)
         return CompactedMessage(1, len(ids), text, covered[-1].id, ids)

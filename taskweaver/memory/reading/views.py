@@ -23,6 +23,9 @@ from taskweaver.utils.text import (
     remove_temporal_parts,
 )
 
+EVERY_ROLE = "*"
+"""Stands for the view of all posts, where an alias of a role is meant."""
+
 T = TypeVar("T")
 
 
@@ -118,7 +121,8 @@ class RoleView:
         return known
 
     def _own(self, post: Post) -> Iterable[Post]:
-        return (post,) if self._role in (post.send_from, post.send_to) else ()
+        is_seen = self._role in (EVERY_ROLE, post.send_from, post.send_to)
+        return (post,) if is_seen else ()
 
 
 def _viewed(round_: Round, posts: Sequence[Post]) -> Round:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.memory.round import Round
 from taskweaver.memory.summaries.compacted import CompactedMessage
+from taskweaver.memory.summaries.ledger import LEDGER_CHARS, notes_of
 from taskweaver.memory.summaries.transcript import tokens_of, transcript_of
 from taskweaver.utils.text import shorten
 
 PASS_CHARS = 60_000
 SUMMARY_CHARS = 12_000
 MAX_REST_ROUNDS = 16
+_ROUNDS_SHARE = 0.4
+"""Share of a window that rounds may fill before they are summarised."""
+
+_PASS_SHARE, _PART_SHARE = 0.4, 0.15
+"""Shares of a window for the rounds of one pass, and for each part of a summary."""
+
+_CHARS = 3.0
+"""Characters of a token, carefully."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +67,8 @@ class Pass:
 
     @property
     def previous(self) -> str:
-        """The text of the summary so far."""
-        return self.covered.summary if self.covered else ""
+        """The model's part of the summary so far."""
+        return notes_of(self.covered.summary) if self.covered else ""
 
     def problem_with(self, summary: str) -> str | None:
         """Say why a summary is of no use; None when it is."""
@@ -79,8 +88,15 @@ class Pass:
 class Schedule:
     """Decides when a pass is due. After a failure it rests until some more rounds exist."""
 
-    def __init__(self, config: CompactorConfig) -> None:
+    def __init__(self, config: CompactorConfig, window: Callable[[], int] = lambda: 0) -> None:
+        """Follow limits.
+
+        Args:
+            config: The configured ones.
+            window: Returns the tokens that the reader of the rounds takes; 0 for unknown.
+        """
         self._config = config
+        self._window = window
         self._tokens: dict[str, int] = {}
         self._failures = 0
         self._rest = range(0)
@@ -105,10 +121,39 @@ class Schedule:
         is_due = len(uncovered) >= self._config.threshold or self._is_long(settled, old)
         return Due(old, covered, len(rounds)) if is_due else None
 
+    def due_now(
+        self, rounds: Sequence[Round], covered: CompactedMessage | None, kept: int
+    ) -> Due | None:
+        """Return the rounds that a prompt has no room for; None without any.
+
+        Args:
+            rounds: The rounds.
+            covered: The summary so far.
+            kept: Number of the newest rounds that stay; one still being answered always does.
+        """
+        uncovered = covered.uncovered(rounds) if covered is not None else list(rounds)
+        if len(uncovered) == len(rounds):
+            covered = None
+        is_live = bool(rounds) and rounds[-1].state == "created"
+        recent = {round_.id for round_ in rounds[max(len(rounds) - max(kept, int(is_live)), 0) :]}
+        old = [round_ for round_ in uncovered if round_.id not in recent]
+        return Due(old, covered, len(rounds)) if old else None
+
+    @property
+    def ledger_chars(self) -> int:
+        """Most characters of the program's part of a summary."""
+        return self._share(LEDGER_CHARS, _PART_SHARE)
+
+    @property
+    def notes_chars(self) -> int:
+        """Most characters of the model's part of a summary."""
+        return self._share(SUMMARY_CHARS, _PART_SHARE)
+
     def next_pass(self, due: Due) -> Pass:
         """Return a pass over as many of the oldest rounds as one call may read."""
+        limit_chars = self._share(PASS_CHARS, _PASS_SHARE)
         # A model that failed may have too small a context: offer it less each time.
-        limit_chars = PASS_CHARS >> min(self._failures, 3)
+        limit_chars >>= min(self._failures, 3)
         texts: list[str] = []
         for number, round_ in enumerate(due.rounds, len(_ids(due.covered)) + 1):
             text = shorten(transcript_of(round_, number), limit_chars)
@@ -126,11 +171,18 @@ class Schedule:
         self._failures += 1
         self._rest = range(due.seen, due.seen + min(2 ** (self._failures - 1), MAX_REST_ROUNDS))
 
+    def _share(self, most: int, share: float) -> int:
+        """Return a number of characters: a share of the window, and no more than `most`."""
+        window = self._window()
+        return min(most, int(window * share * _CHARS)) if window else most
+
     def _is_long(self, settled: Sequence[Round], old: Sequence[Round]) -> bool:
         """Return whether there is too much text, and a pass would free a good part of it."""
         limit = self._config.token_threshold
         if limit <= 0:
             return False
+        window = self._window()
+        limit = min(limit, int(window * _ROUNDS_SHARE)) if window else limit
         self._tokens = {r.id: self._tokens.get(r.id) or tokens_of(r) for r in settled}
         total, freed = sum(self._tokens.values()), sum(self._tokens[r.id] for r in old)
         return total >= limit and freed * 4 >= limit

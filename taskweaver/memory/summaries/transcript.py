@@ -34,8 +34,9 @@ def transcript_of(round_: Round, number: int) -> str:
     lines = [f"### Round {number}", f"The user asked: {_bounded(round_.user_query, MESSAGE_CHARS)}"]
     if round_.state == "failed":
         lines.append("This round failed.")
+    cells: set[str] = set()
     for post in round_.post_list:
-        lines += _post_lines(post, round_.user_query)
+        lines += _post_lines(post, round_.user_query, cells)
     return shorten("\n".join(lines), ROUND_CHARS)
 
 
@@ -55,13 +56,18 @@ def _record_tokens(item: Attachment) -> int:
     return estimate_tokens(json.dumps(record, ensure_ascii=False)) if record else 0
 
 
-def _post_lines(post: Post, query: str) -> Iterator[str]:
+def _post_lines(post: Post, query: str, cells: set[str]) -> Iterator[str]:
+    """Yield the lines of a post; code that is among `cells` already is left out."""
     message = "(the request)" if post.message == query else _bounded(post.message, MESSAGE_CHARS)
     yield f"{post.send_from} -> {post.send_to}: {message}"
     told = _plain(post.message)
     for attachment in post.attachment_list:
         limit_chars = _ATTACHMENT_CHARS.get(attachment.type)
         text = _text(attachment.content).strip()
+        if attachment.type is AttachmentType.reply_content and text:
+            if text in cells:  # a report repeats the cell that it is about
+                continue
+            cells.add(text)
         # Messages repeat code and results; headings differ in depth.
         if limit_chars is not None and text and _plain(text) not in told:
             yield f"[{attachment.type.value}] {_bounded(text, limit_chars)}"

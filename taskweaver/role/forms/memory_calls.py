@@ -15,7 +15,7 @@ OPERATIONS = {
         "Keep a fact, rule or preference that the user states, in these words.",
     ),
     FORGET: ("text", "Forget a fact that the user takes back: its id or its text."),
-    RECALL: ("query", "Search the facts kept earlier; they come back."),
+    RECALL: ("query", "Search kept facts and earlier rounds; what matches comes back."),
 }
 """Argument and description of each operation, by its name."""
 

@@ -22,6 +22,7 @@ from taskweaver.role.forms.memory_calls import (
 from taskweaver.role.forms.odd_fields import FIELDS, is_reply, looks_like_fields, read_fields
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
 from taskweaver.role.forms.values import (
+    EMPTY_REPLY,
     call_arguments,
     cell_code,
     folded,
@@ -189,7 +190,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form
     if reply.calls:
         return _of_calls(reply.calls, text, offer)
     if not text:
-        return ReplyReading(problem="The reply was empty.")
+        return ReplyReading(problem=EMPTY_REPLY)
     written = text_calls(text, _tool_names(offer), offer.run_tool)
     if written is not None and (fences_run or not written.is_shown):
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)

@@ -18,6 +18,9 @@ _ESCAPED = re.compile(
 )
 _BREAKS = {"n": "\n", "t": "\t"}
 
+EMPTY_REPLY = "The reply was empty."
+"""The problem of a reply that holds nothing."""
+
 
 def call_arguments(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call; a single value, or a text that is no JSON, is its code.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.memory import Memory
+from taskweaver.session.branches.earlier_rounds import earlier_lines
 from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.facts import Facts, KeptFact, ProjectMemory, as_json, joined
 from taskweaver.utils.text import counted
@@ -100,13 +101,16 @@ class BranchLongMemory:
             return f"not forgotten: {error}"
 
     def recall(self, query: str) -> str:
-        """Return the facts for a query, one a line."""
+        """Return the facts for a query, and lines of earlier rounds, one a line."""
+        lines = _within(earlier_lines(self._memory.conversation.rounds[:-1], _words(query)))
+        earlier = ["Lines of earlier rounds, quoted:", *lines] if lines else []
         try:
             found = self.find(query, _MATCHES)
         except BranchedMemoryError as error:
-            return f"not searched: {error}"
-        lines = _within(fact.line for fact in found if fact.is_match)
-        return "\n".join(["Facts kept earlier, quoted:", *lines]) if lines else "nothing is known"
+            return "\n".join([f"not searched: {error}", *earlier])
+        facts = _within(fact.line for fact in found if fact.is_match)
+        known = ["Facts kept earlier, quoted:", *facts] if facts else []
+        return "\n".join([*known, *earlier]) or "nothing is known"
 
     def add(self, text: str) -> str:
         """Keep a fact of the user for the project; return the outcome.
