@@ -30,7 +30,8 @@ _NOTED_SHARE = 0.7
 """Share of the estimate below which the prompt tokens of a server mean a cut prompt."""
 
 _NOTED_TOKENS = 1_000
-"""Shorter prompts are not compared: their estimates are too rough."""
+"""Shorter prompts are not compared: their estimates are too rough. No server loads a smaller
+window; one that reports less counts in a way of its own."""
 
 _LEAST_GROWTH = 0.5
 """Tokens that a server reads at least, for one more that is counted in a longer prompt."""
@@ -153,7 +154,7 @@ class Windows:
             self._tokens(model, request.messages),
         )
         before = self._whole.get(model)
-        if before is not None and read and estimated >= _NOTED_TOKENS:
+        if before is not None and min(read, estimated) >= _NOTED_TOKENS:
             grown = before[1] + (counted - before[0]) * _LEAST_GROWTH
             if read < estimated * _NOTED_SHARE and read < grown:
                 self._note_cut(model, read, estimated, shortener)
