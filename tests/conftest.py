@@ -18,6 +18,7 @@ from warm_kernels import WarmKernels, warm_kernels
 
 from taskweaver.ces import manager
 from taskweaver.ces.process.process import start_kernel
+from taskweaver.llm.facts import learnt
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
@@ -105,6 +106,12 @@ def cold_kernels(_warm_kernels: WarmKernels, monkeypatch: pytest.MonkeyPatch) ->
     """Start each kernel from nothing: every process below this one is of the test."""
     _warm_kernels.close()
     monkeypatch.setattr(manager, "start_kernel", start_kernel)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep nothing of a model: another test may get the same port."""
+    monkeypatch.setattr(learnt, "state_folder", lambda: None)
 
 
 @pytest.fixture(autouse=True)

@@ -203,13 +203,16 @@ def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
 
 @commands.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option(
+    "--forget-models", is_flag=True, help="First forget what was learnt of models' endpoints."
+)
 @click.pass_obj
-def doctor(project: Path | None, *, as_json: bool) -> None:
+def doctor(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
     """Check what works here, and name the remedy for the rest."""
     require_folder(project)
     from taskweaver.cli.projects.doctor import examine
 
-    sys.exit(examine(project, as_json=as_json))
+    sys.exit(examine(project, as_json=as_json, are_models_forgotten=forget_models))
 
 
 @commands.command()

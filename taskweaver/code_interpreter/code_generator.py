@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from injector import inject
 
-from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn
+from taskweaver.code_interpreter.orders.progress import OrderProgress
+from taskweaver.code_interpreter.orders.prompt import OrderPrompt
+from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn, PromptInput
 from taskweaver.code_interpreter.scope import Scope
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.parsing.json_stream import ParsedReply
-from taskweaver.llm.types import ChatMessage
+from taskweaver.llm.types import ChatMessage, Chunk, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.memory import Memory
-from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.asking import RefusedReply, RoleModel, View
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
-
-_FENCE = re.compile(r"\A\s*(`{3,})[a-zA-Z0-9]*\n(.*?)\n?\1\s*\Z", re.DOTALL)
+from taskweaver.role.forms.kept_replies import refused_reply
+from taskweaver.role.forms.offer import USER, ActionOffer
+from taskweaver.role.forms.reading import ModelReply, ReplyReading, read_reply
+from taskweaver.role.prompt import prompt_version
 
 
 class CodeGeneratorConfig(CompactingRoleConfig):
@@ -39,20 +38,6 @@ class CodeGeneratorConfig(CompactingRoleConfig):
         self.prompt_file_path = Path(prompt_file) if prompt_file else None
         self.role_name = self._get_str("role_name")
         self.load_plugin = self._get_bool("load_plugin")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Code of the model that is to run."""
-
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of the model in words."""
-
-    text: str
 
 
 class CodeGenerator:
@@ -78,11 +63,7 @@ class CodeGenerator:
         """Write for the role called `alias`; load the examples it takes part in."""
         self.alias = alias
         self.language = scope.language
-        own = scope.prompt_files
-        file = None if own else self.config.prompt_file_path
-        self.prompt = CodePrompt(
-            alias, self.config.role_name, self.model.translator, file, own, scope.language
-        )
+        self.prompt = self._prompt(scope)
         if scope.rules:
             self.prompt.policy = self.prompt.text("policy", POLICY=scope.rules)
         self.load_examples()
@@ -93,33 +74,95 @@ class CodeGenerator:
         use = self.config.use_example
         self.examples = self._example_folder.examples(roles, memory) if use else []
 
-    def compose(
-        self, memory: Memory, view: View, plugins: Sequence[PluginEntry], files: str
-    ) -> list[ChatMessage]:
-        """Return the prompt for the next cell."""
-        self.load_examples(memory)
-        newest = self._newest(memory, view.rounds, files)
-        messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
-        return self.model.with_experiences(messages, memory)
+    def _prompt(self, scope: Scope) -> OrderPrompt | CodePrompt:
+        """Return the prompt: that of version 1 where the user has a prompt file without another."""
+        packaged, own = scope.prompt_files[:1], scope.prompt_files[1:]
+        main = None if packaged else self.config.prompt_file_path
+        role_name = self.config.role_name
+        if any(prompt_version(file) < 2 for file in [*own, *filter(None, [main])]):
+            return CodePrompt(
+                self.alias,
+                role_name,
+                self.model.translator,
+                main,
+                scope.prompt_files,
+                self.language,
+            )
+        return OrderPrompt(self.alias, role_name, main, scope.prompt_files)
 
-    def read(self, post: Post, reply: ParsedReply) -> Cell | Answer:
-        """Return the cell or the answer in a reply.
+    @property
+    def form(self) -> Form:
+        """The form of replies that is in force."""
+        return self.prompt.form(self.model.form)
+
+    def offer(self, progress: OrderProgress) -> ActionOffer:
+        """Return the actions of any reply to an order.
+
+        A cell ends an order as its last where its outcome goes to another role; the user gets
+        an answer in words.
+        """
+        asker = progress.task.send_from
+        return ActionOffer(self.language, asker=asker, is_order=True, has_last=asker != USER)
+
+    def compose(
+        self,
+        memory: Memory,
+        view: View,
+        plugins: Sequence[PluginEntry],
+        around: str,
+        progress: OrderProgress,
+    ) -> list[ChatMessage]:
+        """Return the prompt for the next reply to an order; `around` is the situation."""
+        self.load_examples(memory)
+        offer = self.offer(progress)
+        given = PromptInput(
+            view.rounds,
+            view.summary,
+            self.examples,
+            plugins,
+            self._newest(memory, view.rounds, around),
+            progress.task,
+            self.form,
+            offer,
+            offer.without_cells() if progress.must_answer else offer,
+        )
+        return self.model.with_experiences(self.prompt.compose(given), memory)
+
+    def chunks(
+        self, messages: list[ChatMessage], progress: OrderProgress, proxy: PostEventProxy
+    ) -> Iterator[Chunk]:
+        """Yield the model's next reply to an order, piece by piece.
+
+        Raises:
+            ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
+        """
+        offer, form, may_call = self.offer(progress), self.form, not progress.must_answer
+        tools = offer.tools() if form == "tools" else []
+        shown = offer if may_call else offer.without_cells()
+        schema = self.prompt.schema(shown) if form == "json" else None
+        return self.model.chunks(messages, tools, schema, proxy, may_call=may_call)
+
+    def read(self, reply: ModelReply, progress: OrderProgress) -> ReplyReading:
+        """Return the content of a reply to an order: cells, or an answer.
 
         Raises:
             RefusedReply: If it has neither.
         """
-        reply_type, content = (
-            "\n".join(str(item.content) for item in post.get_attachment(kind))
-            for kind in (AttachmentType.reply_type, AttachmentType.reply_content)
-        )
-        problem, kind = reply.problem, reply_type.strip().lower()
-        if problem is None and not content.strip():
-            problem = "reply_content is missing or empty."
-        elif problem is None and kind not in {"text", self.language}:
-            problem = f'reply_type is {reply_type!r}, and must be "{self.language}" or "text".'
-        if problem is not None:
-            raise RefusedReply(problem, self.prompt.text("revise_reply", PROBLEM=problem))
-        return Answer(content) if kind == "text" else Cell(_without_fence(content))
+        form, offer, must_answer = self.form, self.offer(progress), progress.must_answer
+        is_answer = bool(progress.cells) or (form == "tools" and self.model.takes("tools"))
+        fences_run = form == "fences" or not is_answer
+        shown = offer.without_cells() if must_answer else offer
+        reading = read_reply(reply, shown, fences_run=fences_run)
+        if form == "tools" and reading.ignores_tools:
+            self.llm_api.note_ignored_tools(self.model.llm_alias)
+        problem = reading.problem
+        if not problem and not reading.actions:
+            problem = "The reply has no cell and no answer."
+        if problem:
+            revise = self.prompt.revise(form, problem)
+            kept = refused_reply(reply.calls, reply.record, revise)
+            raise RefusedReply(problem, revise, reply=kept)
+        return reading
 
     def _newest(self, memory: Memory, rounds: Sequence[Round], files: str) -> NewestTurn:
         task = task_of(rounds, self.alias)
@@ -131,8 +174,3 @@ class CodeGenerator:
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
-
-
-def _without_fence(content: str) -> str:
-    match = _FENCE.match(content)
-    return match[2] if match else content

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 
 from injector import inject
 
-from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.ces.common import Client
+from taskweaver.code_interpreter.cell_run import CellEnd, CellRun, Consent, attach_outcome
 from taskweaver.code_interpreter.code_executor import CodeExecutor
-from taskweaver.code_interpreter.code_generator import Cell, CodeGenerator
+from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
+from taskweaver.code_interpreter.order_step import OrderStep
+from taskweaver.code_interpreter.orders.progress import OrderProgress, progress_of, text_of
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import AnyCode, Scope
-from taskweaver.llm.parsing.json_stream import ParsedReply
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import embedding_model
+from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
@@ -25,23 +28,18 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import (
-    ORDER_KEY,
-    TABLES_KEY,
     Ran,
     RecordedCell,
     carried_code,
     successful_cells,
 )
-from taskweaver.memory.round import Round
-from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.asking import PostAsking
-from taskweaver.role.correction import task_of, tries_so_far
+from taskweaver.role.asking import PostAsking, View
 from taskweaver.role.errors import RoleError
+from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
-from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
 from taskweaver.utils.text import fill
 
 
@@ -99,9 +97,10 @@ class CodeInterpreter(Role, Interpreter):
         self.generator = generator
         generator.set_alias(self.alias, self.scope)
         self._registry = plugin_registry if generator.config.load_plugin else None
-        self._asked = ""
         self._client = client
-        confirmations, limit_s = event_emitter.confirmations, config.confirmation_timeout_s
+        limit_s, confirmations = config.confirmation_timeout_s, event_emitter.confirmations
+        declined = generator.prompt.text("declined")
+        asking = Consent(confirmations, limit_s, declined) if config.require_confirmation else None
         tools = (
             SessionTools(mcp_servers, confirmations, limit_s)
             if self.scope.language == "python"
@@ -110,6 +109,7 @@ class CodeInterpreter(Role, Interpreter):
         self.executor = CodeExecutor(
             client, self._registry, logger, config.code_prefix, tools, tracing
         )
+        self._cells = CellRun(self.scope, client, self.executor, generator.llm_api.check, asking)
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
@@ -188,58 +188,66 @@ class CodeInterpreter(Role, Interpreter):
         return run
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Turn the newest task into a cell, unless it carries one, run it, and report.
+        """Return the newest post of `replies`."""
+        return self.replies(memory)[-1]
+
+    def replies(self, memory: Memory) -> list[Post]:
+        """Take the next step of the newest order: run cells, or end it with a report.
+
+        An order that carries a cell ends with its run. For one in words the model writes cells
+        and reads their outcomes, one post to itself after the other, until it answers.
 
         Raises:
             ModelError: If the model cannot be reached.
             KernelError: If the kernel cannot be started.
-            RoleError: If no role gave this one a task.
+            RoleError: If no role gave this one an order.
         """
         view = self.generator.model.view(memory, self.alias)
-        task, tries = task_of(view.rounds, self.alias), tries_so_far(view.rounds, self.alias)
-        if task is None:
+        progress = progress_of(view.rounds, self.alias)
+        if progress is None:
             raise RoleError(self.alias, "no role gave it a task in this round.")
-        code = carried_code(task)
+        code = carried_code(progress.task)
         if code:
-            return self._run_given(memory, task, code)
+            return [self._run_given(memory, progress.task, code)]
+        while True:
+            form = self.generator.form
+            try:
+                return self._next_step(memory, view, progress)
+            except ModelError as error:
+                if error.kind != "form" or self.generator.form == form:
+                    raise
+
+    def _next_step(self, memory: Memory, view: View, progress: OrderProgress) -> list[Post]:
         most = self.interpreter_config.max_retry_count
-        may_retry = tries < most
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_status("writing code")
-            rounds = memory.conversation.rounds
-            shown = self.selection.pool([*self.plugins, *self.tools], rounds, task.message)
-            sections = [self.files.text(), self.long_memory.text(task.message)]
-            around = "\n\n".join(filter(None, sections))
-            messages = self.generator.compose(memory, view, shown, around)
+            messages = self._messages(memory, view, progress)
+            writer = ReplyWriter(self.event_emitter, proxy, self.generator.offer(progress))
 
-            outcome = PostAsking(
+            def run(post: PostEventProxy, code: str, before: Sequence[Post]) -> CellEnd:
+                return self._run(memory, post, code, before)
+
+            step = OrderStep(self.generator, run, self.event_emitter, progress, proxy, writer, most)
+            answer = PostAsking(
                 self.logger,
-                lambda: self.generator.model.stream(messages, self.generator.prompt.schema, proxy),
+                lambda: writer.read(self.generator.chunks(messages, progress, proxy)),
                 proxy,
                 "the code model",
-                lambda reply: self._read(proxy, task, reply, may_retry=may_retry),
-                lambda problem: self._give_up(proxy, task, f"No usable code came back: {problem}"),
-                failed=tries,
-                attempts=most + 1,
+                lambda reply: step.carry_out(reply, self.answer_review),
+                lambda problem: [step.give_up_reply(problem)],
+                failed=progress.tries,
+                attempts=progress.tries + 1 if progress.must_answer else most + 1,
             ).ask()
-            if isinstance(outcome, Post):
-                return outcome
-            return self._check(proxy, task, outcome.code, rounds, may_retry=may_retry)
+            return [answer] if isinstance(answer, Post) else answer
 
-    def _read(
-        self, proxy: PostEventProxy, task: Post, reply: ParsedReply, *, may_retry: bool
-    ) -> Cell | Post:
-        """Return the cell in a reply, or the finished post of an answer in words."""
-        found = self.generator.read(proxy.post, reply)
-        if isinstance(found, Cell):
-            return found
-        proxy.update_message(found.text)
-        proxy.update_send_to(task.send_from)
-        if may_retry:
-            revise = self.generator.prompt.revise_answer
-            self.generator.model.review(self.answer_review, proxy.post, revise)
-        return proxy.end()
+    def _messages(self, memory: Memory, view: View, progress: OrderProgress) -> list[ChatMessage]:
+        rounds, generator = memory.conversation.rounds, self.generator
+        shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
+        facts = self.long_memory.text(progress.task.message)
+        sections = [self.files.text(), generator.prompt.variables(rounds), facts]
+        around = "\n\n".join(filter(None, sections))
+        return generator.compose(memory, view, shown, around, progress)
 
     def run(self, memory: Memory, task: Post) -> Post:
         """Run the code that is the message of a post, as a model's would be, and report.
@@ -255,8 +263,21 @@ class CodeInterpreter(Role, Interpreter):
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
             proxy.update_attachment(code, AttachmentType.reply_content)
-            rounds = memory.conversation.rounds
-            return self._check(proxy, task, code, rounds, may_retry=False)
+            order = task.id if carried_code(task) else ""
+            end = self._run(memory, proxy, code, [], order)
+            if end.result is None:
+                problem = f"{end.refusal}{end.problem}"
+                if end.revise:
+                    proxy.update_attachment(end.problem, AttachmentType.code_error)
+                report = (
+                    proxy.update_message if carried_code(task) or not end.revise else proxy.error
+                )
+                report(problem)
+            else:
+                shown = None if order else end.code  # the author of a carried cell knows it
+                proxy.update_message(self.executor.format_code_output(end.result, shown))
+            proxy.update_send_to(task.send_from)
+            return proxy.end()
 
     def _load(self) -> None:
         self.executor.wait_for_tools()  # outside of the operation, which others wait for
@@ -266,132 +287,30 @@ class CodeInterpreter(Role, Interpreter):
         for problem in (*problems, *self.executor.new_problems()):
             self.event_emitter.warn(problem)
 
-    def _check(
+    def _run(
         self,
+        memory: Memory,
         proxy: PostEventProxy,
-        task: Post,
-        written: str,
-        rounds: Sequence[Round],
-        *,
-        may_retry: bool,
-    ) -> Post:
-        """Run a cell if the role's scope, and a person, allow it."""
-        code = self._kept(proxy, written)
-        if has_mask(code):
-            number = len(successful_cells(rounds)) + 1
-            return self._refuse_mask(proxy, task, number, may_retry=may_retry)
-        refused = self._verify(proxy, code, rounds)
-        if refused:
-            return self._refuse(proxy, task, refused, may_retry=may_retry)
-        declined = self._declined(proxy, code, rounds)
-        if declined:
-            proxy.update_message(declined)
-            proxy.update_send_to(task.send_from)
-            return proxy.end()
-        return self._run(proxy, task, code, may_retry=may_retry)
+        code: str,
+        before: Sequence[Post],
+        order: str = "",
+    ) -> CellEnd:
+        """Run a cell, and put its outcome on its post.
 
-    def _kept(self, proxy: PostEventProxy, written: str) -> str:
-        """Return the cell that runs code of the model, and keep it so that it can run again."""
-        cell = self.scope.cell(written)
-        if cell != written:
-            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
-        return cell
-
-    def _verify(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> list[str]:
-        if not self.scope.is_checked:
-            return []
-        earlier = [cell.code for cell in successful_cells(rounds)]
+        `before` are posts with cells that the memory does not hold yet; `order` is the id of the
+        post that carried the cell.
+        """
         names = [entry.name for entry in (*self.plugins, *self.tools)]
-        found = self.scope.problems(code, names, earlier)
-        proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
-        return found
-
-    def _refuse(
-        self, proxy: PostEventProxy, task: Post, refused: Sequence[str], *, may_retry: bool
-    ) -> Post:
-        problems = "\n".join(refused)
-        proxy.update_attachment(problems, AttachmentType.code_error)
-        if not may_retry:
-            return self._give_up(
-                proxy, task, f"No code came back that the policy allows:\n{problems}"
-            )
-        return self._ask_again(proxy, "revise_refused", problems)
-
-    def _refuse_mask(
-        self, proxy: PostEventProxy, task: Post, number: int, *, may_retry: bool
-    ) -> Post:
-        """Send back a cell that holds a mask where its author read one, instead of running it."""
-        problem = f"Cell {number} holds {MASK}. {MASK_ADVICE}"
-        proxy.update_attachment(problem, AttachmentType.code_error)
-        if not may_retry:
-            return self._give_up(proxy, task, f"The code did not run. {problem}")
-        return self._ask_again(proxy, "revise_masked", problem)
-
-    def _ask_again(self, proxy: PostEventProxy, text: str, problems: str) -> Post:
-        """End a post whose code did not run with a request to the model to correct it."""
-        revise = self.generator.prompt.text(text, PROBLEMS=problems)
-        proxy.update_attachment(revise, AttachmentType.revise_message)
-        proxy.update_message(f"The code did not run.\n{problems}")
-        proxy.update_send_to(self.alias)
-        return proxy.end()
-
-    def _declined(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> str:
-        """Return why a cell may not run, where a person has to be asked; empty if it may."""
-        if not self.interpreter_config.require_confirmation:
-            return ""
-        names = [entry.name for entry in self.plugins]
-        own = [cell.code for cell in successful_cells(rounds) if cell.role == self.alias]
-        previous, self._asked = self._asked or (own[-1] if own else ""), code
-        request = ConfirmationRequest(self.scope.kinds(code, names), code, previous, proxy.post.id)
-        proxy.update_status("waiting for you")
-        confirmations = self.event_emitter.confirmations
-        try:
-            is_allowed = confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
-        except NotConfirmed as error:
-            return f"The code did not run: {error}"
-        return "" if is_allowed else self.generator.prompt.text("declined")
-
-    def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
-        proxy.update_status("running code")
-        self.files.bring(code)
-        with self._client.operation():
-            self.generator.llm_api.check()  # the round may have been interrupted before
-            self._client.load_plugins([])  # waits until the kernel has started
-            result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
-        order = task.id if carried_code(task) else ""
-        self._attach(proxy, result, order)
-        if result.is_success or not may_retry or result.status == "interrupted":
-            shown = None if order else code  # the author of a carried cell knows it
-            proxy.update_message(self.executor.format_code_output(result, shown))
-            proxy.update_send_to(task.send_from)
-            return proxy.end()
-        revise = self.generator.prompt.text("revise_failure")
-        proxy.update_attachment(revise, AttachmentType.revise_message)
-        proxy.update_message(self.executor.format_code_output(result))
-        proxy.update_send_to(self.alias)
-        return proxy.end()
-
-    def _attach(self, proxy: PostEventProxy, result: ExecutionResult, order: str) -> None:
-        status = "SUCCESS" if result.is_success else "FAILURE"
-        extra: dict[str, object] = {ORDER_KEY: order} if order else {}
-        if result.tables:
-            extra[TABLES_KEY] = [read.to_dict() for read in result.tables]
-        proxy.update_attachment(status, AttachmentType.execution_status, extra or None)
-        proxy.update_attachment(sections(result, level=3), AttachmentType.execution_result)
-        if result.error:
-            proxy.update_attachment(result.error, AttachmentType.code_error)
-        if result.variables:
-            stored = json.dumps(result.variables, ensure_ascii=False)
-            proxy.update_attachment(stored, AttachmentType.session_variables)
-        paths = [artifact.file_name for artifact in result.artifact if artifact.file_name]
-        if paths:
-            proxy.update_attachment(paths, AttachmentType.artifact_paths)
-            self.files.keep_pictures(proxy.post.id, paths)
-
-    def _give_up(self, proxy: PostEventProxy, task: Post, reason: str) -> Post:
-        (proxy.update_message if carried_code(task) else proxy.error)(reason)
-        proxy.update_send_to(task.send_from)
-        return proxy.end()
+        earlier = successful_cells(memory.conversation.rounds)
+        for post in before:
+            ran = text_of(post, AttachmentType.reply_content)
+            earlier.append(RecordedCell(post.id, ran, self.alias))
+        end = self._cells.run(proxy, code, names, earlier, self.files.bring)
+        if end.result is not None:
+            paths = attach_outcome(proxy, end.result, order)
+            if paths:
+                self.files.keep_pictures(proxy.post.id, paths)
+        return end
 
     def close(self) -> None:
         """Stop the compactor and the kernel."""

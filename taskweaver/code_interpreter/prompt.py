@@ -1,19 +1,20 @@
-"""From the rounds a CodeInterpreter sees to the messages its model reads."""
+"""Prompts of version 1 of a CodeInterpreter: replies in JSON, and one cell an order."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
     ComposedRounds,
@@ -27,7 +28,7 @@ from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
-PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
+PROMPT_FILE = Path(__file__).with_name("code_generator_prompt_version_1.yaml")
 _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
     "revise_reply", "revise_failure",
@@ -60,11 +61,44 @@ class NewestTurn:
     files: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    """The content of one prompt.
+
+    Attributes:
+        rounds: The rounds that it shows in full.
+        compaction: Summary of the rounds before them.
+        examples: Example conversations.
+        plugins: The functions that cells may call.
+        newest: Sections of the newest turn.
+        task: The newest order; None for none.
+        form: The form of replies.
+        full_offer: The actions of any reply to the order.
+        offer: The actions of the next reply.
+    """
+
+    rounds: Sequence[Round]
+    compaction: CompactedMessage | None
+    examples: Sequence[Conversation]
+    plugins: Sequence[PluginEntry]
+    newest: NewestTurn
+    task: Post | None
+    form: Form
+    full_offer: ActionOffer
+    offer: ActionOffer
+
+
+def cell_guide(texts: Mapping[str, str], policy: str, plugins: Sequence[PluginEntry]) -> str:
+    """Return what the author of a cell has to know: the kernel, the policy, the functions."""
+    stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
+    listed = fill(texts["plugins"], PLUGINS=stubs) if plugins else ""
+    return "\n\n".join(filter(None, [texts["cells"], policy, listed]))
+
+
 class CodePrompt:
     """Composes the prompts of the code model.
 
     Attributes:
-        schema: JSON schema of its replies.
         policy: Limits of code, in words; empty for no policy.
     """
 
@@ -93,42 +127,54 @@ class CodePrompt:
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
-        self._past = ComposedRounds(self._round_messages)
-        self.schema = reply_schema(
+        self._past = ComposedRounds()
+        self._schema = reply_schema(
             {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
 
-    def compose(
-        self,
-        rounds: Sequence[Round],
-        compaction: CompactedMessage | None,
-        examples: Sequence[Conversation],
-        plugins: Sequence[PluginEntry],
-        newest: NewestTurn,
-    ) -> list[ChatMessage]:
+    def form(self, _form: Form) -> Form:
+        """Return the only form of replies that the texts describe."""
+        return "json"
+
+    def schema(self, _offer: ActionOffer) -> dict[str, object]:
+        """Return the JSON schema of a reply."""
+        return self._schema
+
+    def compose(self, given: PromptInput) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, files, plugins, rounds."""
+        newest = given.newest
         live = self._past.messages(
-            rounds, lambda last, previous: self._round_messages(last, previous, newest)
+            given.rounds,
+            self._round_messages,
+            lambda last, previous: self._round_messages(last, previous, newest),
         )
         return [
             format_chat_message(
                 "system", fill(self._texts["instruction"], ROLE_NAME=self._role_name)
             ),
-            *example_messages(examples, self._round_messages),
+            *example_messages(given.examples, self._round_messages),
             *with_start(
-                self._with_plugins(live, plugins), compaction=compaction, files=newest.files
+                self._with_plugins(live, given.plugins),
+                compaction=given.compaction,
+                files=newest.files,
             ),
         ]
 
+    def variables(self, _rounds: Sequence[Round]) -> str:
+        """Return nothing: the variables stand behind the outcome of the cell before."""
+        return ""
+
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""
-        stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
-        listed = self.text("plugins", PLUGINS=stubs) if plugins else ""
-        return "\n\n".join(filter(None, [self._texts["cells"], self.policy, listed]))
+        return cell_guide(self._texts, self.policy, plugins)
 
     def text(self, name: str, **values: str) -> str:
         """Return one of the prompt file's texts, filled."""
         return fill(self._texts[name], **values)
+
+    def revise(self, _form: Form, problem: str) -> str:
+        """Return the request to correct an unusable reply."""
+        return self.text("revise_reply", PROBLEM=problem)
 
     def revise_answer(self, numbers: str) -> str:
         """Return the request to correct numbers of an answer that stand in no result."""

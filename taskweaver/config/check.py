@@ -52,7 +52,7 @@ def _known(name: str, roles: tuple[str, ...]) -> Key | None:
 
 def _check_value(src: AppConfigSource, key: Key) -> list[str]:
     """Convert a value; return a notice if it stands for another one."""
-    setting = src.lookup(key.name)
+    setting = src.lookup(key.name, key.choices)
     if setting is None:
         return []
     refused = refusal(key.name, setting.value)

@@ -92,13 +92,14 @@ class AppConfigSource:
             "json": read_config_file(file) if file else {},
         }
 
-    def lookup(self, name: str) -> Setting | None:
+    def lookup(self, name: str, choices: Sequence[str] = ()) -> Setting | None:
         """Return the value set for `name`, unconverted, or None when it is not set.
 
-        In each source, a value for the chosen provider goes first, see `provider_name`.
+        In each source, a value for the chosen provider goes first, see `provider_name`. A word of
+        the environment that is one of the key's `choices` is that choice, ``none`` too.
         """
         special = self.provider_name(name)
-        return self._lookup(*([special] if special else []), name)
+        return self._lookup(*([special] if special else []), name, choices=choices)
 
     def provider_name(self, name: str) -> str | None:
         """Return the key that stands for one of ``llm.`` under the provider that is chosen.
@@ -113,7 +114,7 @@ class AppConfigSource:
         provider = chosen.value if chosen and chosen.value != "auto" else "openai"
         return f"llm.{provider}.{rest}"
 
-    def _lookup(self, *names: str) -> Setting | None:
+    def _lookup(self, *names: str, choices: Sequence[str] = ()) -> Setting | None:
         """Return the value of the first source that has one of `names`."""
         programs: tuple[Source, ...] = ("override", "app")
         for source in programs:
@@ -124,7 +125,8 @@ class AppConfigSource:
         for name in names:
             text = os.environ.get(env_name(name), "").strip()
             if text:
-                value = None if text.lower() in _NONE_WORDS else text
+                word = text.lower()
+                value = (word if word in choices else None) if word in _NONE_WORDS else text
                 return Setting(value, f"set by the environment variable {env_name(name)}", "env")
         for name in names:
             if name in self._stores["json"]:
@@ -156,7 +158,7 @@ class AppConfigSource:
         Raises:
             ConfigError: If the value cannot be read as the key's type, or is missing.
         """
-        setting = self.lookup(key.name)
+        setting = self.lookup(key.name, key.choices)
         if setting is None:
             own = self.defaults.get(key.name, key.default)
             value = own if default is UNSET else default

@@ -35,7 +35,7 @@ A key of the endpoint can be set for one provider: `llm.azure.model` goes before
 is set in the same place, while `llm.api_type` is `azure`. So one file can hold several, and
 `llm.api_type` chooses. Those are `api_base`, `api_key`, `api_version`, `model`, `embedding_model`,
 `response_format`, `temperature`, `top_p`, `max_tokens`, `stop_token`,
-`reasoning_effort` and `seed`.
+`reasoning_effort`, `dialect` and `seed`.
 
 At start, keys that do not exist are reported with the known key most like them, and a value of the
 wrong type is an error. So is a number below 0, or below the least value the table names.

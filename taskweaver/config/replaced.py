@@ -11,7 +11,7 @@ from typing import Any
 
 PROVIDER_KEYS = frozenset(
     "api_base api_key model api_version response_format temperature top_p max_tokens stop_token"
-    " reasoning_effort seed embedding_model".split()
+    " reasoning_effort dialect seed embedding_model".split()
 )
 """Keys of ``llm.`` that can be set for one provider: ``llm.azure.model``."""
 

@@ -176,7 +176,8 @@ class RoundView:
         draft = self._draft
         if draft.receiver == USER:
             return AnswerBlock(safe(text).strip(), draft.gave_up)
-        return OrderBlock(draft.sender, draft.receiver, without_code(safe(text).strip()))
+        order = without_code(safe(text).strip(), self._code)
+        return OrderBlock(draft.sender, draft.receiver, order)
 
     def _finish_post(self) -> None:
         draft = self._draft
@@ -184,10 +185,11 @@ class RoundView:
         self._flush_lines()
         if draft.receiver == draft.sender:
             self._pending_error = ""
-            reason = "the reply was unusable"
+            what = "answers again: the reply was unusable"
             if draft.unsupported:
-                reason = f"not found in any result: {draft.unsupported}"
-            what = "repairs the code" if draft.is_report else f"answers again: {reason}"
+                what = f"withdraws its answer: not found in any result: {draft.unsupported}"
+            elif draft.is_report:
+                what = "repairs the code"
             if not draft.is_remarked:  # its remark says what it does
                 self._surface.show(NoteBlock(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:

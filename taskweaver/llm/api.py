@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Literal
+from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.calls import CollectedReply, ObservedCall, check_length, check_reply
+from taskweaver.llm.calls import CollectedReply, ObservedCall, check_reply, checked_text
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
@@ -44,6 +45,7 @@ class LLMApi:
     def __init__(self, services: ModelServices) -> None:
         self.prompts = CallLog()
         self._services = services
+        self._cache_key = uuid4().hex
         self._ledger = UsageLedger()
         self._lock = threading.Lock()
         self._ignored: dict[str, int] = {}
@@ -155,11 +157,10 @@ class LLMApi:
         )
         texts: list[str] = []
         with closing(chunks):
-            for chunk in chunks:
+            for chunk in checked_text(chunks, json_schema):
                 if chunk.begins_again:
                     texts.clear()
                 texts.append(chunk.text)
-                check_length(chunk, json_schema)
         return format_chat_message("assistant", "".join(texts))
 
     def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
@@ -210,10 +211,9 @@ class LLMApi:
                 **extra,
             )
         ) as chunks:
-            for chunk in chunks:
+            for chunk in checked_text(chunks, json_schema):
                 if chunk.text:
                     yield {"role": "assistant", "content": chunk.text}
-                check_length(chunk, json_schema)
 
     def form(self, llm_alias: str = "") -> Form:
         """Return the form of replies that is in force for a model.
@@ -294,8 +294,9 @@ class LLMApi:
                 tools=tools,
                 tool_choice=tool_choice,
                 reasoning_effort=reasoning_effort,
+                cache_key=self._cache_key,
             )
-            name, window = model.service.model, model.window
+            name, window = model.service.model, model.window_for(request)
             yield from self._services.windows.stream(
                 name, request, window, lambda cut: self._stream(model, cut, on_status), on_status
             )
@@ -306,10 +307,7 @@ class LLMApi:
         Raises:
             ModelError: If the call fails.
         """
-        messages = [
-            format_chat_message("system", instructions),
-            format_chat_message("user", text),
-        ]
+        messages = [format_chat_message("system", instructions), format_chat_message("user", text)]
         return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
 
     def get_embedding(self, text: str) -> list[float]:
@@ -367,12 +365,12 @@ class LLMApi:
                     reply.take(chunk)
                     call.take(chunk)
                     if chunk.finish is not None:
-                        check_reply(model, request, reply)
+                        check_reply(model, reply)
                     yield chunk
             finally:
                 if reply.last is not None:
                     usage = self._account(model, request, reply)
-            check_reply(model, request, reply)
+            check_reply(model, reply)
         except GeneratorExit:  # its caller has read as much as it needs
             call.end(usage)
             raise

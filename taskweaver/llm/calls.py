@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -161,7 +161,7 @@ class CollectedReply:
         self.written += [chunk.text, chunk.reasoning, chunk.call.text if chunk.call else ""]
 
 
-def check_reply(model: Model, request: ModelRequest, reply: CollectedReply) -> None:
+def check_reply(model: Model, reply: CollectedReply) -> None:
     """Refuse a reply that is not whole and does not show it.
 
     Raises:
@@ -174,21 +174,25 @@ def check_reply(model: Model, request: ModelRequest, reply: CollectedReply) -> N
     if last.finish == "content_filter":
         detail = "the reply was withheld by the service's filter."
         raise ModelError("content_filter", detail, name, "Rephrase the request.")
-    if request.schema is not None or request.tools or last.finish == "length":
-        return
-    if not last.calls and not "".join(reply.texts).strip():
-        raise ModelError("malformed", "the reply is empty.", name, "Try again.")
 
 
-def check_length(chunk: Chunk, schema: Mapping[str, Any] | None) -> None:
-    """Refuse free text that was cut off.
+def checked_text(chunks: Iterable[Chunk], schema: Mapping[str, Any] | None) -> Iterator[Chunk]:
+    """Yield a reply; refuse free text that is empty or cut off.
+
+    A structured reply shows by its form that it is cut off; a role corrects its own replies.
 
     Raises:
-        ModelError: Of kind ``truncated``, if it was.
+        ModelError: Of kind ``truncated`` or ``malformed``.
     """
-    if chunk.finish == "length" and schema is None:
-        detail = "the reply was cut off at the length limit."
-        raise ModelError("truncated", detail, chunk.model, "Raise llm.max_tokens.")
+    is_empty, model = schema is None, ""
+    for chunk in chunks:
+        is_empty, model = is_empty and not chunk.text.strip(), chunk.model or model
+        yield chunk
+        if chunk.finish == "length" and schema is None:
+            detail = "the reply was cut off at the length limit."
+            raise ModelError("truncated", detail, model, "Raise llm.max_tokens.")
+    if is_empty:
+        raise ModelError("malformed", "the reply is empty.", model, "Try again.")
 
 
 def chat(model: Model, request: ModelRequest) -> Operation:

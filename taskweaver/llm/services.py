@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.dialects.names import dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts.endpoint_facts import EndpointFacts
 from taskweaver.llm.fitting import Windows
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
@@ -25,10 +25,12 @@ from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.selection.dialects import dialects_at
 from taskweaver.llm.selection.key_hosts import is_first_call
 from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
-from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.endpoint import Endpoint, at_root
 from taskweaver.llm.transport.retry import RetryPolicy
+from taskweaver.llm.types import Form, ModelRequest
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
 from taskweaver.logging.tracing import Tracing
 from taskweaver.utils.redact import register_secret
@@ -60,6 +62,15 @@ class Model:
     forms: FormLadder
     images: ImageSupport
     window: int = 0
+
+    def window_for(self, request: ModelRequest) -> int:
+        """Return the tokens of prompt and reply that fit; 0 where that is not known.
+
+        The model's server may be asked for them, once, and not for short prompts.
+        """
+        if self.window or not isinstance(self.service, EndpointService):
+            return self.window
+        return self.service.window(request)
 
 
 class ModelServices:
@@ -233,14 +244,24 @@ class ModelServices:
         if choice.endpoint is None:
             return _offline(), choice.reason
         register_secret(choice.endpoint.api_key)
+        dialects = dialects_at(choice.endpoint, choice.dialect, config.dialect)
+        spoken = dialects.current
+        endpoint = at_root(choice.endpoint) if spoken.name == "ollama" else choice.endpoint
+        facts = EndpointFacts(
+            endpoint,
+            dialect=spoken.name,
+            headers=spoken.headers(endpoint.api_key),
+            configured_window=config.window,
+        )
         service = EndpointService(
-            choice.endpoint,
-            dialect=dialect_named(choice.dialect),
+            endpoint,
+            dialects=dialects,
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
-            forms=_forms(config, choice.endpoint),
-            images=ImageSupport(choice.endpoint.model, config.images),
+            forms=_forms(config, facts, endpoint),
+            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images),
+            facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -302,16 +323,28 @@ def _place(endpoint: Endpoint) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def _forms(config: LLMServiceConfig, endpoint: Endpoint | None = None) -> FormLadder:
-    """Return the form of a model's replies: the configured one, else the best it may keep."""
+def _forms(
+    config: LLMServiceConfig,
+    facts: EndpointFacts | None = None,
+    endpoint: Endpoint | None = None,
+) -> FormLadder:
+    """Return the form of a model's replies: configured, learnt, or the best it may keep."""
     for form in FORMS:
         if config.form == form:
             return fixed(form)
-    if endpoint is None:
+    if endpoint is None or facts is None:
         return fixed("json")
-    name, base, is_local = endpoint.model, endpoint.api_base, endpoint.is_loopback
+    base, learnt = endpoint.api_base, facts.learnt
+
+    def first() -> Form:
+        known = learnt.known.form
+        if known in FORMS:
+            return known
+        is_local, takes_tools = endpoint.is_loopback, facts.takes_tools
+        return first_form(endpoint.model, is_local=is_local, takes_tools=takes_tools)
+
     is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
-    return FormLadder(lambda: first_form(name, is_local=is_local), takes_tools=is_provider)
+    return FormLadder(first, lambda lower: learnt.note(form=lower), takes_tools=is_provider)
 
 
 def _offline() -> CompletionService:

@@ -77,7 +77,8 @@ class ChatMessage(TypedDict):
     texts sends them in a message that follows the results (`taskweaver.llm.images.after_results`).
     A service leaves images out for a model that takes none, so that a dialect never sees them.
 
-    `record` is the reply as its provider sent it, see `taskweaver.llm.records`.
+    `record` is the reply as its provider sent it, see `taskweaver.llm.records`. `is_error` marks a
+    tool's result as a failure, for protocols that know such results.
     """
 
     role: ChatRole
@@ -87,6 +88,7 @@ class ChatMessage(TypedDict):
     tool_calls: NotRequired[list[dict[str, Any]]]
     tool_call_id: NotRequired[str]
     record: NotRequired[Mapping[str, Any]]
+    is_error: NotRequired[bool]
 
 
 def image_part(url: str, *, name: str = "", instead: str | None = None) -> dict[str, Any]:
@@ -192,6 +194,7 @@ class ModelRequest:
         tools: Actions the model may call; a request has either these or a schema.
         tool_choice: ``none`` asks for an answer in words, although there are tools.
         reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
+        cache_key: Name of the chat for the endpoint's cache of prompts; empty for none.
         extra: Provider-specific options passed through as they are.
         cancel: Raised to give the call up.
         on_sent: Called with the body of each request that is sent to an endpoint.
@@ -209,6 +212,7 @@ class ModelRequest:
     tools: Sequence[ModelTool] = ()
     tool_choice: Literal["auto", "none"] = "auto"
     reasoning_effort: Effort | None = None
+    cache_key: str = ""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]

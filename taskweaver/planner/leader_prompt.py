@@ -92,21 +92,20 @@ class LeaderPrompt:
         """
 
         def written(round_: Round, shown: PicturesOf) -> list[ChatMessage]:
-            history = History(self._alias, form, self._texts["incoming"], self._language, shown)
-            return history.messages(round_.post_list)
+            history = History(
+                self._alias, form, self._texts["incoming"], self._language, shown, around.news
+            )
+            return with_head(history.messages(round_.post_list), around.heads.get(round_.id, ""))
 
         def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
             return written(round_, no_pictures)
 
-        is_first = len(rounds) == 1
-
         def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            messages = written(round_, around.pictures)
-            return messages if is_first else with_head(messages, around.situation)
+            return written(round_, around.pictures)
 
-        live = self._past.setdefault(form, ComposedRounds(past)).messages(rounds, newest)
-        situation = around.situation if is_first else ""
-        start = with_start(live, compaction=compaction, files=situation)
+        known = self._past.setdefault(form, ComposedRounds())
+        live = known.messages(rounds, past, newest, around.heads)
+        start = with_start(live, compaction=compaction)
         chat = numbered([*example_messages(examples, past), *start])
         return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 

@@ -35,7 +35,7 @@ from taskweaver.role.forms.reading import ModelReply, last_words, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import Surroundings, situation
+from taskweaver.role.situation import Situations, Surroundings
 
 
 class PlannerConfig(CompactingRoleConfig):
@@ -68,6 +68,7 @@ class Planner(Role):
         self.planner_config = config
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
+        self._situations = Situations()
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
@@ -156,9 +157,9 @@ class Planner(Role):
                     revise = self.prompt.revise(form, reading.problem)
                     kept = refused_reply(reply.calls, reply.record, revise)
                     raise RefusedReply(reading.problem, revise, reply=kept)
+                self._review(writer.draft(reading), tries)
                 posts = writer.posts(reading)
-                if posts[0].send_to == USER and tries < most:
-                    self.model.review(self.answer_review, posts[0], self.prompt.revise_answer)
+                self._review(posts[0], tries)
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
@@ -172,13 +173,27 @@ class Planner(Role):
             ).ask()
             return [answer] if isinstance(answer, Post) else answer
 
+    def _review(self, post: Post | None, tries: int) -> None:
+        """Check an answer to the user, as long as its author may correct it.
+
+        Raises:
+            RefusedReply: If numbers of it stand in no outcome.
+        """
+        may_correct = tries < self.planner_config.max_retry_count
+        if post is not None and post.send_to == USER and may_correct:
+            self.model.review(self.answer_review, post, self.prompt.revise_answer)
+
     def _messages(self, memory: Memory, view: View, form: Form) -> list[ChatMessage]:
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
-        facts = self.long_memory.text(rounds[-1].user_query)
+        request = rounds[-1].user_query
+        self._situations.update(
+            view.rounds, rounds, self.files, lambda: self.long_memory.text(request)
+        )
         is_shown = self.model.takes("images")
         pictures = self.files.pictures if is_shown else no_pictures
-        around = Surroundings(guide, situation(self.files.text(), rounds, facts), pictures)
+        heads, news = self._situations.heads, self._situations.news
+        around = Surroundings(guide, heads, news, pictures)
         messages = self.prompt.compose(form, *view, self.examples, around)
         return self.model.with_experiences(messages, memory)
 

@@ -13,7 +13,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.role.files import PicturesOf, no_pictures
-from taskweaver.role.forms.history import image_parts, with_images
+from taskweaver.role.forms.history import image_parts, with_images, with_news
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
@@ -21,6 +21,7 @@ from taskweaver.role.prompt import (
     example_messages,
     load_prompt,
     reply_schema,
+    with_head,
     with_start,
 )
 from taskweaver.role.situation import Surroundings
@@ -73,7 +74,7 @@ class PlannerPrompt:
         self._alias = alias
         self._translator = translator
         self._workers = workers
-        self._past = ComposedRounds(self._round_messages)
+        self._past = ComposedRounds()
         self.offer = ActionOffer(roles=tuple(workers), has_plan=True)
         self.schema = reply_schema(
             {
@@ -100,17 +101,17 @@ class PlannerPrompt:
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, situation, rounds."""
 
-        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            return self._messages(round_, around.pictures)
+        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return self._messages(round_, around, no_pictures)
 
+        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            return self._messages(round_, around, around.pictures)
+
+        live = self._past.messages(rounds, past, newest, around.heads)
         return [
             format_chat_message("system", self._instructions()),
-            *example_messages(examples, self._round_messages),
-            *with_start(
-                self._past.messages(rounds, newest),
-                compaction=compaction,
-                files=around.situation,
-            ),
+            *example_messages(examples, past),
+            *with_start(live, compaction=compaction),
         ]
 
     def shared_plan(self, post: Post) -> str:
@@ -143,17 +144,20 @@ class PlannerPrompt:
             DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
         )
 
-    def _round_messages(self, round_: Round, _previous: Round | None) -> list[ChatMessage]:
-        return self._messages(round_, no_pictures)
+    def _messages(
+        self, round_: Round, around: Surroundings, pictures: PicturesOf
+    ) -> list[ChatMessage]:
+        posts = [self._post_messages(post, around, pictures) for post in round_.post_list]
+        messages = [message for messages in posts for message in messages]
+        return with_head(messages, around.heads.get(round_.id, ""))
 
-    def _messages(self, round_: Round, pictures: PicturesOf) -> list[ChatMessage]:
-        posts = round_.post_list
-        return [message for post in posts for message in self._post_messages(post, pictures)]
-
-    def _post_messages(self, post: Post, pictures: PicturesOf) -> list[ChatMessage]:
+    def _post_messages(
+        self, post: Post, around: Surroundings, pictures: PicturesOf
+    ) -> list[ChatMessage]:
         if post.send_from != self._alias:
             message = quoted(remove_temporal_delimiters(post.message))
             text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=message)
+            text = with_news(text, post, around.news)
             images = image_parts(post, pictures)
             return [with_images(format_chat_message("user", text), images)]
         if post.send_to == self._alias:

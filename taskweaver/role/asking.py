@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.parsing.json_stream import ParsedReply
 from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -90,22 +89,6 @@ class RoleModel:
         """Return a prompt with the experiences that suit the newest request."""
         return self._experiences.added_to(messages, memory)
 
-    def stream(
-        self, messages: list[ChatMessage], schema: Mapping[str, object], proxy: PostEventProxy
-    ) -> ParsedReply:
-        """Return the model's JSON reply, after it was streamed into a post.
-
-        Raises:
-            ModelError: If the model cannot be reached.
-        """
-        chunks = self.llm_api.chat_completion_stream(
-            messages,
-            llm_alias=self.llm_alias,
-            json_schema=schema,
-            on_status=proxy.update_status,
-        )
-        return self.translator.raw_text_to_post(chunks, proxy)
-
     @property
     def form(self) -> Form:
         """The form of the model's replies that is in force."""
@@ -121,8 +104,10 @@ class RoleModel:
         tools: Sequence[ModelTool],
         schema: Mapping[str, object] | None,
         proxy: PostEventProxy,
+        *,
+        may_call: bool = True,
     ) -> Iterator[Chunk]:
-        """Yield the model's reply, piece by piece.
+        """Yield the model's reply, piece by piece; without `may_call` it is asked for words.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
@@ -131,6 +116,7 @@ class RoleModel:
             messages,
             llm_alias=self.llm_alias,
             tools=tools,
+            tool_choice="auto" if may_call else "none",
             json_schema=schema,
             on_status=proxy.update_status,
         )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from taskweaver.analyst.files.file_list import ListedFile
+
 
 @dataclass(frozen=True, slots=True)
 class CellPicture:
@@ -35,7 +37,11 @@ class RoleFiles(Protocol):
     """The user's files, as a role sees them."""
 
     def text(self) -> str:
-        """Return the section of a prompt that lists them; empty for none."""
+        """Return the section of a prompt that lists them as they are now; empty for none."""
+        ...
+
+    def listed(self) -> Sequence[ListedFile]:
+        """Return them as they are now."""
         ...
 
     def keep_pictures(self, post_id: str, names: Sequence[str]) -> None:
@@ -66,6 +72,10 @@ class NoFiles:
     def text(self) -> str:
         """Return no section."""
         return ""
+
+    def listed(self) -> Sequence[ListedFile]:
+        """Return none."""
+        return ()
 
     def keep_pictures(self, post_id: str, names: Sequence[str]) -> None:
         """Do nothing."""

@@ -83,18 +83,30 @@ def reply_schema(fields: Mapping[str, Mapping[str, object]]) -> dict[str, object
 class ComposedRounds:
     """Messages of past rounds, kept so that only new rounds are composed."""
 
-    def __init__(self, compose_past: ComposeRound) -> None:
-        self._compose_past = compose_past
-        self._ids: list[str] = []
+    def __init__(self) -> None:
+        self._ids: list[tuple[str, str]] = []
         self._messages: list[ChatMessage] = []
 
-    def messages(self, rounds: Sequence[Round], compose_newest: ComposeRound) -> list[ChatMessage]:
-        """Return the messages of `rounds`; the last is composed anew with `compose_newest`."""
-        ids = [round_.id for round_ in rounds[:-1]]
+    def messages(
+        self,
+        rounds: Sequence[Round],
+        compose_past: ComposeRound,
+        compose_newest: ComposeRound,
+        heads: Mapping[str, str] | None = None,
+    ) -> list[ChatMessage]:
+        """Return the messages of rounds.
+
+        Args:
+            rounds: The rounds; the last is composed anew in each prompt.
+            compose_past: Composes a round before it, once.
+            compose_newest: Composes the last.
+            heads: Texts before rounds, by their ids; all are composed again when one changes.
+        """
+        ids = [(round_.id, (heads or {}).get(round_.id, "")) for round_ in rounds[:-1]]
         if ids[: len(self._ids)] != self._ids:
             self._ids, self._messages = [], []
         for index in range(len(self._ids), len(ids)):
-            self._messages += self._compose_past(rounds[index], _before(rounds, index))
+            self._messages += compose_past(rounds[index], _before(rounds, index))
         self._ids = ids
         newest = compose_newest(rounds[-1], _before(rounds, len(ids))) if rounds else []
         return self._messages + newest

@@ -1,19 +1,30 @@
-"""The situation before a request, written by the program: variables, files and memory."""
+"""The situation before a request, written by the program: variables, files and memory.
+
+Each round keeps the situation it began with, and a later one adds the changes alone. So a prompt
+begins with the text of the prompt before it, which a provider's cache has.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
+from taskweaver.analyst.files.file_list import ListedFile, file_changes, file_list, new_files
+from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.role.files import PicturesOf, no_pictures
-from taskweaver.utils.markup.quoting import indented
+from taskweaver.role.files import PicturesOf, RoleFiles, no_pictures
+from taskweaver.utils.markup.quoting import indented, quoted_section
 from taskweaver.utils.text import shorten
 
 VARIABLES_CHARS = 4_000
 _SITUATION_CHARS = 2_000
+_GONE = "- gone: "
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +33,14 @@ class Surroundings:
 
     Attributes:
         guide: Rules for an author of cells; empty where it writes none.
-        situation: Sections of the situation before the newest request.
+        heads: The situation at the beginning of each round, by the round's id.
+        news: Sections that end reports, by the ids of their posts.
         pictures: Returns the pictures that the newest round shows.
     """
 
     guide: str = ""
-    situation: str = ""
+    heads: Mapping[str, str] = field(default_factory=dict)
+    news: Mapping[str, str] = field(default_factory=dict)
     pictures: PicturesOf = no_pictures
 
 
@@ -37,26 +50,164 @@ def variables_text(variables: Iterable[tuple[str, str]], limit_chars: int = VARI
     return shorten(lines, limit_chars)
 
 
-def situation(files: str, rounds: Sequence[Round], memory: str = "") -> str:
-    """Return the sections of the situation; empty if there is nothing to say.
+@dataclass(slots=True)
+class _Entry:
+    """Facts that a round added to those of the rounds before it; None stands for one that is gone.
 
-    Args:
-        files: Section that lists the user's files; empty for none.
-        rounds: The conversation so far, the newest request included.
-        memory: Section with the facts kept for the request; empty for none.
+    Attributes:
+        is_whole: Whether it repeats all facts.
+        files: New and changed files by name.
+        variables: New and changed variables by name.
+        head: The text before its request, without memory.
+        news: Sections that end its reports, by the ids of their posts.
     """
-    variables = _newest_variables(rounds[:-1])
-    text = variables_text(variables, _SITUATION_CHARS)
-    sections = [files, f"## Variables\n{text}" if text else "", memory]
+
+    is_whole: bool
+    files: dict[str, ListedFile | None]
+    variables: dict[str, str | None]
+    head: str
+    news: dict[str, str] = field(default_factory=dict)
+
+
+class Situations:
+    """The situations of the rounds that a role's prompts show.
+
+    A round is given the whole situation where no round before it is shown with one: the first, and
+    the one after a summary or a restart.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._memory_at = self._memory = ""
+
+    def update(
+        self,
+        shown: Sequence[Round],
+        rounds: Sequence[Round],
+        files: RoleFiles,
+        memory: Callable[[], str],
+    ) -> None:
+        """Take notice of the rounds of the next prompt.
+
+        Args:
+            shown: The rounds that it shows; the last one is being answered.
+            rounds: All rounds of the conversation, that one included.
+            files: The user's files.
+            memory: Returns the section with the facts kept for the request; called once a round.
+        """
+        ids = [round_.id for round_ in shown]
+        self._entries = {id_: self._entries[id_] for id_ in ids if id_ in self._entries}
+        is_known = any(entry.is_whole for entry in self._entries.values())
+        newest = shown[-1]
+        if newest.id not in self._entries or not is_known:
+            self._begin(newest.id, rounds, files.listed(), is_whole=not is_known)
+            self._place(newest.id, memory())
+        self._note_files(newest, files)
+
+    @property
+    def heads(self) -> dict[str, str]:
+        """The situation at the beginning of each round, by its id; the memory stands once."""
+        heads = {id_: entry.head for id_, entry in self._entries.items()}
+        if self._memory and self._memory_at in heads:
+            parts = [heads[self._memory_at], self._memory]
+            heads[self._memory_at] = "\n\n".join(filter(None, parts))
+        return heads
+
+    @property
+    def news(self) -> dict[str, str]:
+        """Sections that end reports, by the ids of their posts."""
+        return {id_: text for entry in self._entries.values() for id_, text in entry.news.items()}
+
+    def _begin(
+        self, id_: str, rounds: Sequence[Round], files: Sequence[ListedFile], *, is_whole: bool
+    ) -> None:
+        variables = _newest_variables(rounds[:-1])
+        if is_whole:
+            made = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
+            head = _head(
+                file_list(files, made), variables_text(variables.items(), _SITUATION_CHARS)
+            )
+            known: dict[str, ListedFile | None] = {file.name: file for file in files}
+            self._entries = {id_: _Entry(True, known, dict(variables), head)}
+            return
+        # Files without tables that cells wrote stand in the reports on the cells.
+        shown = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
+        changed_files = {
+            name: file
+            for name, file in _changes(self._files, {file.name: file for file in files}).items()
+            if file is None or file.tables or name not in shown
+        }
+        changed = _changes(self._variables, variables)
+        head = _head(file_changes(changed_files), _changed_variables(changed))
+        self._entries[id_] = _Entry(False, changed_files, changed, head)
+
+    def _place(self, id_: str, memory: str) -> None:
+        """Let the memory stand where the same text stood before, else before the newest request."""
+        if memory != self._memory or self._memory_at not in self._entries:
+            self._memory_at, self._memory = id_, memory
+
+    def _note_files(self, round_: Round, files: RoleFiles) -> None:
+        """List the tables that the newest reports of a round wrote."""
+        entry = self._entries[round_.id]
+        new = [post for post in round_.post_list if _made(post) and post.id not in entry.news]
+        if not new:
+            return
+        listed = {file.name: file for file in files.listed()}
+        for post in new:
+            found = [listed[name] for name in _made(post) if name in listed and is_data_file(name)]
+            tables = [file for file in found if file.tables]
+            entry.news[post.id] = quoted_section(new_files(tables), level=3)
+            entry.files |= {file.name: file for file in tables}
+
+    @property
+    def _files(self) -> dict[str, ListedFile]:
+        return _sum(entry.files for entry in self._entries.values())
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return _sum(entry.variables for entry in self._entries.values())
+
+
+def _sum(changes: Iterable[Mapping[str, T | None]]) -> dict[str, T]:
+    """Return the facts after some changes."""
+    found: dict[str, T | None] = {}
+    for each in changes:
+        found |= each
+    return {name: fact for name, fact in found.items() if fact is not None}
+
+
+def _changes(before: Mapping[str, T], now: Mapping[str, T]) -> dict[str, T | None]:
+    """Return new and changed facts by name, and None for those that are gone."""
+    changed: dict[str, T | None] = {n: fact for n, fact in now.items() if before.get(n) != fact}
+    return changed | dict.fromkeys(name for name in before if name not in now)
+
+
+def _head(files: str, variables: str) -> str:
+    sections = [quoted_section(files, level=3), f"## Variables\n{variables}" if variables else ""]
     return "\n\n".join(filter(None, sections))
 
 
-def _newest_variables(rounds: Sequence[Round]) -> list[tuple[str, str]]:
+def _changed_variables(changes: Mapping[str, str | None]) -> str:
+    """Describe the changes of variables."""
+    kept = [(name, text) for name, text in changes.items() if text is not None]
+    gone = [name for name, text in changes.items() if text is None]
+    lines = [variables_text(kept, _SITUATION_CHARS)]
+    lines += [indented(shorten(_GONE + ", ".join(gone), _SITUATION_CHARS))] if gone else []
+    return "\n".join(filter(None, lines))
+
+
+def _made(post: Post) -> list[str]:
+    """Return the files that a report names."""
+    found = post.get_attachment(AttachmentType.artifact_paths)
+    return [str(name) for item in found for name in item.content]
+
+
+def _newest_variables(rounds: Sequence[Round]) -> dict[str, str]:
     """Return the variables after the newest cell that left any, with their descriptions."""
     for round_ in reversed(rounds):
         for post in reversed(round_.post_list):
             stored = post.get_attachment(AttachmentType.session_variables)
             if stored:
                 pairs = json.loads(str(stored[-1].content))
-                return [(str(name), str(text)) for name, text in pairs]
-    return []
+                return {str(name): str(text) for name, text in pairs}
+    return {}

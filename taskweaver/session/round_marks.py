@@ -50,8 +50,8 @@ class RoundMarks:
         self._span = Span()
         self._open.close()
         problem, session.prompts.problem = session.prompts.problem, ""
-        if problem:
-            session.event_emitter.warn(problem)
+        for text in filter(None, [problem, session.long_memory.take_problem()]):
+            session.event_emitter.warn(text)
 
 
 def _message(role: str, text: str) -> str:

@@ -78,7 +78,8 @@ _RISKS: dict[Risk, str] = {
         """,
     "file": "search.resources",
     "harmless": """
-        llm.form llm.images llm.model llm.api_version llm.response_format llm.temperature llm.top_p
+        llm.dialect llm.form llm.images llm.model llm.api_version llm.response_format
+        llm.temperature llm.top_p
         llm.reasoning_effort
         llm.context_window llm.max_tokens
         llm.stop_token llm.seed llm.auto_detect llm.max_retries llm.max_retry_time_s

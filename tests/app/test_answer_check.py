@@ -232,7 +232,7 @@ def test_the_console_and_json_name_what_is_unsupported(project: Path) -> None:
     facts = json.loads(run.stdout)
     assert facts["unsupported_numbers"] == ["8,324"]
     assert facts["answer"] == "The total is 8,324."
-    assert "Planner answers again: not found in any result: 8,324" in run.stderr
+    assert "Planner withdraws its answer: not found in any result: 8,324" in run.stderr
     warning = "not found in any result of this session: 8,324"
     assert warning in run.stderr.rpartition("The total is 8,324.")[2]
     with TaskWeaverApp(project) as app:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_replies import CacheOfServer, call, failed, reply, text, thinking
+from claude_replies import CacheOfServer, call, failed, reply, text, thinking, unmarked
 from fake_endpoint import Call, serving
 from support import Listener, make_project
 from traces import Recorded
@@ -55,10 +55,6 @@ def play(
     return played, endpoint.calls, listener
 
 
-def blocks(request: Call) -> list[dict[str, Any]]:
-    return [block for message in request.body["messages"] for block in message["content"]]
-
-
 def test_67_a_question_takes_one_cell_and_one_answer(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,9 +96,35 @@ def test_70_the_results_of_parallel_cells_are_one_message(project: Path) -> None
     cells = [cell("a = 1\na", "one"), cell("1 / 0", "two", "toolu_2")]
     (round_,), calls, _ = play(project, reply(*cells), reply(text("One works.")))
     assert round_.state == "finished"
-    results = [block for block in blocks(calls[1]) if block["type"] == "tool_result"]
-    assert len(results) == 2
-    assert "ZeroDivisionError" in results[1]["content"]
+    said, answered = calls[1].body["messages"][-2:]
+    used = [block["id"] for block in said["content"]]
+    assert [block["tool_use_id"] for block in answered["content"]] == used
+    assert [block.get("is_error") for block in answered["content"]] == [None, True]
+    assert "ZeroDivisionError" in answered["content"][1]["content"]
+
+
+def test_68_reasoning_goes_back_beside_the_result_of_its_call(project: Path) -> None:
+    said = [thinking("Hm."), text("I look."), cell("1 + 1")]
+    rounds, calls, _ = play(
+        project, reply(*said), reply(thinking("So."), text("It is 2.")), reply(text("Yes.")),
+        rounds=2,
+    )  # fmt: skip
+    assert rounds[0].post_list[-1].message == "It is 2."
+    for request in calls[1:]:
+        assert said in [unmarked(message["content"]) for message in request.body["messages"]]
+    assert [thinking("So."), text("It is 2.")] in [
+        unmarked(message["content"]) for message in calls[2].body["messages"]
+    ]
+
+
+def test_a_figure_stands_in_the_result_of_its_cell(project: Path) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    (round_,), calls, _ = play(project, reply(cell(code)), reply(text("It rises.")))
+    assert round_.state == "finished"
+    (result,) = calls[1].body["messages"][-1]["content"]
+    (image,) = [part for part in result["content"] if part["type"] == "image"]
+    assert image["source"]["type"] == "base64"
+    assert image["source"]["data"].startswith("iVBORw0KGgo")
 
 
 def test_72_an_overloaded_endpoint_is_asked_again(project: Path) -> None:

@@ -96,7 +96,7 @@ def test_calls_of_plugins_run_and_their_results_stay(project: Path) -> None:
     assert last(one).get_attachment(AttachmentType.verification)[0].content == "CORRECT"
     assert "only results have parts" in two.post_list[1].message
     assert "[[2, -4], 10, [4, 'notenote']]" in last(two).message
-    assert "def double(" in script.last(0)
+    assert "def double(" in str(script.prompts[0][0]["content"])
     assert "You answer tasks by calling plugins" in str(script.prompts[0][0]["content"])
 
 
@@ -134,12 +134,12 @@ def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> 
     assert "the plugins are: kept" in round_.post_list[1].message
     assert "more than calls of plugins" in script.last()
     assert "kept" in last(round_).message
-    assert "def free(" not in script.last(0)
+    assert "def free(" not in str(script.prompts[0][0]["content"])
     (round_,), script = ask(
         project, {"session.roles": ["code_interpreter"]}, [code_reply("free()[1] + kept()")]
     )
     assert "notekept" in last(round_).message
-    assert "def free(" in script.last(0)
+    assert "def free(" in str(script.prompts[0][0]["content"])
 
 
 def test_a_marked_plugin_that_breaks_lets_no_other_in(project: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_command_gives_its_output_and_exit_status(project: Path) -> None:
     assert "2" in good.message
     assert good.get_attachment(AttachmentType.artifact_paths)[0].content == ["made.txt"]
     assert "You answer tasks with shell commands" in str(script.prompts[0][0]["content"])
-    assert "def double(" not in script.last(0)
+    assert "def double(" not in str(script.prompts[0][0]["content"])
 
 
 @pytest.mark.parametrize("written", ["!echo {1+1} $HOME", "%%bash\necho {1+1} $HOME"])

@@ -69,10 +69,10 @@ def ask(session: Session, *questions: str) -> None:
                 assert not thread.is_alive()
 
 
-def names_alone(prompts: list[list[ChatMessage]]) -> list[list[str]]:
-    """Return prompts with the names of files alone: their columns are known to a kernel."""
-    entry = re.compile(r'^(?:> )?- ("[^"\n]+"), [^\n]*(?:\n(?:> )?  [^\n]*)*', re.MULTILINE)
-    return [[entry.sub(r"\1", str(message["content"])) for message in one] for one in prompts]
+def without_situation(prompts: list[list[ChatMessage]]) -> list[list[str]]:
+    """Return prompts without files and variables: a new process gives them whole, once."""
+    section = re.compile(r"^## (?:Files|Variables)\n(?:.+\n)+\n", re.MULTILINE)
+    return [[section.sub("", str(message["content"])) for message in one] for one in prompts]
 
 
 def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> None:
@@ -89,8 +89,9 @@ def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> No
 
     assert stopped.summaries >= 4  # the Planner's and the CodeInterpreter's, twice each
     assert resumed.summaries == 0
-    assert names_alone(resumed.prompts) == names_alone(onward.prompts[-3:])
+    assert without_situation(resumed.prompts) == without_situation(onward.prompts[-3:])
     assert "The notes, number" in str(resumed.prompts[0])
+    assert "tiny.csv" in str(resumed.prompts[0][-1])
     assert "question 000" not in str(resumed.prompts)
 
 

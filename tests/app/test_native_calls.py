@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from support import Listener, make_project
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.render import RoundView
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType
@@ -220,3 +223,48 @@ def test_fences_by_configuration(project: Path) -> None:
     assert "response_format" not in calls[0].body
     assert "```python" in calls[0].body["messages"][0]["content"]
     assert calls[1].body["messages"][-2]["content"] == "```python\n6 * 7\n```"
+
+
+def printed(project: Path, *bodies: Body, **config: object) -> str:
+    """Return the lines of a terminal without colours, of one round."""
+    shown = io.StringIO()
+    listening = RoundView(PlainSurface(shown), project)
+    replies = iter(bodies)
+    with serving(lambda call: call.stream(next(replies))) as endpoint:
+        more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
+        with TaskWeaverApp(project, config={**more, "llm.api_key": "k", **config}) as app:
+            app.get_session().send_message("how many?", listening)
+    return shown.getvalue()
+
+
+@pytest.mark.parametrize("code", ["```python\n6 * 7\n```", "```\n6 * 7\n```\n", "\n6 * 7", "6 * 7"])
+@pytest.mark.parametrize("message", ["multiply", "multiply:\n```python\n6 * 7\n```\nPlease."])
+def test_a_cell_is_shown_once_whatever_fences_it_came_in(
+    project: Path, code: str, message: str
+) -> None:
+    order = json.dumps(
+        {"response": {"send_to": "CodeInterpreter", "message": message, "code": code}}
+    )
+    answer = json.dumps({"response": {"send_to": "User", "message": "It is 42."}})
+    pieces = [order[at : at + 3] for at in range(0, len(order), 3)]
+    shown = printed(project, good(*pieces), good(answer), **{"llm.form": "json"})
+    assert shown.count("6 * 7") == 1
+    assert "```" not in shown
+
+
+@pytest.mark.parametrize("form", ["tools", "json", "fences"])
+def test_an_answer_that_the_check_blocks_is_withdrawn(project: Path, form: str) -> None:
+    def said(text: str) -> Body:
+        reply = {"response": {"send_to": "User", "message": text}}
+        return good(json.dumps(reply) if form == "json" else text)
+
+    cell_reply = {"send_to": "CodeInterpreter", "message": "go", "code": "6 * 7"}
+    first = {
+        "tools": called(cell("6 * 7")),
+        "json": good(json.dumps({"response": cell_reply})),
+        "fences": good("```python\n6 * 7\n```"),
+    }[form]
+    shown = printed(project, first, said("It is 5120."), said("It is 42."), **{"llm.form": form})
+    assert "Planner withdraws its answer: not found in any result: 5120\n" in shown
+    assert "It is 5120." not in shown
+    assert "It is 42." in shown

@@ -71,7 +71,7 @@ def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Pat
     assert "importing 'subprocess' is not allowed" in first.message
     assert second.get_attachment(AttachmentType.verification)[0].content == "CORRECT"
     assert "fine" in second.message
-    assert "Do not import ctypes, subprocess" in script.last(0)
+    assert "Do not import ctypes, subprocess" in str(script.prompts[0][0]["content"])
     assert "importing 'subprocess' is not allowed" in script.last()
 
 

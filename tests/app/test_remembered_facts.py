@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from fake_endpoint import Call, good, serving
-from support import make_project
+from support import Listener, make_project
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.round import Round
+from taskweaver.module.events import RoundEventType
 from taskweaver.session.branches.long_memory import SECTION_BYTES
 
 TOLD = "Remember that revenue is net of tax."
@@ -210,3 +211,32 @@ def test_the_offline_analyst_answers_beside_facts(project: Path) -> None:
         round_ = session.send_message("What is 6 * 7?")
     assert round_.state == "finished"
     assert "42" in round_.post_list[-1].message
+
+
+def test_a_damaged_memory_is_named_once_and_the_chat_goes_on(project: Path) -> None:
+    (project / "workspace").mkdir(exist_ok=True)
+    file = project / "workspace" / "memory.sqlite"
+    file.write_bytes(b"no database" * 1_000)
+    replies = [
+        good("One."),
+        called(("remember", {"text": FACT})), good("Two."),
+        called(("recall", {"query": "revenue"})), good("Three."),
+        called(("forget", {"text": FACT})), good("Four."),
+    ]  # fmt: skip
+    listener = Listener()
+    with Played(project, iter(replies)) as played, played.app.get_session() as session:
+        rounds = [session.send_message(text, listener) for text in ("a", TOLD, "b", "c")]
+        assert [round_.state for round_ in rounds] == ["finished"] * 4
+    (warning,) = listener.messages(RoundEventType.round_warning)
+    assert str(file) in warning
+    assert "The chat goes on without the facts of the project." in warning
+    results = [
+        message["content"]
+        for call in played.endpoint.calls
+        for message in call.body["messages"]
+        if message["role"] == "tool"
+    ]
+    assert results[-3].startswith("not kept: ")
+    assert results[-2].startswith("not searched: ")
+    assert results[-1].startswith("not forgotten: ")
+    assert file.read_bytes() == b"no database" * 1_000

@@ -18,11 +18,14 @@ from fake_endpoint import Call, good, serving
 from support import Listener, Script, make_project, planner_reply
 from tool_replies import called, delta, piece
 
+import taskweaver
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched import MemoryManager, StoreTooNew
 from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.round import Round
+from taskweaver.memory.summaries.transcript import tokens_of
 from taskweaver.module.events import PostEventType
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
@@ -31,6 +34,7 @@ Body = list[bytes]
 Bodies = Sequence[Body | Callable[[Call], None]]
 SECRET = "c2lnbmF0dXJl-sk-0123456789abcdefABCDEF0123"
 SIGNATURE = {"google": {"thought_signature": SECRET}}
+VERSION_1 = Path(taskweaver.__file__).parent / "planner" / "planner_prompt_version_1.yaml"
 NOT_RUN = "Interrupted, not run."
 
 
@@ -148,6 +152,29 @@ def test_90_another_model_goes_on_with_a_neutral_history(project: Path) -> None:
     assert "8 * 9" in text
     for mark in (SECRET, "deep thought", "call_0"):
         assert mark not in text
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"llm.form": "json"}, {"llm.form": "fences"}, {"planner.prompt_file_path": str(VERSION_1)}],
+    ids=["json", "fences", "version_1"],
+)
+def test_90_another_form_goes_on_without_records(project: Path, config: dict[str, object]) -> None:
+    with app_at(project, [signed("6 * 7", "8 * 9"), good("It is 42.")]) as (app, _):
+        app.get_session().send_message("go")
+    answer = good(planner_reply("User", "Yes."))
+    with app_at(project, [answer], **config) as (app, asked):
+        assert app.resume_session().send_message("sure?").state == "finished"
+    text = json.dumps(asked[0])
+    assert "It is 42." in text
+    for mark in (SECRET, "deep thought", "call_0", "reply_record", "tool_calls"):
+        assert mark not in text
+
+
+def test_a_record_counts_where_rounds_are_summarised(project: Path) -> None:
+    (round_,) = signed_session(project).memory.conversation.rounds
+    shown = Round.from_dict(round_.shown_dict())
+    assert tokens_of(round_) > tokens_of(shown) > 0
 
 
 def test_50_a_refused_signature_does_not_end_the_session(project: Path) -> None:

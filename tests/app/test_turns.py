@@ -163,7 +163,7 @@ def test_code_replies_that_stay_unusable_are_reported_to_the_planner(project: Pa
         project,
         [
             planner_reply("CodeInterpreter", "go"),
-            "no code today",
+            code_reply("", thought="no code today"),
             code_reply("x", reply_type="poem"),
             planner_reply("User", "sorry", stop="TaskFailure"),
         ],

@@ -24,7 +24,8 @@ def overview_of(name: str, content: bytes, size: int | None = None) -> dict[str,
 def test_columns_are_those_of_the_header_below_a_title_and_rows_are_as_they_are_written() -> None:
     text = "Sales of 2024;;\n;;\nshop;amount;day\nA;1.234,50;03.04.2024\nB;2,5;13.04.2024\n"
     (table,) = overview_of("report.csv", text.encode("utf-16"))["tables"]
-    assert table["columns"] == [["shop", "text"], ["amount", "number"], ["day", "time"]]
+    amount = "number, thousands separators"
+    assert table["columns"] == [["shop", "text"], ["amount", amount], ["day", "time"]]
     assert table["sample"] == [["A", "1.234,50", "03.04.2024"], ["B", "2,5", "13.04.2024"]]
     assert (table["rows"], table["is_estimate"]) == (2, False)
 
@@ -37,6 +38,16 @@ def test_rows_of_a_beginning_are_estimated_without_the_line_that_is_cut(encoding
     assert table["columns"] == [["name", "text"], ["n", "integer"]]
     assert table["is_estimate"]
     assert abs(table["rows"] - 500) < 5
+
+
+def test_columns_say_how_many_values_are_missing() -> None:
+    text = "name,n,day\nA,1,2024-01-02\n,n/a,\n" + "B,2,2024-01-03\n" * 40
+    (table,) = overview_of("t.csv", text.encode())["tables"]
+    assert table["columns"] == [
+        ["name", "text, 1 missing"], ["n", "integer, 1 missing"], ["day", "time, 1 missing"],
+    ]  # fmt: skip
+    (part,) = overview_of("t.csv", text.encode(), len(text) * 2)["tables"]
+    assert dict(part["columns"])["n"] == "integer, some missing"
 
 
 def test_a_view_that_cannot_be_read_hides_no_other_table(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ llm/test_llm_keys.py::test_an_azure_endpoint_is_asked_in_its_version
   llm.api_type llm.api_version
 app/test_windows.py::test_a_configured_window_is_never_exceeded
   llm.context_window
+llm/test_dialect_choice.py::test_the_configured_dialect_is_spoken
+  llm.dialect
 llm/test_reply_forms.py::test_the_configured_form_is_in_force
   llm.form
 app/test_figures_seen.py::test_the_configuration_decides_whether_figures_are_sent

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from taskweaver.config import AppConfigSource, ConfigError
+from taskweaver.config.check import check
 from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = BY_NAME["session.stuck_after"].default
@@ -46,6 +47,18 @@ def test_null_in_the_environment_unsets_what_the_file_says(
 ) -> None:
     monkeypatch.setenv("LLM_MODEL", word)
     assert AppConfigSource(write(tmp_path, llm__model="m")).get_str("llm.model", None) is None
+
+
+@pytest.mark.parametrize("word", ["none", "NONE"])
+def test_none_in_the_environment_is_the_choice_of_this_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("EXECUTION_SANDBOX", word)
+    assert (
+        AppConfigSource(write(tmp_path, execution__sandbox="bwrap")).get_enum("execution.sandbox")
+        == "none"
+    )
+    assert not check(AppConfigSource())
 
 
 def test_an_empty_environment_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,6 +194,14 @@ def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -
     assert "JSON" not in str(album.blocks[0])
 
 
+def test_a_thought_does_not_look_like_an_answer() -> None:
+    shown = io.StringIO()
+    view = RoundView(PlainSurface(shown), Path("/w"))
+    for event in attachment("thought", "Perhaps 5.\nOr 6."):
+        view.handle(event)
+    assert shown.getvalue() == "\nthought:\n  Perhaps 5.\n  Or 6.\n"
+
+
 def test_an_error_that_ends_the_round_is_told_once() -> None:
     reason = "Model call failed, connection: refused"
     album = album_of(

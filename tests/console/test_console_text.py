@@ -277,3 +277,9 @@ def test_plain_answers_have_no_marks_outside_of_code(markdown: str, plain: str) 
 )
 def test_code_at_the_end_of_an_order_is_left_to_its_run(order: str, shown: str | None) -> None:
     assert without_code(order) == (order if shown is None else shown)
+
+
+def test_code_that_was_shown_is_left_out_of_an_order_wherever_it_stands() -> None:
+    order = "Run\n```python\na = 1\n```\nand keep\n```\nb\n```\nPlease."
+    assert without_code(order, "a = 1\n") == "Run\nand keep\n```\nb\n```\nPlease."
+    assert without_code("```\n" * 20_000, "a").count("```") == 20_000

@@ -133,8 +133,12 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(play: Callable[[Call], None]) -> Iterator[FakeEndpoint]:
-    """Run an endpoint whose every request is answered by `play`."""
+def serving(play: Callable[[Call], None], *, states_facts: bool = False) -> Iterator[FakeEndpoint]:
+    """Run an endpoint whose every request is answered by `play`.
+
+    Questions about the model, which are no calls, are answered by `play` where it `states_facts`;
+    else the server knows nothing of them.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -146,8 +150,15 @@ def serving(play: Callable[[Call], None]) -> Iterator[FakeEndpoint]:
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             call = Call(self, len(endpoint.calls), json.loads(self.rfile.read(length) or b"{}"))
+            if not states_facts and self._is_question():
+                call.answer(404, "404 page not found")
+                return
             endpoint.calls.append(call)
             play(call)
+
+        def _is_question(self) -> bool:
+            is_get = self.command == "GET" and "x-stainless-lang" in self.headers
+            return is_get or self.path == "/api/show"
 
         do_POST = do_GET = answer  # noqa: N815 - names the server looks for
 

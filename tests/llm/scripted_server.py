@@ -10,6 +10,7 @@ from typing import Any
 from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
 from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import FormLadder
@@ -64,6 +65,7 @@ class Outcome:
     chunks: list[Chunk] = field(default_factory=list)
     error: ModelError | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     form: str = ""
 
     @property
@@ -108,6 +110,7 @@ def outcome(
     messages: Sequence[ChatMessage] = MESSAGES,
     tools: Sequence[ModelTool] = (RUN,),
     dialect: DialectName = "chat",
+    dialects: DialectSwitch | None = None,
     **more: Any,
 ) -> Outcome:
     """Return the outcome of a request to an endpoint that follows a script."""
@@ -115,7 +118,8 @@ def outcome(
     forms = FormLadder(lambda: "tools")
     with serving(script) as endpoint:
         address = Endpoint(endpoint.url, "m1", "a-key-0123456789")
-        service = EndpointService(address, dialect=dialect_named(dialect), forms=forms)
+        spoken = dialects or DialectSwitch(dialect_named(dialect))
+        service = EndpointService(address, dialects=spoken, forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)
@@ -124,5 +128,6 @@ def outcome(
         finally:
             service.close()
         seen.bodies = [call.body for call in endpoint.calls]
+        seen.paths = [call.path for call in endpoint.calls]
     seen.form = forms.current
     return seen

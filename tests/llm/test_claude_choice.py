@@ -13,9 +13,7 @@ from fake_endpoint import Call, serving
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.selection.limits import ModelLimits, listed_limits
 from taskweaver.llm.services import ModelServices
-from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage
 
 KEY = "sk-ant-the-users-own-key-0123456789"
@@ -76,22 +74,21 @@ def test_a_projects_address_does_not_get_the_users_key(tmp_path: Path) -> None:
     assert endpoint.calls == []
 
 
-def limits(status: int, entry: Any) -> ModelLimits:
-    seen: list[Call] = []
-
+def test_the_window_is_asked_for_with_the_key_before_a_long_prompt() -> None:
     def play(call: Call) -> None:
-        seen.append(call)
-        call.answer(status, entry)
+        if call.path == "/v1/models/claude-one":
+            call.answer(200, {"id": "claude-one", "max_input_tokens": 9_000})
+        else:
+            call.stream(reply(text("yes")))
 
-    with serving(play) as endpoint:
-        found = listed_limits(Endpoint(endpoint.url, "claude/one", KEY), timeout_s=10)
-    assert seen[0].path == "/v1/models/claude%2Fone"
-    assert seen[0].headers["x-api-key"] == KEY
-    return found
-
-
-def test_the_limits_of_a_model_are_asked_for() -> None:
-    entry = {"id": "claude-one", "max_input_tokens": 1_000_000, "max_tokens": 128_000}
-    assert limits(200, entry) == ModelLimits(1_000_000, 128_000)
-    for status, other in [(200, {"max_tokens": None}), (404, entry), (200, [1]), (200, "x")]:
-        assert limits(status, other) == ModelLimits()
+    long: list[ChatMessage] = [
+        {"role": role, "content": "word " * 4_000} for role in ("user", "assistant", "user")
+    ]
+    with serving(play, states_facts=True) as endpoint:
+        keys = {"llm.api_base": endpoint.url, "llm.model": "claude-one"}
+        with services(**keys) as models:
+            LLMApi(models).chat_completion([*long, *HELLO])
+    listed, asked = endpoint.calls
+    assert listed.headers["x-api-key"] == KEY
+    assert "authorization" not in listed.headers
+    assert len(json.dumps(asked.body)) < 9_000 * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -36,6 +37,10 @@ def listing(*models: Any) -> Any:
     def play(call: Call) -> None:
         if call.path == "/v1/models":
             call.answer(200, {"object": "list", "data": [{"id": model} for model in models]})
+        elif call.path == "/api/chat":
+            message = {"role": "assistant", "content": call.body["model"]}
+            ended = {"message": message, "done": True, "done_reason": "stop"}
+            call.stream([json.dumps(ended).encode() + b"\n"])
         else:
             call.stream(good(call.body["model"]))
 
@@ -167,7 +172,9 @@ def test_a_local_server_is_found() -> None:
     with serving(listing("bge-m3", "llama")) as endpoint:
         choice = choose(config_of(auto_detect=True), {endpoint.port: "Ollama"})
 
-    assert choice == Choice(Endpoint(endpoint.url, "llama"), "Ollama found on this machine")
+    assert choice == Choice(
+        Endpoint(endpoint.url, "llama"), "Ollama found on this machine", "ollama"
+    )
 
 
 def test_the_configured_model_is_looked_for() -> None:

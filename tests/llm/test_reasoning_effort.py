@@ -43,7 +43,8 @@ def efforts(play: Any, keys: dict[str, Any], *hows: dict[str, Any]) -> list[str 
             api = LLMApi(services)
             for how in hows or ({},):
                 list(api.stream_chunks(HELLO, **how))
-        return [call.body.get("reasoning_effort") for call in endpoint.calls]
+        calls = [call for call in endpoint.calls if call.path.endswith("/chat/completions")]
+        return [call.body.get("reasoning_effort") for call in calls]
 
 
 def answer(call: Call) -> None:
@@ -124,7 +125,9 @@ def test_34_tools_are_asked_for_without_reasoning_and_the_rest_with_it() -> None
     words = "Function tools with reasoning_effort are not supported for m1 in /v1/chat/completions."
 
     def play(call: Call) -> None:
-        if "tools" in call.body and call.body.get("reasoning_effort") != "none":
+        if call.path.endswith("/responses"):
+            call.answer(404, "no such page")
+        elif "tools" in call.body and call.body.get("reasoning_effort") != "none":
             call.refuse(400, words)
         else:
             call.stream(good("yes"))
@@ -132,4 +135,4 @@ def test_34_tools_are_asked_for_without_reasoning_and_the_rest_with_it() -> None
     keys = {"llm.reasoning_effort": "high", "llm.form": "tools"}
     seen = efforts(play, keys, {"tools": [RUN]}, {}, {"tools": [RUN]})
 
-    assert seen == ["high", "none", "high", "none"]
+    assert seen == ["high", "high", "none", "high", "none"]  # Responses were tried in between

@@ -14,7 +14,7 @@ from scripted_server import MESSAGES, RUN, calls, delta, ending, piece
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.forms import fixed
 from taskweaver.llm.transport.endpoint import Endpoint
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, image_part
 
 CODE = '{"code": "print(1)"}'
 SIGNATURE = {"google": {"thought_signature": "c2ln"}}
@@ -25,7 +25,7 @@ Body = list[bytes]
 class Chat:
     """A chat with one endpoint, or with several in turn."""
 
-    def __init__(self, endpoint: FakeEndpoint, model: str = "m1") -> None:
+    def __init__(self, endpoint: FakeEndpoint, model: str = "gpt-4o") -> None:
         at = Endpoint(endpoint.url, model, "a-key-0123456789")
         self.service = EndpointService(at, forms=fixed("tools"))
         self.messages: list[ChatMessage] = [*MESSAGES]
@@ -196,7 +196,7 @@ def test_50_an_endpoint_that_refuses_everything_is_asked_a_few_times() -> None:
 def test_51_another_model_gets_no_signature() -> None:
     with chat(called(SIGNED), ANSWER) as (played, asked):
         played.ask()
-        at = Endpoint(played.service.endpoint.api_base, "m2", "a-key-0123456789")
+        at = Endpoint(played.service.endpoint.api_base, "gpt-5", "a-key-0123456789")
         played.service.close()
         played.service = EndpointService(at, forms=fixed("tools"))
         played.ask()
@@ -204,7 +204,15 @@ def test_51_another_model_gets_no_signature() -> None:
     assert "call_0" not in json.dumps(asked[1].body)
 
 
-def test_53_no_users_message_follows_a_result_where_that_is_refused() -> None:
+PICTURE = image_part("data:image/png;base64,AA", name="a.png", instead="a chart")
+AFTER: list[ChatMessage] = [
+    {"role": "user", "content": "See above."},
+    {"role": "tool", "content": [PICTURE], "tool_call_id": "made01000"},
+]
+
+
+@pytest.mark.parametrize("after", AFTER, ids=["question", "picture"])
+def test_53_no_users_message_follows_a_result_where_that_is_refused(after: ChatMessage) -> None:
     def is_refused(body: dict[str, Any]) -> bool:
         roles = " ".join(message["role"] for message in body["messages"])
         return "tool user" in roles
@@ -212,7 +220,9 @@ def test_53_no_users_message_follows_a_result_where_that_is_refused() -> None:
     words = "Unexpected role 'user' after role 'tool'"
     with chat(called(RUNS), refusing(words, is_refused, ANSWER)) as (played, asked):
         played.ask()
-        played.messages.append({"role": "user", "content": "See the picture."})
+        played.messages.append(after)
+        if after["role"] == "tool":
+            played.messages.pop(-2)
         played.ask()
         played.ask()
     assert [message["role"] for message in asked[2].body["messages"]] == [

@@ -326,6 +326,23 @@ def test_28_to_31_refused_tools_lower_the_form_at_once(row: str) -> None:
     assert (seen.error.kind, seen.form, len(seen.bodies)) == ("form", "json", 1)
 
 
+def test_32_a_refused_strict_leaves_the_schema() -> None:
+    def script(call: Call) -> None:
+        if "strict" in call.body["response_format"]["json_schema"]:
+            call.refuse(400, "Extra inputs are not permitted: response_format.json_schema.strict")
+        else:
+            call.stream([delta(content="{}"), *ending("stop")])
+
+    schema = {"type": "object", "properties": {"strict": {"type": "string"}}}
+    seen = outcome(script, tools=(), schema=schema)
+
+    assert (seen.text, len(seen.bodies)) == ("{}", 2)
+    assert seen.bodies[1]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "reply", "schema": schema},
+    }
+
+
 def test_33_a_refused_parameter_leaves_the_tools() -> None:
     def script(call: Call) -> None:
         if "parallel_tool_calls" in call.body:

@@ -54,7 +54,7 @@ def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
     if not is_whole and suffix not in _TEXTS:
         raise TableError("It is too large to be looked at in passing.")
     path.write_bytes(content if is_whole else _whole_lines(content, path.name))
-    found = impressions(path)
+    found = impressions(path, is_whole=is_whole)
     if suffix == ".txt" and len(found[0].columns) < 2:
         raise TableError("It holds text, no table.")
     scale = 1.0 if is_whole else size / max(len(content), 1)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -35,6 +36,7 @@ from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.facts.learnt import LearntFacts, forget_models, stored_facts
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
@@ -45,6 +47,7 @@ from taskweaver.utils.text import counted
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_SHOWN_MODELS = 8
 _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
@@ -64,8 +67,18 @@ class CheckResult:
     fix: str = ""
 
 
-def examine(project: Path | None, *, as_json: bool = False) -> int:
-    """Check everything a session needs, print the results, and return 1 when one fails, else 0."""
+def examine(
+    project: Path | None, *, as_json: bool = False, are_models_forgotten: bool = False
+) -> int:
+    """Check everything a session needs, print the results, and return 1 when one fails, else 0.
+
+    Args:
+        project: Folder of the project.
+        as_json: Whether the results are printed as JSON.
+        are_models_forgotten: Whether the facts learnt of models are deleted first.
+    """
+    if are_models_forgotten:
+        forget_models()
     findings = []
     for finding in _findings(project):
         findings.append(finding)
@@ -98,6 +111,7 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
+        yield from _learnt_models()
         yield from _kernel(app)
         yield _sandbox(app)
         yield from _bounds(app)
@@ -179,6 +193,37 @@ def _model(app: TaskWeaverApp) -> CheckResult:
     return CheckResult(
         "model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}"
     )
+
+
+def _learnt_models() -> Iterator[CheckResult]:
+    """List the facts learnt of models, with which sessions begin."""
+    kept = stored_facts()
+    for item in kept[:_SHOWN_MODELS]:
+        at = datetime.fromtimestamp(item.at).astimezone().strftime("%Y-%m-%d %H:%M")
+        about = "; ".join(_learnt_of(item.facts))
+        detail = f"{item.model} at {item.address}: {about} (since {at})"
+        yield CheckResult("endpoint", "ok", detail)
+    if len(kept) > _SHOWN_MODELS:
+        detail = f"and {counted(len(kept) - _SHOWN_MODELS, 'further model')}"
+        yield CheckResult("endpoint", "ok", detail)
+
+
+def _learnt_of(known: LearntFacts) -> Iterator[str]:
+    if known.form:
+        yield f"answers in the form {known.form}"
+    if known.response_format:
+        yield f"asked for JSON as {known.response_format}"
+    left_out = [name for name in known.dropped if name not in known.renamed]
+    if left_out:
+        yield f"takes no {', '.join(left_out)}"
+    yield from (f"takes {other} for {name}" for name, other in known.renamed.items())
+    if known.is_effort_refused:
+        yield "takes tools without reasoning alone"
+    yield from (f"takes no effort {name}" for name in known.efforts)
+    if known.longest_reply:
+        yield f"replies of {known.longest_reply:,} tokens at most"
+    if known.window:
+        yield f"window of {known.window:,} tokens"
 
 
 def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:

@@ -34,12 +34,21 @@ KEYS: tuple[Key, ...] = (
         " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
-        " endpoints.",
+        " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too.",
     ),
     Key("llm.api_base", "str", None, "Address of an OpenAI-compatible endpoint, up to `/v1`."),
     Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),
     Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
     key("llm.api_version", "2024-10-21", "API version of an Azure endpoint."),
+    enum(
+        "llm.dialect",
+        "auto",
+        "auto chat responses",
+        "Protocol of an OpenAI-compatible endpoint: chat completions, or Responses. `auto` is chat"
+        " completions, and Responses for models of OpenAI that reason beside tools nowhere else;"
+        " Azure is asked in Responses only where this is set, and Ollama in its own protocol where"
+        " it is not.",
+    ),
     enum(
         "llm.form",
         "auto",
@@ -75,7 +84,8 @@ KEYS: tuple[Key, ...] = (
         "int",
         None,
         "Tokens that the model takes, prompt and reply together. Longer prompts are shortened. None"
-        " learns it from the endpoint's refusal of a longer one.",
+        " asks the server, or learns it from the refusal of a longer one. Ollama loads the model"
+        " with it.",
         minimum=256,
     ),
     Key(
@@ -100,7 +110,8 @@ KEYS: tuple[Key, ...] = (
     key(
         "llm.first_token_timeout_s",
         120.0,
-        "Longest wait in seconds for a reply to begin.",
+        "Longest wait in seconds for a reply to begin, or for a sign that the model reasons. Three"
+        " times as long at `llm.reasoning_effort` `high` and above.",
         minimum=0.1,
     ),
     key(

@@ -73,11 +73,15 @@ def _show(chat: Chat, number: int, page: int) -> None:
 
 
 def _lines(record: PromptRecord) -> list[str]:
-    """Return a prompt and its reply as lines of bounded length."""
+    """Return a prompt and its reply, reasoning and calls too, as lines of bounded length."""
     sent = record.sent or {}
     messages = sent.get("messages", record.messages)
     parts = [(str(message["role"]), _text(message)) for message in messages]
-    parts.append(("reply", record.reply or f"(none: {record.error})"))
+    if record.reasoning:
+        parts.append(("reasoning", record.reasoning))
+    if record.reply or not record.calls:
+        parts.append(("reply", record.reply or f"(none: {record.error})"))
+    parts += [(f"call of {call.name}", call.arguments) for call in record.calls]
     lines: list[str] = []
     for title, text in parts:
         lines += [f"--- {title} ---", *_wrapped(safe(text)), ""]

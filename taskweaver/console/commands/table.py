@@ -175,9 +175,10 @@ def _kernel(session: Session) -> str:
 def _info(chat: Chat, _: str) -> None:
     session = chat.session
     usage = session.usage
-    tokens = (
-        f"{'about ' if usage.is_estimated else ''}{usage.total_tokens:,} in {usage.calls} calls"
-    )
+    about = "about " if usage.is_estimated else ""
+    tokens = f"{about}{usage.total_tokens:,} in {usage.calls} calls"
+    counts = ((usage.cached_tokens, "from a cache"), (usage.reasoning_tokens, "of reasoning"))
+    tokens = ", ".join([tokens, *(f"{count:,} {what}" for count, what in counts if count)])
     rows = [
         ("session", session.session_id),
         ("project", display_path(chat.app.app_dir)),

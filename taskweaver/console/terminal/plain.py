@@ -21,7 +21,7 @@ def spell(block: Block) -> str:
         case blocks.PlanBlock(text):
             return f"\nplan:\n{indent(text, '  ')}"
         case blocks.ThoughtBlock(text):
-            return f"\n{text}"
+            return f"\nthought:\n{indent(text, '  ')}"
         case blocks.OrderBlock(sender, receiver, text):
             arrow = f"{sender} -> {receiver}" if receiver else sender
             return f"\n{arrow}: {head(text, ORDER_LINES, ORDER_CHARS)}"

@@ -14,6 +14,7 @@ from taskweaver.utils.redact import redact_known
 
 T = TypeVar("T")
 _LAST_CODE = re.compile(r"^(`{3,9})python\n(?:(?!\1).*(?:\n|\Z))*(?:\1\s*)?\Z", re.MULTILINE)
+_FENCED = re.compile(r"^(`{3,9})(?:python)?\n(?P<code>.*?)\n\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 _FENCE, _SPAN = r"^(`{3,9}|~{3,9})[^\n]*\n.*?^\1[ \t]*$", r"(?<!`)(`{1,3})[^`\n]+\2(?!`)"
 _CODE = re.compile(f"{_FENCE}|{_SPAN}", re.DOTALL | re.MULTILINE)
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*")
@@ -57,9 +58,17 @@ def _unmarked(text: str) -> str:
     )
 
 
-def without_code(order: str) -> str:
-    """Return an order without the Python code at its end, which is shown when it runs."""
-    return _LAST_CODE.sub("", order).rstrip() or order
+def without_code(order: str, shown: str = "") -> str:
+    """Return an order without the Python code at its end, which is shown when it runs.
+
+    Code that was `shown` before is left out wherever it stands.
+    """
+
+    def kept(match: re.Match[str]) -> str:
+        return "" if match["code"].strip() == shown.strip() else match[0]
+
+    rest = _FENCED.sub(kept, order) if shown else order
+    return _LAST_CODE.sub("", rest).strip() or order
 
 
 def overwritten(line: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from taskweaver.llm.dialects.chat_replies import ChatReply, written_back
@@ -17,8 +18,15 @@ from taskweaver.llm.types import ChatMessage, ModelRequest
 _DONE = b"[DONE]"
 
 
+@dataclass(frozen=True, slots=True)
 class ChatDialect:
-    """Chat completions."""
+    """Chat completions.
+
+    Attributes:
+        has_cache_key: Whether the endpoint is given the key of its cache.
+    """
+
+    has_cache_key: bool = False
 
     name: ClassVar[str] = "chat"
     path: ClassVar[str] = "/chat/completions"
@@ -40,6 +48,7 @@ class ChatDialect:
             "stop": sampling.stop,
             "seed": sampling.seed,
             "reasoning_effort": sampling.reasoning_effort,
+            "prompt_cache_key": (request.cache_key or None) if self.has_cache_key else None,
         }
         if request.schema is not None:
             parameters["response_format"] = format_option(request.schema, response_format)

@@ -84,14 +84,17 @@ def returned_fields(delta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written_back(messages: Sequence[ChatMessage]) -> list[Mapping[str, Any]]:
-    """Return messages as they are sent: one with a record as it came, with its own ids."""
+    """Return messages as they are sent: one with a record as it came, with its own ids.
+
+    The protocol has no place for failures of tools.
+    """
     return [_written_back(message) for message in messages]
 
 
 def _written_back(message: ChatMessage) -> Mapping[str, Any]:
+    neutral = {key: value for key, value in message.items() if key not in {"record", "is_error"}}
     if "record" not in message:
-        return message
-    neutral = {name: value for name, value in message.items() if name != "record"}
+        return neutral
     items = [item for item in message["record"]["items"] if isinstance(item, Mapping)]
     written = items[0].get("tool_calls") if len(items) == 1 else None
     own = message.get("tool_calls", [])

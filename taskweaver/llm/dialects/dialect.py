@@ -13,7 +13,11 @@ from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Parameters for requests that do not set them; None leaves one to the endpoint."""
+    """Parameters for requests that do not set them; None leaves one to the endpoint.
+
+    Attributes:
+        window: Tokens of the window that the server loads the model with, where a request says so.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -21,6 +25,7 @@ class Sampling:
     stop: list[str] | None = None
     seed: int | None = None
     reasoning_effort: Effort | None = None
+    window: int | None = None
 
     def of(self, request: ModelRequest) -> Sampling:
         """Return the parameters of a request: its own, and these where it has none."""
@@ -31,6 +36,7 @@ class Sampling:
             list(request.stop) if request.stop is not None else self.stop,
             self.seed,
             _first(request.reasoning_effort, self.reasoning_effort),
+            self.window,
         )
 
 

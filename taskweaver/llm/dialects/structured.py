@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from taskweaver.llm.types import ChatMessage
@@ -18,7 +18,8 @@ LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
 
 _REJECTED = re.compile(
     r"response[_ ]?format|output_config\.format|output[_ ]format|json[_ ]?(?:schema|object|mode)"
-    r"|\bschema\b|grammar|structured output|json_validate_failed|failed to generate json",
+    r"|\bschema\b|grammar|structured output|json_validate_failed|failed to generate json"
+    r"|ChatRequest\.format|invalid format",
     re.IGNORECASE,
 )
 
@@ -26,13 +27,17 @@ _REJECTED = re.compile(
 class FormatMemory:
     """The best form a model is known to take; thread-safe."""
 
-    def __init__(self, wanted: str = "auto") -> None:
+    def __init__(
+        self, wanted: str = "auto", on_change: Callable[[ResponseFormat], None] = lambda _: None
+    ) -> None:
         """Start at the best form.
 
         Args:
             wanted: The form to begin with; ``auto`` is the first of `LADDER`.
+            on_change: Called with each lower form.
         """
         self._lock = threading.Lock()
+        self._on_change = on_change
         self._level = 0 if wanted == "auto" else LADDER.index(_form(wanted))
 
     @property
@@ -47,7 +52,9 @@ class FormatMemory:
             if level + 1 >= len(LADDER):
                 return False
             self._level = max(self._level, level + 1)
-            return True
+            lower = self.current
+        self._on_change(lower)
+        return True
 
 
 def _form(name: str) -> ResponseFormat:

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.files.file_list import FILES_TITLE, listed_files, listed_tables
+from taskweaver.analyst.files.file_list import (
+    FILES_TITLE,
+    listed_files,
+    listed_tables,
+    new_files_in,
+)
 from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.analyst.files.profile import TableId, TableProfile
 from taskweaver.analyst.files.profile_report import merged
@@ -27,7 +32,7 @@ _LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
     r"^## Summary of earlier rounds\n"
-    r"(.*?)(?=^From: |^## (?:Files|Plugins|Feedback|User request|Task)|\Z)",
+    r"(.*?)(?=^From: |^## (?:Files|Variables|Memory|Plugins|Feedback|User request|Task)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -157,8 +162,16 @@ def conversation(messages: Sequence[ChatMessage]) -> PromptConversation:
     shown = [_message(role, text.removeprefix(_START).strip()) for role, text in current]
     if not starts:
         return PromptConversation((*before, *shown), ())
-    listing = [text for _, text in current if text.startswith((_START, FILES_TITLE))][-1]
+    lists = [_listing(text) for role, text in current if role != "assistant"]
+    listing = "\n\n".join(filter(None, lists))
     return PromptConversation((*before, *shown), listed_files(listing), listed_tables(listing))
+
+
+def _listing(text: str) -> str:
+    """Return the part of a message that lists files: its beginning, or its end."""
+    if text.startswith((_START, FILES_TITLE)):
+        return _INCOMING.sub("", text)
+    return new_files_in(text)
 
 
 def _message(role: str, text: str) -> PromptMessage:

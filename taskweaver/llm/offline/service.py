@@ -49,10 +49,11 @@ def _reply(request: ModelRequest) -> str:
         return json.dumps(
             {"response": as_planner(request.messages, recipients)}, ensure_ascii=False
         )
-    if "python" not in properties.get("reply_type", {}).get("enum", ["python"]):
+    cell = properties.get("code", {}).get("description", "python")
+    if cell != "python" or "python" not in properties.get("reply_type", {}).get("enum", ["python"]):
         fields = {"thought": "", "reply_type": "text", "reply_content": ONLY_PYTHON}
         return json.dumps({"response": fields})
-    if "reply_type" in properties:
+    if "reply_type" in properties or "code" in properties:
         return json.dumps({"response": as_code_writer(request.messages)}, ensure_ascii=False)
     if "image_url" in properties:
         name = named_image(str(request.messages[-1]["content"]))

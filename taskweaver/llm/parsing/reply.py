@@ -34,6 +34,7 @@ class ReplyReader:
         finish: Reason the reply ended; None before its end.
         usage: Consumption of the call, once the server reported it.
         is_done: Whether the server announced the end.
+        has_begun: Whether a part of the reply came; reasoning is none.
         paused: The parts so far, when the server goes on once it has them back.
         answered_by: Name of the model that answers, once the server named it.
     """
@@ -61,6 +62,7 @@ class ReplyReader:
         self.finish: FinishReason | None = None
         self.usage: Usage | None = None
         self.is_done = False
+        self.has_begun = False
         self.paused: Sequence[Mapping[str, Any]] = ()
         self.answered_by = ""
         self._model = model
@@ -168,6 +170,7 @@ class ReplyReader:
         self.paused = event.paused or self.paused
         self.answered_by = event.model or self.answered_by
         self._refusal += event.refusal
+        self.has_begun |= bool(event.text or event.refusal or event.calls)
         self._measure(event)
         thought = self._thoughts.feed(event.reasoning)
         split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Split()

@@ -9,6 +9,7 @@ import re
 import threading
 from typing import get_args
 
+from taskweaver.llm.facts.learnt import LearntFacts, LearntModel
 from taskweaver.llm.types import Effort
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -30,10 +31,21 @@ def is_about_effort_with_tools(words: str) -> bool:
 class EffortMemory:
     """Efforts that a model refuses, each with its substitute; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, learnt: LearntModel | None = None) -> None:
+        """Begin with the efforts that were refused in earlier sessions.
+
+        Args:
+            learnt: Keeps them; None to keep none.
+        """
+        known = learnt.known if learnt else LearntFacts()
         self._lock = threading.Lock()
-        self._substitutes: dict[Effort, Effort | None] = {}
-        self._is_refused_with_tools = False
+        self._learnt = learnt
+        self._is_refused_with_tools = known.is_effort_refused
+        self._substitutes: dict[Effort, Effort | None] = {
+            effort: next((other for other in EFFORTS if other == known.efforts[effort]), None)
+            for effort in EFFORTS
+            if known.efforts.get(effort, effort) != effort
+        }
 
     def allowed(self, effort: Effort | None, *, has_tools: bool) -> Effort | None:
         """Return the effort to send for a wanted one; None for no effort.
@@ -60,11 +72,20 @@ class EffortMemory:
         with self._lock:
             if has_tools and is_about_effort_with_tools(words):
                 self._is_refused_with_tools = True
+                self._keep()
                 return sent != "none"
             if sent is None or not _ABOUT_EFFORT.search(words):
                 return False
             self._substitutes[sent] = self._nearest(sent, words)
+            self._keep()
             return True
+
+    def _keep(self) -> None:
+        if self._learnt is not None:
+            self._learnt.note(
+                is_effort_refused=self._is_refused_with_tools,
+                efforts={name: other or "" for name, other in self._substitutes.items()},
+            )
 
     def _nearest(self, refused: Effort, words: str) -> Effort | None:
         """Return the nearest effort that a rejection lists; None where it lists none.

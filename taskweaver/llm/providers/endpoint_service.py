@@ -9,17 +9,21 @@ from typing import Any
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
 from taskweaver.llm.dialects.structured import (
+    LADDER,
     FormatMemory,
     ResponseFormat,
     is_about_format,
     with_instruction,
 )
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts.endpoint_facts import EndpointFacts
+from taskweaver.llm.facts.refusals import refused_window
 from taskweaver.llm.images import has_described_images, without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
-from taskweaver.llm.providers.efforts import EffortMemory
+from taskweaver.llm.providers.efforts import EffortMemory, is_about_effort_with_tools
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
 from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
 from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
@@ -28,6 +32,8 @@ from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
+from taskweaver.llm.usage import TokenEstimator
+from taskweaver.utils.text import estimate_tokens
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -38,6 +44,12 @@ _REFUSING_IMAGES = (*_REFUSING, 413, 415)
 _MOST_PAUSES = 16
 """How often a server may pause one reply."""
 
+_UNKNOWN_PATH = (404, 405, 501)
+
+_LONG_EFFORTS = ("high", "xhigh", "max")
+_PATIENCE = 3
+"""How many times as long a reply may take to begin after much reasoning, which may be hidden."""
+
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
 
@@ -47,6 +59,7 @@ class _Attempt:
     """A request as it is sent: messages and parameters, and the ways in which it was written."""
 
     request: ModelRequest
+    dialect: Dialect
     messages: Sequence[ChatMessage]
     parameters: Mapping[str, Any]
     form: ResponseFormat
@@ -67,34 +80,38 @@ class EndpointService:
         self,
         endpoint: Endpoint,
         *,
-        dialect: Dialect | None = None,
+        dialects: DialectSwitch | None = None,
         sampling: Sampling | None = None,
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
         forms: FormLadder | None = None,
         images: ImageSupport | None = None,
+        facts: EndpointFacts | None = None,
     ) -> None:
         """Connect when the first request is made.
 
         Args:
             endpoint: Address of the model.
-            dialect: The protocol spoken there; None for chat completions.
+            dialects: The protocol spoken there; None for chat completions.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
             images: Whether it is shown images; None to decide by the model's name.
+            facts: The facts about the model, closed with this; None for a model of which nothing
+                is asked or kept.
         """
         self.forms = forms or fixed("json")
         self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
-        self._dialect = dialect or ChatDialect()
+        self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
-        self._pool = ConnectionPool(endpoint)
-        self._parameters = ParameterMemory()
-        self._efforts = EffortMemory()
-        self._format = FormatMemory(response_format)
+        self._facts = facts
+        self._pool = facts.pool if facts else ConnectionPool(endpoint)
+        self._parameters = ParameterMemory(facts.learnt if facts else None)
+        self._efforts = EffortMemory(facts.learnt if facts else None)
+        self._format = _format_memory(response_format, facts)
         self._history = HistoryMemory()
         self._begins_with_reasoning = False
 
@@ -108,6 +125,17 @@ class EndpointService:
         """Address of the model."""
         return self._endpoint
 
+    def window(self, request: ModelRequest) -> int:
+        """Return the tokens of prompt and reply that fit; 0 where that is not known."""
+        return self._facts.window(lambda: self._needed(request)) if self._facts else 0
+
+    def _needed(self, request: ModelRequest) -> int:
+        """Estimate the tokens of a prompt, with its tools and the longest reply wanted."""
+        reply = self._sampling.of(request).max_tokens or 0
+        tools = estimate_tokens(str([dict(tool.parameters) for tool in request.tools]))
+        prompt = TokenEstimator().estimate(self.model, request.messages, "").prompt_tokens
+        return prompt + tools + reply
+
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request; asks again at once without parameters and images the model rejects.
 
@@ -120,6 +148,7 @@ class EndpointService:
             try:
                 yield from self._ask(attempt)
             except ModelError as error:
+                self._note_window(error)
                 written = _written(error) if request.tools else ""
                 if written:
                     yield Chunk(written)
@@ -135,13 +164,17 @@ class EndpointService:
         self._pool.close()
 
     @property
-    def _origin(self) -> str:
-        return f"{self._dialect.name} {self._endpoint.address} {self.model}"
+    def dialect(self) -> Dialect:
+        """The protocol in force."""
+        return self._dialects.current
+
+    def _origin(self, dialect: Dialect) -> str:
+        return f"{dialect.name} {self._endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> _Attempt:
         """Return a request as it is sent, by what is known of the model."""
-        form, history = self._format.current, self._history.current
-        past = history.written(request.messages, self._origin)
+        dialect, form, history = self.dialect, self._format.current, self._history.current
+        past = history.written(request.messages, self._origin(dialect))
         messages: Sequence[ChatMessage] = past
         if self.images.are_refused:
             messages = without_images(messages)
@@ -150,11 +183,25 @@ class EndpointService:
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
         sampling = self._sampling.of(request)
-        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=bool(request.tools))
-        sampling = replace(sampling, reasoning_effort=effort)
-        wanted = given(self._dialect.parameters(request, sampling, form).items())
+        is_chat = dialect.name == ChatDialect.name  # the one that refuses an effort beside tools
+        has_tools = bool(request.tools) and is_chat
+        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=has_tools)
+        window = None
+        if self._facts is not None:
+            window = self._facts.loaded_window(lambda: self._needed(request)) or None
+        sampling = replace(sampling, reasoning_effort=effort, window=window)
+        wanted = given(dialect.parameters(request, sampling, form).items())
         parameters = self._parameters.apply(wanted)
-        return _Attempt(request, encodable(messages), parameters, form, effort, history, past)
+        sent = encodable(messages)
+        return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
+
+    def _note_window(self, error: ModelError) -> None:
+        """Keep the window that a refusal names."""
+        if self._facts is not None and error.kind == "context_overflow":
+            body = getattr(error.__cause__, "body", None)
+            window = refused_window(error.detail, body)
+            if window:
+                self._facts.learnt.note(window=window)
 
     def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
         """Learn that no images are taken; return whether the request can go on without them."""
@@ -175,23 +222,38 @@ class EndpointService:
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
         parameter = str(getattr(cause, "param", None) or "")
-        sent, has_tools = attempt.parameters, bool(attempt.request.tools)
-        is_format_sent = self._dialect.format_parameter in sent
+        if self._leaves_dialect(status, words, attempt):
+            return True
+        is_refusal, sent = status in (400, 422), attempt.parameters
+        if is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}"):
+            return True
+        is_format_sent = attempt.dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
             if attempt.form == "json_object":
                 self.forms.step_down("json")  # this request goes on with the schema in words
             return self._format.step_down(attempt.form)
-        if status in (400, 422):
-            named = f"{words} {parameter}"
-            if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
-                return True
-            if self._parameters.learn(sent, words, parameter) is not None:
-                return True
+        if is_refusal and self._learns(words, parameter, attempt):
+            return True
         if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
             return True
-        if has_tools and status in _REFUSING and is_about_tools(words):
+        if attempt.request.tools and status in _REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
+
+    def _leaves_dialect(self, status: int | None, words: str, attempt: _Attempt) -> bool:
+        """Change to another dialect, if a rejection asks for that and there is one."""
+        asked = attempt.dialect
+        if status in _UNKNOWN_PATH and "model" not in words.lower():
+            return self._dialects.refuse_path(asked)
+        is_about_reasoning = status == 400 and is_about_effort_with_tools(words)
+        return is_about_reasoning and self._dialects.refuse_reasoning(asked)
+
+    def _learns(self, words: str, parameter: str, attempt: _Attempt) -> bool:
+        """Remember a rejected effort or parameter; return whether there is one."""
+        named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
+        if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
+            return True
+        return self._parameters.learn(attempt.parameters, words, parameter) is not None
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -206,9 +268,9 @@ class EndpointService:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
-            self._dialect.events(),
+            attempt.dialect.events(),
             id_seed(attempt.request.messages),
-            origin=self._origin,
+            origin=self._origin(attempt.dialect),
             is_thinking=is_thinking,
         )
         yield from self._exchange(attempt, reader)
@@ -228,10 +290,15 @@ class EndpointService:
 
     def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
         request = attempt.request
-        body = self._dialect.body(self.model, attempt.messages, attempt.parameters)
+        written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
+        body = attempt.history.ordered(written)
         request.on_sent(body)
-        sent = Sent(self._dialect.path, body, self._dialect.headers(self._endpoint.api_key))
-        with HttpExchange(self._pool, sent, self._deadlines, request.cancel) as exchange:
+        headers = attempt.dialect.headers(self._endpoint.api_key)
+        sent = Sent(attempt.dialect.path, body, headers)
+        deadlines = self._deadlines
+        if attempt.effort in _LONG_EFFORTS:
+            deadlines = replace(deadlines, first_token_s=_PATIENCE * deadlines.first_token_s)
+        with HttpExchange(self._pool, sent, deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:
@@ -246,6 +313,8 @@ class EndpointService:
                 exchange.hurry(_CLOSING_S if reader.is_done or reader.usage else _LINGER_S)
             elif reader.is_done:
                 return
+            elif not reader.has_begun:
+                exchange.note_life()
             elif reader.events > seen:
                 exchange.note_progress()
         yield from reader.end()
@@ -255,6 +324,17 @@ class EndpointService:
             detail = f"the connection broke in the middle of the reply: {error.detail}"
             return failure("truncated", detail, self.model, hint="Try again.")
         return error
+
+
+def _format_memory(wanted: str, facts: EndpointFacts | None) -> FormatMemory:
+    """Return the memory of the response format; one that is not configured is kept."""
+    if facts is None or wanted != "auto":
+        return FormatMemory(wanted)
+    learnt = facts.learnt
+    known = learnt.known.response_format
+    return FormatMemory(
+        known if known in LADDER else wanted, lambda lower: learnt.note(response_format=lower)
+    )
 
 
 def _written(error: ModelError) -> str:

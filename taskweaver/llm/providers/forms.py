@@ -35,20 +35,23 @@ _REFUSED = re.compile(
 )
 
 
-def first_form(model: str, *, is_local: bool) -> Form:
+def first_form(model: str, *, is_local: bool, takes_tools: bool | None = None) -> Form:
     """Return the form that a model of this name is known to keep best; a table, not a measurement.
 
     Args:
         model: Name of the model.
         is_local: Whether its server is on this machine, where models are small.
+        takes_tools: Whether its server says that it was trained for tools; None if it does not say.
     """
+    if takes_tools is False:
+        return "fences"
     name = model.lower()
     sizes = [float(size) for size in _SIZE.findall(name)]
     if _ALWAYS_FENCES.search(name):
         return "fences"
     if _LLAMA_3.search(name) and sizes and sizes[0] < _LLAMA_SMALL_B:
         return "fences"
-    is_small = is_local and bool(sizes) and sizes[0] < _SMALL_B
+    is_small = is_local and bool(sizes) and sizes[0] < _SMALL_B and not takes_tools
     return "fences" if is_small and not _TRAINED.search(name) else "tools"
 
 

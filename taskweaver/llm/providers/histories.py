@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -62,9 +62,16 @@ class HistoryForm:
             origin: Dialect, address and model that is asked.
         """
         found = restored(messages, origin if self.has_records else "")
-        if self.stand_ins:
-            found = [self._filled(message) for message in found]
-        return _bridged(found) if self.has_bridges else found
+        return [self._filled(message) for message in found] if self.stand_ins else found
+
+    def ordered(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body of a request with the roles in an order that is taken.
+
+        A dialect may have put messages after results, such as images.
+        """
+        if not self.has_bridges or "messages" not in body:
+            return body
+        return {**body, "messages": _bridged(body["messages"])}
 
     def _filled(self, message: ChatMessage) -> ChatMessage:
         if not message.get("tool_calls") or "record" in message:
@@ -108,7 +115,7 @@ class HistoryMemory:
 
 
 def _next_form(sent: HistoryForm, messages: Sequence[ChatMessage], words: str) -> HistoryForm:
-    if _ROLE_ORDER.search(words) and len(_bridged(messages)) > len(messages):
+    if _ROLE_ORDER.search(words) and not sent.has_bridges:
         return replace(sent, has_bridges=True)
     has_records = any("record" in message for message in messages)
     has_bare_calls = any(m.get("tool_calls") and "record" not in m for m in messages)
@@ -123,7 +130,7 @@ def _next_form(sent: HistoryForm, messages: Sequence[ChatMessage], words: str) -
     return sent
 
 
-def _bridged(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+def _bridged(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return messages with a word of the model between results and a user's message."""
     found = list(messages[:1])
     for before, message in pairwise(messages):

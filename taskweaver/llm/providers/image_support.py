@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 
 _TAKES_IMAGES = re.compile(
     r"gpt-(?:4o|4\.[1-9]|4-(?:turbo|vision)|[5-9])|chatgpt-4o|\bo[1-9](?!\d)"
@@ -42,14 +43,18 @@ class ImageSupport:
     Images that a question is about are sent in any case: no text can replace them.
     """
 
-    def __init__(self, model: str, wanted: str = "auto") -> None:
-        """Decide at once.
+    def __init__(
+        self, model: str, wanted: str = "auto", stated: Callable[[], bool | None] = lambda: None
+    ) -> None:
+        """Decide by the configuration and the name, or when images come.
 
         Args:
             model: Name of the model.
-            wanted: ``yes``, ``no``, or ``auto`` to decide by the name.
+            wanted: ``yes``, ``no``, or ``auto`` to decide by its server's statement or the name.
+            stated: Returns the statement of its server; None without one.
         """
         self._refused = threading.Event()
+        self._stated = stated if wanted == "auto" else lambda: None
         self._is_known = takes_images(model) if wanted == "auto" else wanted == "yes"
         if wanted == "no":
             self._refused.set()
@@ -57,7 +62,10 @@ class ImageSupport:
     @property
     def are_taken(self) -> bool:
         """Whether it is known to take images."""
-        return self._is_known and not self._refused.is_set()
+        if self._refused.is_set():
+            return False
+        stated = self._stated()
+        return self._is_known if stated is None else stated
 
     @property
     def are_refused(self) -> bool:

@@ -41,7 +41,7 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "openai": Preset("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4.1-mini"),
-    "ollama": Preset("Ollama", "http://127.0.0.1:11434/v1"),
+    "ollama": Preset("Ollama", "http://127.0.0.1:11434/v1", dialect="ollama"),
     "lmstudio": Preset("LM Studio", "http://127.0.0.1:1234/v1"),
     "llamacpp": Preset("llama.cpp", "http://127.0.0.1:8080/v1"),
     "vllm": Preset("vLLM", "http://127.0.0.1:8000/v1"),

@@ -168,6 +168,7 @@ def _told(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
         if message["role"] == "system" and isinstance(content, str):
             content = content.partition(_ENVIRONMENT)[0]
         told: dict[str, Any] = {**message, "content": content}
+        told.pop("is_error", None)  # its text says so
         if "tool_calls" in message:
             told["tool_calls"] = [_numbered(call, numbers) for call in message["tool_calls"]]
         if "tool_call_id" in message:

@@ -155,19 +155,15 @@ def find_local(wanted: str, ports: Mapping[int, str]) -> Choice | None:
         models = found.get(port, [])
         if models and (not wanted or wanted in models):
             endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", wanted or models[0])
-            return Choice(endpoint, f"{label} found on this machine")
+            dialect: DialectName = "ollama" if label == "Ollama" else "chat"
+            return Choice(endpoint, f"{label} found on this machine", dialect)
     return None
 
 
 def list_models(
     base: str, key: str, *, timeout_s: float, dialect: DialectName = "chat"
 ) -> list[str]:
-    """Return the chat models an endpoint lists; none when it does not answer like one."""
-    return _chat_models(fetch_json(base, "/models", key, timeout_s=timeout_s, dialect=dialect))
-
-
-def fetch_json(base: str, path: str, key: str, *, timeout_s: float, dialect: DialectName) -> Any:
-    """Return what an endpoint tells at a path; None when it tells nothing.
+    """Return the chat models an endpoint lists; none when it does not answer like one.
 
     Goes through no proxy and follows no redirect.
     """
@@ -180,12 +176,12 @@ def fetch_json(base: str, path: str, key: str, *, timeout_s: float, dialect: Dia
     headers |= dialect_named(dialect).headers(key)
     shown = {name: text for name, text in headers.items() if text}
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=shown)
+        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers=shown)
         response = connection.getresponse()
         body = response.read(_MAX_LIST_BYTES) if response.status == 200 else b""
-        return json.loads(body or b"null")
+        return _chat_models(json.loads(body or b"null"))
     except (OSError, http.client.HTTPException, ValueError, RecursionError):
-        return None
+        return []
     finally:
         connection.close()
 

@@ -27,6 +27,7 @@ class LLMServiceConfig(ModuleConfig):
         key_source: Layer that sets the key; None without one.
         api_version: API version of Azure.
         model: Name of the model.
+        dialect: Protocol of an OpenAI-compatible endpoint; ``auto`` for the best it has.
         form: Form of replies; ``auto`` finds the best that the model keeps.
         images: Whether the model is sent images: ``yes``, ``no``, or ``auto`` to know by its name.
         response_format: The way to request structured replies.
@@ -57,6 +58,7 @@ class LLMServiceConfig(ModuleConfig):
         self.key_source = self._source("llm.api_key")
         self.api_version = self._get_str("api_version")
         self.model = self._get_str("model")
+        self.dialect = self._get_enum("dialect")
         self.form = self._get_enum("form")
         self.images = self._get_enum("images")
         self.response_format = self._get_enum("response_format")

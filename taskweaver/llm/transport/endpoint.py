@@ -6,9 +6,9 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from taskweaver.llm.errors import ModelError
@@ -50,6 +50,12 @@ class Endpoint:
         return is_loopback(self.api_base)
 
 
+def at_root(endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint at its server's root: its address without ``/v1`` at the end."""
+    base = endpoint.api_base.rstrip("/").removesuffix("/v1").rstrip("/")
+    return replace(endpoint, api_base=base)
+
+
 def is_loopback(url: str) -> bool:
     """Return whether a URL names this machine; names are not looked up."""
     host = (split_url(url).hostname or "").rstrip(".")
@@ -83,11 +89,13 @@ class Sent:
         path: Path after the endpoint's address.
         body: Body, of which ``model`` names the model.
         headers: Headers beyond the client's own; an empty one removes the client's.
+        method: Its method; a GET has no body.
     """
 
     path: str
     body: Mapping[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
+    method: Literal["GET", "POST"] = "POST"
 
 
 class ModelConnection:
@@ -129,16 +137,18 @@ class ModelConnection:
         """
         import openai
 
-        stream: openai.Stream[object] = self.client.post(
+        content: dict[str, Any] = {"body": sent.body} if sent.method == "POST" else {}
+        call = self.client.post if sent.method == "POST" else self.client.get
+        stream: openai.Stream[object] = call(
             sent.path,
             cast_to=object,
-            body=sent.body,
             options={
                 "headers": {name: text or openai.Omit() for name, text in sent.headers.items()},
                 "timeout": openai.Timeout(read_s, connect=connect_s),
             },
             stream=True,
             stream_cls=openai.Stream[object],
+            **content,
         )
         with closing(stream.response) as response:
             yield response.iter_bytes()

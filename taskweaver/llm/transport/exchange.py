@@ -51,7 +51,7 @@ class HttpExchange:
         deadlines: Deadlines,
         cancel: CancelToken,
     ) -> None:
-        self.model = str(sent.body["model"])
+        self.model = str(sent.body.get("model", ""))
         self._pool = pool
         self._connection = pool.take()
         self._sent = sent
@@ -79,6 +79,10 @@ class HttpExchange:
         with suppress(Empty):  # room for what the thread is about to hand over
             while True:
                 self._blocks.get_nowait()
+
+    def note_life(self) -> None:
+        """Start the time for the beginning of the reply anew: the server is at work on it."""
+        self._set_patience(self._deadlines.first_token_s, "no reply began")
 
     def note_progress(self) -> None:
         """Start the time for the next event: a part of the reply came."""

@@ -61,6 +61,9 @@ _BY_WORDS: tuple[tuple[ModelErrorKind, re.Pattern[str]], ...] = (
 )
 _PER_MINUTE = re.compile(r"per minute|\bTPM\b|\bRPM\b|rate_limit_exceeded", re.IGNORECASE)
 _REPLY_TOO_LONG = re.compile(r"max_(?:completion_)?tokens`? is too large", re.IGNORECASE)
+_NOT_PULLED = re.compile(r"^model ['\"]([\w./:-]{1,200})['\"] not found")
+"""Words of Ollama for a model that it does not have."""
+
 _HINTS: dict[ModelErrorKind, str] = {
     "auth": "Check llm.api_key.",
     "quota": "The account has no credit left for this; check its billing.",
@@ -103,6 +106,9 @@ def status_failure(
     words = error_words(body) or _plain(text)
     kind = _kind(status, words)
     hint = None
+    unknown = _NOT_PULLED.search(words) if status == 404 else None
+    if unknown:
+        hint = f"Get it with `ollama pull {unknown[1]}`, or check llm.model."
     if 300 <= status < 400:
         where = headers.get("location", "another address")
         hint = f"The endpoint has moved to {redact(where)}: set llm.api_base."

@@ -72,6 +72,11 @@ def order_of(report: Post) -> str:
     return str(extra.get(ORDER_KEY, "")) if isinstance(extra, Mapping) else ""
 
 
+def has_failed(report: Post) -> bool:
+    """Return whether a report is of a cell that failed."""
+    return _status(report) == "FAILURE"
+
+
 def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
     for round_ in rounds:
         for post in round_.post_list:

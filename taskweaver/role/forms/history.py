@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code, order_of
+from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
 from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
@@ -26,6 +26,18 @@ _NOT_SHOWN = "(A picture that you are not shown.)"
 Part = dict[str, Any]
 
 
+class OrderTexts(Protocol):
+    """Texts of a role that carries out orders by cells of its own."""
+
+    def order(self, post: Post) -> str:
+        """Return the text of an order."""
+        ...
+
+    def outcome(self, post: Post) -> str:
+        """Return the outcome of the cell of one of its own posts; empty if it has none."""
+        ...
+
+
 @dataclass(slots=True)
 class _OpenCall:
     """A call whose result is not written yet.
@@ -36,6 +48,7 @@ class _OpenCall:
         result: The result; None until there is one.
         role: The role that answers, once its post was seen.
         images: Images of the result.
+        has_failed: Whether the result is a failure.
     """
 
     id: str
@@ -43,6 +56,7 @@ class _OpenCall:
     result: str | None
     role: str = ""
     images: Sequence[Part] = ()
+    has_failed: bool = False
 
 
 @dataclass(slots=True)
@@ -55,6 +69,8 @@ class History:
         incoming: Text of a message of another role, with the places ``SENDER`` and ``MESSAGE``.
         language: Language of the cells in the role's own orders.
         pictures: Returns the pictures that are shown beside reports.
+        news: Sections that end reports, by the ids of their posts.
+        orders: Texts of a role that carries out orders; None for a role that gives them.
     """
 
     alias: str
@@ -62,6 +78,8 @@ class History:
     incoming: str
     language: str = "python"
     pictures: PicturesOf = no_pictures
+    news: Mapping[str, str] = field(default_factory=dict)
+    orders: OrderTexts | None = None
     _open: list[_OpenCall] = field(default_factory=list)
 
     def messages(self, posts: Sequence[Post]) -> list[ChatMessage]:
@@ -76,7 +94,7 @@ class History:
         if self.form == "tools":
             yield from self._called(post)
         elif post.get_attachment(AttachmentType.revise_message):
-            yield from _correction(post)
+            yield from correction(post)
         else:
             text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
             yield format_chat_message("assistant", text)
@@ -89,42 +107,49 @@ class History:
         known = next((call for call in self._open if call.post == post.id), None)
         if known is not None:
             known.role = post.send_to
+            self._take_own_outcome(known, post)
             return
         yield from self._results_of_calls()
         reply = kept_reply(post)
-        if reply is None and post.get_attachment(AttachmentType.revise_message):
-            yield from _correction(post)
+        is_note = bool(post.get_attachment(AttachmentType.revise_message))
+        if reply is None and is_note and not self._own_outcome(post):
+            yield from correction(post)
         else:
             yield self._reply(post, reply or self._as_reply(post))
 
     def _reply(self, post: Post, reply: KeptReply) -> ChatMessage:
         """Return a reply as one message, with all its calls."""
-        is_answer = post.send_to == USER
-        message = format_chat_message(
-            "assistant", post.message if is_answer else _text(post, AttachmentType.thought)
-        )
+        is_answer = post.send_to == USER and not self._own_outcome(post)
+        words = post.message if is_answer else _text(post, AttachmentType.thought)
+        message = format_chat_message("assistant", answer_in_words(post) or words)
         calls = [_call(post, number, call) for number, call in enumerate(reply.calls)]
         if calls:
             message["tool_calls"] = calls
         if reply.record:
             message["record"] = reply.record
         for made, call in zip(calls, reply.calls, strict=True):
-            role = post.send_to if call.post == post.id else ""
+            is_own = call.post == post.id
+            role = post.send_to if is_own else ""
             result = None if call.post else call.result
             self._open.append(_OpenCall(made["id"], call.post, result, role))
+            if is_own:
+                self._take_own_outcome(self._open[-1], post)
         return message
 
     def _as_reply(self, post: Post) -> KeptReply:
         """Return a post of which no reply is kept as a reply of its own."""
         calls = [KeptCall(one.name, _json(one.arguments), result=one.result) for one in kept(post)]
         plan, code = _text(post, AttachmentType.plan), carried_code(post)
+        if self.orders is not None:
+            code = cell_in(post)
         if plan:
             steps = _json({"steps": plan.splitlines()})
             calls.append(KeptCall(PLAN_TOOL, steps, result=PLAN_SHOWN))
         if code:
-            arguments = _json({"intent": post.message, "code": code})
+            intent = post.message if self.orders is None else _text(post, AttachmentType.thought)
+            arguments = _json({"intent": intent, "code": code})
             calls.append(KeptCall(RUN_TOOLS[self.language], arguments, post.id))
-        elif post.send_to not in (USER, self.alias):
+        elif post.send_to not in (USER, self.alias) and self.orders is None:
             arguments = _json({"role": post.send_to, "order": post.message})
             calls.append(KeptCall(ASK_TOOL, arguments, post.id))
         return KeptReply(tuple(calls))
@@ -133,15 +158,27 @@ class History:
         text = remove_temporal_delimiters(post.message)
         answered = self._answered(post)
         if answered is not None:
-            answered.result = text or _NO_TEXT
+            answered.result = with_news(text or _NO_TEXT, post, self.news)
             answered.images = image_parts(post, self.pictures)
+            answered.has_failed = has_failed(post)
             return
         yield from self._results_of_calls()
-        shown = text
-        if self.form != "tools" or post.send_from != USER:
+        shown = text if self.orders is None else self.orders.order(post)
+        if self.orders is None and (self.form != "tools" or post.send_from != USER):
             shown = fill(self.incoming, SENDER=post.send_from, MESSAGE=quoted(text))
-        message = format_chat_message("user", shown)
+        message = format_chat_message("user", with_news(shown, post, self.news))
         yield with_images(message, image_parts(post, self.pictures))
+
+    def _own_outcome(self, post: Post) -> str | None:
+        """Return the outcome of the cell that a post of the role itself ran; None for none."""
+        return (self.orders.outcome(post) or None) if self.orders is not None else None
+
+    def _take_own_outcome(self, call: _OpenCall, post: Post) -> None:
+        """Answer a call of the role with the outcome of the cell that it ran itself."""
+        call.result = self._own_outcome(post)
+        if call.result is not None:
+            call.images = image_parts(post, self.pictures)
+            call.has_failed = has_failed(post)
 
     def _answered(self, post: Post) -> _OpenCall | None:
         """Return the call that a post answers: the one it names, else its sender's first."""
@@ -155,6 +192,8 @@ class History:
         for call in self._open:
             text = _NOT_RUN if call.result is None else call.result
             result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
+            if call.has_failed:
+                result["is_error"] = True
             yield with_images(result, call.images)
         self._open = []
 
@@ -179,7 +218,19 @@ def numbered(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return found
 
 
-def _correction(post: Post) -> Iterator[ChatMessage]:
+def cell_in(post: Post) -> str:
+    """Return the cell that a role wrote into its own post, whether it ran or not."""
+    code = post.get_attachment(AttachmentType.reply_content)
+    return str(code[-1].content) if code and not answer_in_words(post) else ""
+
+
+def answer_in_words(post: Post) -> str:
+    """Return the words in the post of a role that answers an order in words; else nothing."""
+    kinds = _text(post, AttachmentType.reply_type).strip().lower()
+    return _text(post, AttachmentType.reply_content) if kinds == "text" else ""
+
+
+def correction(post: Post) -> Iterator[ChatMessage]:
     """Yield an unusable reply as text, and the request to correct it."""
     yield format_chat_message("assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT)
     yield format_chat_message("user", _text(post, AttachmentType.revise_message))
@@ -200,6 +251,12 @@ def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
 
 def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
+
+
+def with_news(text: str, post: Post, news: Mapping[str, str]) -> str:
+    """Return the text of a report with the section that ends it, if there is one."""
+    section = news.get(post.id)
+    return f"{text}\n\n{section}" if section else text
 
 
 def with_images(message: ChatMessage, parts: Sequence[Part]) -> ChatMessage:

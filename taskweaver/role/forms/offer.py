@@ -9,6 +9,7 @@ from taskweaver.llm.types import ModelTool
 from taskweaver.role.forms.memory_calls import OPERATIONS
 
 _TEXT = {"type": "string"}
+_LAST = "Whether the outcome of this cell alone answers the order, which ends with it."
 RUN_TOOLS = {"python": "run_python", "bash": "run_shell"}
 """Name of the tool that runs a cell, by the language of the cells."""
 
@@ -29,6 +30,9 @@ class ActionOffer:
         roles: Aliases of the roles that take orders in words.
         has_plan: Whether it may write a plan.
         has_memory: Whether it may keep, forget and look up facts.
+        asker: Alias that an answer in words is for.
+        is_order: Whether the author's own role runs the cells, to carry out an order.
+        has_last: Whether a cell of an order may be marked as its last.
     """
 
     language: str = ""
@@ -36,6 +40,9 @@ class ActionOffer:
     roles: tuple[str, ...] = ()
     has_plan: bool = False
     has_memory: bool = False
+    asker: str = USER
+    is_order: bool = False
+    has_last: bool = False
 
     @property
     def run_tool(self) -> str:
@@ -51,6 +58,8 @@ class ActionOffer:
     def fields(self) -> list[str]:
         """Names of the fields of a JSON reply, in their order."""
         plan, code = ["plan"] * self.has_plan, ["code"] * bool(self.language)
+        if self.is_order:
+            return ["thought", "message", *code, *(["is_last"] * self.has_last)]
         memory = list(OPERATIONS) if self.has_memory else []
         return ["thought", *plan, "send_to", "message", *code, *memory]
 
@@ -58,20 +67,20 @@ class ActionOffer:
         """Return the offer with a further role that takes orders in words."""
         return replace(self, roles=tuple(dict.fromkeys([*self.roles, alias])))
 
+    def without_cells(self) -> ActionOffer:
+        """Return the offer of an answer in words alone."""
+        return replace(self, language="", has_last=False)
+
     def tools(self) -> list[ModelTool]:
         """Return the actions as tools."""
         found = []
         if self.run_tool:
             is_python = self.language == "python"
             subject = "a Python cell in the live kernel" if is_python else "a shell script"
-            found.append(
-                _tool(
-                    self.run_tool,
-                    f"Run {subject}; its outcome comes back.",
-                    intent={**_TEXT, "description": "Purpose of the cell, in a few words."},
-                    code=_TEXT,
-                )
-            )
+            intent = {**_TEXT, "description": "Purpose of the cell, in a few words."}
+            last = {"is_last": {"type": "boolean", "description": _LAST}} if self.has_last else {}
+            description = f"Run {subject}; its outcome comes back."
+            found.append(_tool(self.run_tool, description, intent=intent, code=_TEXT, **last))
         if self.has_plan:
             steps = {"type": "array", "items": _TEXT}
             found.append(
@@ -91,7 +100,12 @@ class ActionOffer:
     def schema(self) -> dict[str, object]:
         """Return the JSON schema of a reply; every field is a text, empty where it is not used."""
         fields: dict[str, object] = dict.fromkeys(self.fields, _TEXT)
-        fields["send_to"] = {**_TEXT, "enum": list(self.recipients)}
+        if "send_to" in fields:
+            fields["send_to"] = {**_TEXT, "enum": list(self.recipients)}
+        if self.is_order and "code" in fields:
+            fields["code"] = {**_TEXT, "description": self.language}
+        if "is_last" in fields:
+            fields["is_last"] = {**_TEXT, "enum": ["yes", "no"], "description": _LAST}
         return _object({"response": _object(fields)})
 
 

@@ -26,6 +26,7 @@ from taskweaver.role.forms.values import (
     cell_code,
     folded,
     is_prose,
+    is_yes,
     only_text,
     plan_field,
     plan_text,
@@ -84,10 +85,11 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class RunCell:
-    """Run a cell."""
+    """Run a cell; an order ends with the outcome of its last one."""
 
     code: str
     intent: str = ""
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Answer the user."""
+    """Answer the user, or the role that gave an order."""
 
     text: str
 
@@ -276,7 +278,8 @@ def _meaning(call: ToolCall, arguments: Mapping[str, Any], offer: ActionOffer) -
     if offer.run_tool and (name == offer.run_tool or name in _RUN_NAMES):
         code = arguments.get("code")
         code = code if isinstance(code, str) else only_text(arguments)
-        return RunCell(cell_code(code), str(arguments.get("intent", "")).strip())
+        is_last = offer.is_order and is_yes(arguments.get("is_last"))
+        return RunCell(cell_code(code), str(arguments.get("intent", "")).strip(), is_last)
     names = ", ".join(tool.name for tool in offer.tools())
     raise ValueError(f"There is no tool {call.name!r}; there are: {names}.")
 
@@ -307,10 +310,12 @@ def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
     is_words = kind in _REPLY_TYPES or (
         has_outcome and (is_for_user or (is_untyped and is_prose(code)))
     )
+    if offer.is_order and not is_words:
+        _check_order(fields, offer, message)
     if code.strip() and offer.language and not is_words:
-        if is_for_user:
+        if is_for_user and not offer.is_order:
             raise ValueError(_CODE_FOR_USER)
-        return RunCell(cell_code(code), message)
+        return RunCell(cell_code(code), message, offer.is_order and _is_last(fields))
     message = message or code.strip()
     if not message:
         raise ValueError("message is empty.")
@@ -321,6 +326,20 @@ def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
         name = workers[0] if is_open else USER
     to = receiver(name, offer)
     return Say(message) if to == USER else Order(to, message)
+
+
+def _check_order(fields: Mapping[str, str], offer: ActionOffer, message: str) -> None:
+    """Raise `ValueError` for a cell in a language that is not offered, or where none may run."""
+    kind = fields.get("reply_type", "").strip().lower()
+    if offer.language and kind not in {"", offer.language}:
+        raise ValueError(f'reply_type is {kind!r}, and must be "{offer.language}" or "text".')
+    if not offer.language and not message:
+        raise ValueError("No further cell runs, and message is empty.")
+
+
+def _is_last(fields: Mapping[str, str]) -> bool:
+    """Return whether a cell ends its order; in the original's form, each does."""
+    return is_yes(fields["is_last"]) if "is_last" in fields else "reply_type" in fields
 
 
 def _of_text(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
@@ -347,12 +366,13 @@ def _operations(text: str) -> tuple[str, tuple[FactOperation, ...]]:
 def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
     """Read text with fences: those of code are one cell, one of a plan or an order is that."""
     words, code, plan, orders = [], [], "", []
-    end = 0
+    is_last, end = False, 0
     for match in _FENCE.finditer(text):
         info, body = match["info"].strip(), match["body"]
         kind, _, rest = info.partition(" ")
         if kind.lower() in _CODE_INFOS.get(offer.language, ()) and fences_run:
             code.append(body)
+            is_last = offer.is_order and rest.strip().lower() == "last"
         elif kind.lower() == "plan" and offer.has_plan:
             plan = body.strip()
         elif kind.lower() == "ask" and offer.roles:
@@ -363,7 +383,7 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
             words.append(text[end : match.start()])
         end = match.end()
     if code:
-        cell = RunCell(cell_code("\n".join(code)))
+        cell = RunCell(cell_code("\n".join(code)), is_last=is_last)
         return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
     if orders:
         try:

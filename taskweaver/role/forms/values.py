@@ -106,6 +106,11 @@ def receiver(name: str, offer: ActionOffer) -> str:
     return found
 
 
+def is_yes(value: object) -> bool:
+    """Return whether a value means yes, as a boolean or as a word."""
+    return str(value).strip().lower() in {"true", "yes", "1"}
+
+
 def folded(name: str) -> str:
     """Return a name in lower case, without blanks and underscores."""
     return re.sub(r"[\W_]+", "", name).lower()

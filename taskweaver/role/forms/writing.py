@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
@@ -15,14 +15,47 @@ from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
 from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
+from taskweaver.role.forms.reasoning import ReasoningStatus
 from taskweaver.role.translator import FieldWriter
 
 _NOT_WORDS = tuple("{[<`")
 _NOT_DONE = "Not done: too many calls at once, or an answer beside other calls."
+_FENCE = "```"
+_END_OF_FENCE = re.compile(r"\n*^`{3,}\s*\Z", re.MULTILINE)
+_LINE_ENDS = re.compile(r"\n+\Z")
+_PERHAPS_END = re.compile(r"\n*^`*\s*\Z", re.MULTILINE)
 _FIELDS = {"code": "reply_content", "intent": "message", "order": "message", "role": "send_to"}
 _SHOWN = {
     "thought", "plan", "plan_reasoning", "current_plan_step", "stop", "reply_content", "message",
 }  # fmt: skip
+
+
+class _UnfencedCode:
+    """Code of a field while it arrives, without a fence and empty lines around it."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._mark: str | None = None
+
+    def feed(self, text: str, *, is_end: bool) -> str:
+        """Return the code that is certain after a further piece of the field."""
+        self._held += text
+        if self._mark is None and not self._has_begun(is_end=is_end):
+            return ""
+        ending = (_END_OF_FENCE if is_end else _PERHAPS_END) if self._mark else _LINE_ENDS
+        match = ending.search(self._held)
+        shown = self._held[: match.start()] if match else self._held
+        self._held = self._held[len(shown) :]
+        return shown
+
+    def _has_begun(self, *, is_end: bool) -> bool:
+        """Find the fence at the beginning, once there is enough text to know."""
+        start = self._held.lstrip()
+        if not is_end and (_FENCE.startswith(start[:3]) and "\n" not in start):
+            return False
+        self._mark = _FENCE if start.startswith(_FENCE) else ""
+        self._held = start.partition("\n")[2] if self._mark else self._held.lstrip("\n")
+        return True
 
 
 class ReplyWriter:
@@ -33,12 +66,13 @@ class ReplyWriter:
         emitter: SessionEventEmitter,
         proxy: PostEventProxy,
         offer: ActionOffer,
-        carry_out: Callable[[FactOperation], DoneOperation],
+        carry_out: Callable[[FactOperation], DoneOperation] | None = None,
     ) -> None:
         """Write into `proxy`; further posts are made with `emitter`.
 
-        `carry_out` does an operation on long-term memory.
+        `carry_out` does an operation on long-term memory; None where none is offered.
         """
+        self._shown_as = _FIELDS | ({"intent": "thought"} if offer.is_order else {})
         self._carry_out = carry_out
         self._emitter = emitter
         self._proxy = proxy
@@ -47,6 +81,7 @@ class ReplyWriter:
         self._record: Mapping[str, Any] = {}
         self._fields: ReplyStream | None = None
         self._writer = FieldWriter(proxy)
+        self._code = _UnfencedCode()
 
     def read(self, chunks: Iterable[Chunk]) -> ModelReply:
         """Show a reply until it ends, and return it.
@@ -57,11 +92,14 @@ class ReplyWriter:
         calls: tuple[ToolCall, ...] = ()
         record: Mapping[str, Any] = {}
         is_cut = False
+        status = ReasoningStatus(self._proxy.update_status)
         for chunk in chunks:
             if chunk.begins_again:
                 self._begin_again()
             if chunk.reasoning:
-                self._proxy.update_status("thinking")
+                status.add(chunk.reasoning)
+            if chunk.text or chunk.call is not None:
+                status.end()
             if chunk.call is not None:
                 self._show_call(chunk.call)
             elif chunk.text:
@@ -88,9 +126,14 @@ class ReplyWriter:
                 if is_first
                 else self._emitter.create_post_proxy(self._proxy.post.send_from)
             )
-            found.append(self._write(proxy, action, reading if is_first else ReplyReading()))
-        keep(found[0], _kept(reading, found, self._record))
+            self.fill(proxy, action, reading if is_first else ReplyReading())
+            found.append(proxy.end())
+        self.keep(reading, found)
         return found
+
+    def keep(self, reading: ReplyReading, posts: Sequence[Post]) -> None:
+        """Put the record of a reply on the first of its posts; actions without one were not run."""
+        keep(posts[0], _kept(reading, posts, self._record))
 
     def _begin_again(self) -> None:
         """Forget the text so far: it was reasoning."""
@@ -107,7 +150,7 @@ class ReplyWriter:
             self._show_fields(self._fields.feed(text))
         elif start and not start.startswith(_NOT_WORDS) and "```" not in self._text:
             if not self._proxy.post.message:
-                self._proxy.update_send_to(USER)
+                self._proxy.update_send_to(self._offer.asker)
             self._proxy.update_message(text, is_end=False)
 
     def _show_call(self, delta: CallDelta) -> None:
@@ -127,23 +170,46 @@ class ReplyWriter:
             self._proxy.update_attachment(text, AttachmentType.thought)
 
     def _show_fields(self, deltas: Iterable[FieldDelta]) -> None:
-        renamed = (replace(delta, key=_FIELDS.get(delta.key, delta.key)) for delta in deltas)
-        self._writer.write((delta for delta in renamed if delta.key in _SHOWN), None)
+        self._writer.write(self._shown_fields(deltas), None)
 
-    def _write(self, proxy: PostEventProxy, action: Action | None, reading: ReplyReading) -> Post:
-        """Make a post say exactly an action, whatever was shown of it."""
+    def _shown_fields(self, deltas: Iterable[FieldDelta]) -> Iterator[FieldDelta]:
+        for delta in deltas:
+            key, text = self._shown_as.get(delta.key, delta.key), delta.text
+            if key == "reply_content":
+                text = self._code.feed(text, is_end=delta.is_end)
+            if key in _SHOWN and (text or delta.is_end):
+                yield FieldDelta(key, text, delta.is_end)
+
+    def draft(self, reading: ReplyReading) -> Post | None:
+        """Return the answer to the user that a reply is, before it is sent.
+
+        None for no answer, and for one beside operations on memory, which are done with it.
+        """
+        match () if reading.memory else reading.actions:
+            case (Say(text), *_):
+                post = self._proxy.post
+                stops = post.get_attachment(AttachmentType.stop)
+                return Post(post.id, post.send_from, USER, text, stops)
+        return None
+
+    def fill(self, proxy: PostEventProxy, action: Action | None, reading: ReplyReading) -> None:
+        """Make a post say exactly an action, whatever was shown of it; it is not ended."""
         code = action.code if isinstance(action, RunCell) else ""
-        _set(proxy, AttachmentType.thought, reading.thought)
+        thought, message = reading.thought, _message(action)
+        if self._offer.is_order and code:
+            thought, message = "\n".join(filter(None, [thought, message])), ""
+        _set(proxy, AttachmentType.thought, thought)
         _set(proxy, AttachmentType.plan, reading.plan)
         _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
         _set(proxy, AttachmentType.reply_content, code)
         self._keep_operations(proxy, reading.memory)
-        _set_message(proxy, _message(action))
+        _set_message(proxy, message)
         proxy.update_send_to(self._receiver(proxy, action))
-        return proxy.end()
 
     def _keep_operations(self, proxy: PostEventProxy, operations: Iterable[FactOperation]) -> None:
         proxy.post.del_attachment([AttachmentType.function])
+        if self._carry_out is None:
+            return
         for operation in operations:
             done = self._carry_out(operation)
             proxy.update_attachment(done.line, AttachmentType.function, extra_of(done))
@@ -151,11 +217,11 @@ class ReplyWriter:
     def _receiver(self, proxy: PostEventProxy, action: Action | None) -> str:
         match action:
             case RunCell():
-                return self._offer.runner
+                return self._offer.runner or proxy.post.send_from
             case Order(role):
                 return role
             case Say():
-                return USER
+                return self._offer.asker
         return proxy.post.send_from
 
 

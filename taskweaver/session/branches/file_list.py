@@ -60,15 +60,19 @@ class BranchFiles:
         self._pictures = CellPictures(cwd, client)
 
     def text(self) -> str:
-        """Return the section of a prompt that lists the files; empty for none."""
+        """Return the section of a prompt that lists the files; see `RoleFiles`."""
+        return quoted_section(file_list(self.listed()), level=3)
+
+    def listed(self) -> Sequence[ListedFile]:
+        """Return the files; see `RoleFiles`."""
         stamps = self._stamps()
         if not self._may_start and self._client.state == "not started":
-            return _section([ListedFile(name, size) for name, (_, size) in stamps.items()])
+            return [ListedFile(name, size) for name, (_, size) in stamps.items()]
         known = {name: stamp for name, (stamp, _) in self._known.items()}
         new = [name for name, stamp in stamps.items() if known.get(name) != stamp]
         self._look(new, stamps)
         self._known = {name: self._known[name] for name in stamps}
-        return _section([file for _, file in self._known.values()])
+        return [file for _, file in self._known.values()]
 
     def keep_pictures(self, post_id: str, names: Sequence[str]) -> None:
         """Keep the pictures of a report; see `RoleFiles`."""
@@ -148,10 +152,6 @@ class BranchFiles:
         if leaves(path, root):
             raise OSError(errno.EXDEV, "leaves the project", name)
         return open_ordinary(path.resolve(), os.O_NOFOLLOW)
-
-
-def _section(files: Sequence[ListedFile]) -> str:
-    return quoted_section(file_list(files), level=3)
 
 
 def _listed(name: str, size: int, claim: Any) -> ListedFile:

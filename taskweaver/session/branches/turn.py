@@ -66,11 +66,18 @@ class Turn:
         )
 
     def _next(self, round_: Round, waiting: deque[Post]) -> Post:
-        """Store the next post, and further ones as long as the leader only collects answers."""
+        """Store the next post, and further ones that are collected before a role is asked.
+
+        The leader reads all answers to its orders at once, and a role all its notes to itself of
+        one reply.
+        """
         while True:
             post = waiting.popleft()
             self.memory.add_post(round_, post)
-            if post.send_to != self.leader or not waiting:
+            if not waiting:
+                return post
+            is_note = post.send_from == post.send_to == waiting[0].send_from
+            if post.send_to != self.leader and not is_note:
                 return post
 
     def _answers(self, round_: Round, post: Post) -> list[Post]:

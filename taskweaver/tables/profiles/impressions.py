@@ -6,12 +6,15 @@ the rows that are shown hold the values as they are written in the file.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.deciding import decide
+from taskweaver.tables.deciding import counted, decide, is_of_texts
 from taskweaver.tables.errors import TableError
+from taskweaver.tables.evidence.numerals import is_marker, number_form
+from taskweaver.tables.plans.plan import Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
 from taskweaver.tables.profiles.profiling import kind_of
 from taskweaver.tables.readers.databases import first_rows, table_names
@@ -22,6 +25,7 @@ from taskweaver.tables.reading import undecided
 
 _SHOWN_ROWS, _HEAD_ROWS, _MOST_PARTS, _MOST_COLUMNS = 3, 200, 20, 200
 _CELL_CHARS = 200
+_SEPARATORS = "thousands separators"
 Rows = tuple[tuple[str, ...], ...]
 
 
@@ -31,7 +35,7 @@ class Impression:
 
     Attributes:
         part: Sheet or table; empty for the only one.
-        columns: Names and kinds of its columns.
+        columns: Names and kinds of its columns; after a comma, facts on the values.
         first: The first rows, each value as text.
     """
 
@@ -41,8 +45,12 @@ class Impression:
     first: Rows
 
 
-def impressions(path: Path) -> list[Impression]:
+def impressions(path: Path, *, is_whole: bool = True) -> list[Impression]:
     """Return the first impression of each table of a file; tables that cannot be read are left out.
+
+    Args:
+        path: The file.
+        is_whole: Whether it is the whole file, so that missing values can be counted.
 
     Raises:
         TableError: If no table of it can be read.
@@ -56,7 +64,11 @@ def impressions(path: Path) -> list[Impression]:
     problems: list[TableError] = []
     for name in names[:_MOST_PARTS]:
         try:
-            found.append(_of_database(path, name) if kind == "sqlite" else _of_part(path, name))
+            found.append(
+                _of_database(path, name)
+                if kind == "sqlite"
+                else _of_part(path, name, is_whole=is_whole)
+            )
         except TableError as error:
             problems.append(error)
     if problems and not found:
@@ -68,19 +80,59 @@ def _of_database(path: Path, name: str) -> Impression:
     head, rows = first_rows(path, name, _HEAD_ROWS)
     first = _texts(head)
     decide(head)
-    return Impression(name, rows, _kinds(head), first)
+    notes = _missing(head, {}, is_whole=len(head) == rows)
+    return Impression(name, rows, _kinds(head, notes), first)
 
 
-def _of_part(path: Path, part: str) -> Impression:
+def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
     raw, _ = undecided(path, str(path), part)
     first = _written(raw) if raw.plan.reader == "csv" else _texts(raw.frame)
     head = raw.frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].copy()
-    decide(head, likely_decimal=raw.decimal, kept=raw.texts)
-    return Impression(part, len(raw.frame), _kinds(head), first)
+    written = head.copy()
+    steps = decide(head, likely_decimal=raw.decimal, kept=raw.texts).steps
+    numbers = [step.column for step in steps if isinstance(step, ToNumber)]
+    notes = {
+        name: _SEPARATORS
+        for name in numbers
+        if number_form(counted(written[name].dropna()), raw.decimal).thousands
+    }
+    shown = raw.frame.iloc[:, :_MOST_COLUMNS]
+    converted = {step.column for step in steps if not isinstance(step, Tidy)}
+    missing = _missing(shown, converted, is_whole=is_whole)
+    both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
+    return Impression(part, len(raw.frame), _kinds(head, both), first)
 
 
-def _kinds(head: Frame) -> tuple[tuple[str, str], ...]:
-    return tuple((str(name), kind_of(head[name])) for name in head.columns[:_MOST_COLUMNS])
+def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dict[str, str]:
+    """Return how many values of columns are missing, in words, of those that lack any.
+
+    Args:
+        frame: The rows.
+        converted: Columns in which texts like ``n/a`` are missing values.
+        is_whole: Whether these are all rows.
+    """
+    found = {}
+    for name in frame.columns:
+        column = frame[name]
+        count = int(column.isna().sum())
+        if is_of_texts(column):
+            texts = counted(column.dropna())
+            count += sum(n for text, n in texts if _is_missing(text, name in converted))
+        if count:
+            found[name] = f"{count} missing" if is_whole else "some missing"
+    return found
+
+
+def _is_missing(text: str, is_converted: bool) -> bool:  # noqa: FBT001 - a fact on the column
+    return not text.strip() or (is_converted and is_marker(text))
+
+
+def _kinds(head: Frame, notes: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return names and kinds of columns, with the facts on their values."""
+    kinds = ((name, kind_of(head[name])) for name in head.columns[:_MOST_COLUMNS])
+    return tuple(
+        (str(name), f"{kind}, {notes[name]}" if notes.get(name) else kind) for name, kind in kinds
+    )
 
 
 def _written(raw: Raw) -> Rows:

@@ -218,6 +218,10 @@ def test_figures_become_files_once(shared: tuple[Client, Path]) -> None:
             "plt.plot(pd.date_range('2024-01-01', periods=6, freq='MS'), range(6), label='a')",
             ["2024-01-01 to 2024-06-01", 'line "a" of 6 points'],
         ),
+        (
+            "pd.Series(range(24), index=pd.period_range('2023-01', periods=24, freq='M')).plot()",
+            ["2023-01 to 2024-12", "line of 24 points"],
+        ),
         ("plt.scatter([1, 2, 3], [10, 20, 1e5]); plt.yscale('log')", ["log scale", "markers: 3"]),
         ("plt.imshow([[1, 2, 3]])", ["image of 1 x 3"]),
         ("plt.subplots(1, 2)[1][1].set_title('Right')", ["nothing is drawn", '| "Right"']),

@@ -13,7 +13,6 @@ from taskweaver.llm.types import ChatMessage
 
 _NO_TEXT = "(no text)"
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+)(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL)
-_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 Block = dict[str, Any]
 
@@ -47,22 +46,39 @@ def _said(role: str, blocks: list[Block]) -> dict[str, Any]:
 
 def _blocks(message: ChatMessage) -> list[Block]:
     """Return the blocks of a message; at least one, since the endpoint takes no empty message."""
-    record = message.get("record")
-    if record:
-        return [dict(item) for item in record["items"]]
+    returned = _returned(message)
+    if returned:
+        return returned
     if message["role"] == "tool" and message.get("tool_call_id"):
         return [_result(message)]
     blocks = _parts(message["content"]) + [_call(call) for call in message.get("tool_calls", ())]
     return blocks or [_text(_NO_TEXT)]
 
 
+def _returned(message: ChatMessage) -> list[Block]:
+    """Return the blocks of a reply as they came; none where they are not of its calls.
+
+    The file that a record was read from may have been changed.
+    """
+    items = message.get("record", {}).get("items", ())
+    blocks = [dict(item) for item in items if isinstance(item, Mapping)]
+    ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
+    is_whole = len(blocks) == len(items) and all(
+        isinstance(block.get("type"), str) for block in blocks
+    )
+    own = [call.get("id") for call in message.get("tool_calls", ())]
+    return blocks if is_whole and ids == own else []
+
+
 def _result(message: ChatMessage) -> Block:
     content = message["content"] or _NO_TEXT
     block: Block = {
         "type": "tool_result",
-        "tool_use_id": _id(message["tool_call_id"]),
+        "tool_use_id": message["tool_call_id"],
         "content": content if isinstance(content, str) else _parts(content),
     }
+    if message.get("is_error"):
+        block["is_error"] = True
     return block
 
 
@@ -70,7 +86,7 @@ def _call(call: Mapping[str, Any]) -> Block:
     function = call.get("function") or {}
     return {
         "type": "tool_use",
-        "id": _id(str(call.get("id", ""))),
+        "id": str(call.get("id", "")),
         "name": function.get("name", ""),
         "input": call_input(str(function.get("arguments") or "")) or {},
     }
@@ -83,10 +99,6 @@ def call_input(arguments: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _id(text: str) -> str:
-    return _NOT_IN_IDS.sub("_", text)
 
 
 def _parts(content: str | Sequence[Mapping[str, Any]] | None) -> list[Block]:

@@ -1,0 +1,172 @@
+"""One cell on its way to the kernel: the check of its scope, a person's consent, and the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.scope import Scope
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.reading.cells import ORDER_KEY, TABLES_KEY, RecordedCell
+from taskweaver.module.confirmation import ConfirmationRequest, Confirmations, NotConfirmed
+from taskweaver.module.event_emitter import PostEventProxy
+from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
+
+
+@dataclass(frozen=True, slots=True)
+class CellEnd:
+    """End of a cell: its outcome, or the reason why it did not run.
+
+    Attributes:
+        code: The cell.
+        result: Outcome of its run; None if it did not run.
+        problem: Reason why it did not run.
+        revise: Name of the text that asks its author for another cell; empty for none.
+        refusal: Beginning of a report that no other cell came back.
+    """
+
+    code: str
+    result: ExecutionResult | None = None
+    problem: str = ""
+    revise: str = ""
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """The question to a person before a cell: the longest wait for it, and the reply to a no."""
+
+    confirmations: Confirmations
+    timeout_s: float
+    declined: str
+
+
+class CellRun:
+    """Runs the cells of a role, as its scope and a person allow."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        client: Client,
+        executor: CodeExecutor,
+        check: Callable[[], None],
+        consent: Consent | None,
+    ) -> None:
+        """Run nothing yet.
+
+        Args:
+            scope: The code that may run.
+            client: The kernel.
+            executor: Runs code in it.
+            check: Raises where the round was interrupted.
+            consent: Asks a person; None where nobody is asked.
+        """
+        self._scope = scope
+        self._client = client
+        self._executor = executor
+        self._check = check
+        self._consent = consent
+        self._asked = ""
+
+    def run(
+        self,
+        proxy: PostEventProxy,
+        written: str,
+        functions: Sequence[str],
+        earlier: Sequence[RecordedCell],
+        bring: Callable[[str], None],
+    ) -> CellEnd:
+        """Run a cell into its post, unless something forbids it.
+
+        Args:
+            proxy: The post.
+            written: Code of its author.
+            functions: Names of the plugins and tools it may call.
+            earlier: Cells that succeeded before it, of all roles.
+            bring: Makes the files that a cell names available.
+        """
+        code = self._kept(proxy, written)
+        if has_mask(code):
+            problem = f"Cell {len(earlier) + 1} holds {MASK}. {MASK_ADVICE}"
+            return CellEnd(code, None, problem, "revise_masked", "The code did not run. ")
+        refused = self._refused(proxy, code, functions, earlier)
+        if refused:
+            beginning = "No code came back that the policy allows:\n"
+            return CellEnd(code, None, "\n".join(refused), "revise_refused", beginning)
+        declined = self._declined(proxy, code, functions, earlier)
+        if declined:
+            return CellEnd(code, None, declined)
+        proxy.update_status("running code")
+        bring(code)
+        with self._client.operation():
+            self._check()
+            self._client.load_plugins([])  # waits until the kernel has started
+            result = self._executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
+        return CellEnd(code, result)
+
+    def _kept(self, proxy: PostEventProxy, written: str) -> str:
+        """Return the cell that runs code of its author, and keep it so that it can run again."""
+        cell = self._scope.cell(written)
+        if cell != written:
+            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
+        return cell
+
+    def _refused(
+        self,
+        proxy: PostEventProxy,
+        code: str,
+        functions: Sequence[str],
+        earlier: Sequence[RecordedCell],
+    ) -> list[str]:
+        if not self._scope.is_checked:
+            return []
+        found = self._scope.problems(code, functions, [cell.code for cell in earlier])
+        proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
+        return found
+
+    def _declined(
+        self,
+        proxy: PostEventProxy,
+        code: str,
+        functions: Sequence[str],
+        earlier: Sequence[RecordedCell],
+    ) -> str:
+        """Return why a cell may not run, where a person has to be asked; empty if it may."""
+        if self._consent is None:
+            return ""
+        own = [cell.code for cell in earlier if cell.role == proxy.post.send_from]
+        previous, self._asked = self._asked or (own[-1] if own else ""), code
+        kinds = self._scope.kinds(code, functions)
+        request = ConfirmationRequest(kinds, code, previous, proxy.post.id)
+        proxy.update_status("waiting for you")
+        try:
+            is_allowed = self._consent.confirmations.ask(request, self._consent.timeout_s)
+        except NotConfirmed as error:
+            return f"The code did not run: {error}"
+        return "" if is_allowed else self._consent.declined
+
+
+def attach_outcome(proxy: PostEventProxy, result: ExecutionResult, order: str) -> list[str]:
+    """Put the outcome of a run on its post, and return the files that it made.
+
+    `order` is the id of the post that carried the cell, if any.
+    """
+    status = "SUCCESS" if result.is_success else "FAILURE"
+    extra: dict[str, object] = {ORDER_KEY: order} if order else {}
+    if result.tables:
+        extra[TABLES_KEY] = [read.to_dict() for read in result.tables]
+    proxy.update_attachment(status, AttachmentType.execution_status, extra or None)
+    proxy.update_attachment(sections(result, level=3), AttachmentType.execution_result)
+    if result.error:
+        proxy.update_attachment(result.error, AttachmentType.code_error)
+    if result.variables:
+        stored = json.dumps(result.variables, ensure_ascii=False)
+        proxy.update_attachment(stored, AttachmentType.session_variables)
+    paths = [artifact.file_name for artifact in result.artifact if artifact.file_name]
+    if paths:
+        proxy.update_attachment(paths, AttachmentType.artifact_paths)
+    return paths

@@ -1,0 +1,274 @@
+"""The prompts of a role that carries out orders by cells, in the form in force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from taskweaver.code_interpreter.orders.progress import repeats, text_of
+from taskweaver.code_interpreter.prompt import PromptInput, cell_guide
+from taskweaver.llm.types import ChatMessage, Form, format_chat_message
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import has_run
+from taskweaver.memory.round import Round
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.forms.history import History, answer_in_words, cell_in, correction, numbered
+from taskweaver.role.forms.offer import USER, ActionOffer
+from taskweaver.role.prompt import (
+    ComposedRounds,
+    example_messages,
+    load_prompt,
+    with_head,
+    with_start,
+)
+from taskweaver.role.situation import variables_text
+from taskweaver.utils.markup.quoting import quoted_section
+from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
+
+PROMPT_FILE = Path(__file__).parents[1] / "code_generator_prompt.yaml"
+_TEXTS = (
+    "instruction", "for_user", "for_role", "reply_tools", "reply_json", "reply_fences",
+    "last_tools", "last_json", "last_fences", "plugins", "feedback", "request", "plan", "task",
+    "correction", "go_on", "repeated", "answer_now", "revise_tools", "revise_json",
+    "revise_fences", "revise_failure",
+)  # fmt: skip
+_FURTHER_TEXTS = (
+    "policy", "revise_refused", "revise_masked", "declined", "revise_answer", "cells",
+)  # fmt: skip
+_VARIABLES_CHARS = 2_000
+
+
+class OrderPrompt:
+    """Composes prompts of version 2.
+
+    Attributes:
+        policy: Limits of code, in words; empty for no policy.
+    """
+
+    def __init__(
+        self, alias: str, role_name: str, path: Path | None, variants: Sequence[Path] = ()
+    ) -> None:
+        """Load the texts; those of `variants` go before those of the prompt file.
+
+        Raises:
+            ConfigError: If a file cannot be read or lacks a text.
+        """
+        packaged = load_prompt(PROMPT_FILE, _FURTHER_TEXTS)
+        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
+        for variant in variants:
+            self._texts = load_prompt(variant, ("instruction",), self._texts)
+        self.policy = ""
+        self._alias = alias
+        self._role_name = role_name
+        self._past: dict[Form, ComposedRounds] = {}
+
+    def form(self, form: Form) -> Form:
+        """Return the form of replies where a model's form is `form`."""
+        return form
+
+    def schema(self, offer: ActionOffer) -> dict[str, object]:
+        """Return the JSON schema of a reply."""
+        return offer.schema()
+
+    def compose(self, given: PromptInput) -> list[ChatMessage]:
+        """Return the whole prompt: instructions, examples, rounds."""
+        form, around, is_first = given.form, given.newest.files, len(given.rounds) == 1
+
+        def past(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            return self._round_messages(form, round_, previous)
+
+        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            messages = self._round_messages(form, round_, previous, given)
+            return messages if is_first else with_head(messages, around)
+
+        live = self._past.setdefault(form, ComposedRounds()).messages(given.rounds, past, newest)
+        head = around if is_first else ""
+        messages = [
+            format_chat_message("system", self._instructions(given)),
+            *example_messages(given.examples, past),
+            *with_start(live, compaction=given.compaction, files=head),
+        ]
+        if not given.offer.language:
+            messages[-1] = _with_text(messages[-1], self._texts["answer_now"])
+        return numbered(messages)
+
+    def variables(self, rounds: Sequence[Round]) -> str:
+        """Return the section with the variables before the newest of all rounds."""
+        posts = [post for round_ in rounds[:-1] for post in round_.post_list]
+        text = variables_text(_newest_variables(posts).items(), _VARIABLES_CHARS)
+        return f"## Variables\n{text}" if text else ""
+
+    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
+        """Return what the author of a cell has to know."""
+        return cell_guide(self._texts, self.policy, plugins)
+
+    def text(self, name: str, **values: str) -> str:
+        """Return one of the prompt file's texts, filled."""
+        return fill(self._texts[name], **values)
+
+    def revise(self, form: Form, problem: str) -> str:
+        """Return the request to correct an unusable reply."""
+        return self.text(f"revise_{form}", PROBLEM=problem)
+
+    def revise_answer(self, numbers: str) -> str:
+        """Return the request to correct numbers of an answer that stand in no outcome."""
+        return self.text("revise_answer", NUMBERS=numbers)
+
+    def _instructions(self, given: PromptInput) -> str:
+        shown = "\n\n".join(entry.format_prompt() for entry in given.plugins)
+        plugins = self.text("plugins", PLUGINS=shown) if shown else ""
+        offer, form = given.full_offer, given.form
+        is_users = offer.asker == USER
+        last = self.text(f"last_{form}", ASKER=offer.asker, LANGUAGE=offer.language)
+        rules = self.text(
+            f"reply_{form}",
+            RUN_TOOL=offer.run_tool,
+            LANGUAGE=offer.language,
+            ASKER="the user" if is_users else offer.asker,
+            FIELDS=", ".join(f'"{name}": "..."' for name in offer.fields),
+            LAST=last if offer.has_last else "",
+        )
+        text = fill(
+            self._texts["instruction"],
+            ROLE_NAME=self._role_name,
+            SERVES=self._texts["for_user" if is_users else "for_role"],
+            REPLY=rules.replace("\n\n", "\n"),
+        )
+        return "\n\n".join(filter(None, [text, self.policy, plugins]))
+
+    def _round_messages(
+        self,
+        form: Form,
+        round_: Round,
+        previous: Round | None,
+        given: PromptInput | None = None,
+    ) -> list[ChatMessage]:
+        texts = _RoundTexts(self, round_, previous, given)
+        if form == "tools":
+            language = given.full_offer.language if given else self._language(round_)
+            history = History(self._alias, form, "", language, orders=texts)
+            return history.messages(round_.post_list)
+        messages: list[ChatMessage] = []
+        feedback = texts.feedback(previous.post_list[-1]) if previous else ""
+        for post in round_.post_list:
+            if post.send_from == self._alias:
+                own = self._own(form, post)
+                messages.append(own)
+                feedback = texts.feedback(post)
+            if post.send_to == self._alias:
+                shown = texts.note(post) if post.send_from == self._alias else texts.order(post)
+                parts = [self.text("feedback", FEEDBACK=feedback)] if feedback else []
+                messages.append(format_chat_message("user", "\n\n".join([*parts, shown])))
+                feedback = ""
+        return messages
+
+    def _language(self, round_: Round) -> str:
+        kinds = [text_of(post, AttachmentType.reply_type) for post in round_.post_list]
+        return "bash" if "bash" in kinds else "python"
+
+    def _own(self, form: Form, post: Post) -> ChatMessage:
+        """Return a past reply of the role, in JSON or with fences."""
+        if post.get_attachment(AttachmentType.invalid_response):
+            return next(correction(post))
+        thought, code = text_of(post, AttachmentType.thought), cell_in(post)
+        words = "" if code else answer_in_words(post) or post.message
+        is_last = post.send_to != self._alias
+        if form == "fences":
+            language = text_of(post, AttachmentType.reply_type)
+            info = f"{language} last" if is_last and post.send_to != USER else language
+            text = "\n\n".join(filter(None, [thought, fenced(code, info) if code else words]))
+            return format_chat_message("assistant", text)
+        fields = {"thought": thought, "message": words, "code": code}
+        if code and post.send_to != USER:
+            fields["is_last"] = "yes" if is_last else "no"
+        used = {name: text for name, text in fields.items() if text}
+        return format_chat_message("assistant", json.dumps({"response": used}, ensure_ascii=False))
+
+
+@dataclass
+class _RoundTexts:
+    """Texts of the orders and outcomes of one round, for the role's own model."""
+
+    prompt: OrderPrompt
+    round: Round
+    previous: Round | None
+    given: PromptInput | None
+    _variables: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        seen = _newest_variables(self.previous.post_list) if self.previous else {}
+        for post in self.round.post_list:
+            now = _newest_variables([post])
+            changed = [(name, text) for name, text in now.items() if seen.get(name) != text]
+            self._variables[post.id] = variables_text(changed, _VARIABLES_CHARS)
+            seen = now or seen
+
+    def order(self, post: Post) -> str:
+        """Return the text of an order; the newest stands behind the request and the plan."""
+        text = self.prompt.text(
+            "task", TASK=quoted_section(remove_temporal_delimiters(post.message))
+        )
+        newest = self.given.newest if self.given else None
+        if newest is None or post.id != self._newest_order:
+            return text
+        request = quoted_section(newest.request)
+        parts = [self.prompt.text("request", REQUEST=request)] if request else []
+        parts += [self.prompt.text("plan", PLAN=quoted_section(plan)) for plan in newest.plans]
+        return "\n\n".join([*parts, text])
+
+    @property
+    def _newest_order(self) -> str:
+        task = self.given.task if self.given else None
+        return task.id if task is not None else ""
+
+    def note(self, post: Post) -> str:
+        """Return the request that a post of the role to itself stands for."""
+        text = text_of(post, AttachmentType.revise_message)
+        if text:
+            return self.prompt.text("correction", CORRECTION=quoted_section(text))
+        return self.prompt.text("go_on")
+
+    def feedback(self, post: Post) -> str:
+        """Return the outcome of a reply: the run, and the variables that it changed."""
+        result, variables = (
+            text_of(post, AttachmentType.execution_result),
+            self._variables.get(post.id),
+        )
+        parts = [result, f"### Variables\n{variables}" if variables else "", self._repeated(post)]
+        return "\n\n".join(filter(None, parts))
+
+    def outcome(self, post: Post) -> str:
+        """Return the result of the call that a post of the role stands for; empty for none."""
+        if not cell_in(post):
+            return ""
+        revise = text_of(post, AttachmentType.revise_message)
+        words = "" if has_run(post) or revise else post.message
+        return "\n\n".join(filter(None, [self.feedback(post), revise, words])) or "(no outcome)"
+
+    def _repeated(self, post: Post) -> str:
+        """Return the note below the outcome of a cell that ran before with the same outcome."""
+        posts = self.round.post_list
+        at = next((at for at, item in enumerate(posts) if item is post), -1)
+        cells = [item for item in posts[: at + 1] if has_run(item)]
+        is_repeated = has_run(post) and repeats(cells) > 1
+        return self.prompt.text("repeated") if is_repeated else ""
+
+
+def _with_text(message: ChatMessage, text: str) -> ChatMessage:
+    """Return a message with a text at its end."""
+    content = message["content"]
+    if isinstance(content, list):
+        return {**message, "content": [*content, {"type": "text", "text": text}]}
+    return {**message, "content": f"{content}\n\n{text}"}
+
+
+def _newest_variables(posts: Sequence[Post]) -> dict[str, str]:
+    """Return the variables after the newest of some posts that names any."""
+    for post in reversed(posts):
+        stored = post.get_attachment(AttachmentType.session_variables)
+        if stored:
+            return {str(name): str(text) for name, text in json.loads(str(stored[-1].content))}
+    return {}

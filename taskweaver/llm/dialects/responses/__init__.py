@@ -1,0 +1,1 @@
+"""Responses, the protocol in which OpenAI's models reason beside tools."""

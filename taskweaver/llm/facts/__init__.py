@@ -1,0 +1,1 @@
+"""Facts about models: what their servers state, what calls have shown, and names last."""

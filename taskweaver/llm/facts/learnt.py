@@ -1,0 +1,200 @@
+"""Facts learnt of models, kept for a week: the form of replies, refused parameters, the window.
+
+Each model at each address has a file of its own in the folder of the user's state. There is no text
+of a chat in it, and no key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from taskweaver import __version__
+from taskweaver.llm.facts.model_facts import tokens_of
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.utils.system.installation import state_folder
+
+KEPT_S = 7 * 24 * 3600.0
+"""Seconds after which a model is tried anew."""
+
+MAX_FILES = 256
+_MAX_BYTES = 16 << 10
+_MAX_NAMES = 32
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
+_NAMED = re.compile(r"[0-9a-f]{32}\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LearntFacts:
+    """Facts learnt of one model at one address.
+
+    Attributes:
+        form: Form of replies that is in force; empty for the usual one.
+        response_format: Way to ask for JSON that is in force; empty for the usual one.
+        dropped: Parameters that it refuses.
+        renamed: Other names of parameters.
+        is_effort_refused: Whether it takes tools only while it does not reason.
+        efforts: Substitutes for efforts that it refuses; empty for none.
+        longest_reply: Tokens of the longest reply that may be asked for; 0 where that is not known.
+        window: Window that it named in a refusal; 0 without one.
+    """
+
+    form: str = ""
+    response_format: str = ""
+    dropped: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    is_effort_refused: bool = False
+    efforts: Mapping[str, str] = field(default_factory=dict)
+    longest_reply: int = 0
+    window: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """Learnt facts as they are kept.
+
+    Attributes:
+        address: Address of the model, without a user's name.
+        model: Its name.
+        at: Time of the newest part.
+        facts: The facts.
+    """
+
+    address: str
+    model: str
+    at: float
+    facts: LearntFacts
+
+
+class LearntModel:
+    """The facts learnt of one model, read once, and written when there are more; thread-safe."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Read the facts that earlier sessions learnt."""
+        self._lock = threading.Lock()
+        self._address, self._model = endpoint.address, endpoint.model
+        folder = _folder()
+        name = hashlib.sha256(
+            f"{self._address}\n{self._model}".encode("utf-8", "replace")
+        ).hexdigest()[:32]
+        self._file = None if folder is None else folder / f"{name}.json"
+        kept = None if self._file is None else _read(self._file)
+        is_same = kept is not None and (kept.address, kept.model) == (self._address, self._model)
+        self._known = kept.facts if kept is not None and is_same else LearntFacts()
+
+    @property
+    def known(self) -> LearntFacts:
+        """The facts so far."""
+        return self._known
+
+    def note(self, **changes: Any) -> None:
+        """Keep changes, given as fields of `LearntFacts`; a full disk keeps none."""
+        with self._lock:
+            known = replace(self._known, **changes)
+            if known == self._known:
+                return
+            self._known = known
+            if self._file is not None:
+                stored = _read(self._file)  # another session may have learnt more
+                facts = known if stored is None else replace(stored.facts, **changes)
+                _write(self._file, self._address, self._model, facts)
+
+
+def stored_facts() -> list[StoredFacts]:
+    """Return the facts of all models, the newest first."""
+    found = filter(None, map(_read, _files()))
+    return sorted(found, key=lambda kept: kept.at, reverse=True)
+
+
+def forget_models() -> int:
+    """Delete the facts of all models; return their number."""
+    count = 0
+    for file in _files():
+        with suppress(OSError):
+            file.unlink()
+            count += 1
+    return count
+
+
+def _folder() -> Path | None:
+    state = state_folder()
+    return None if state is None else state / "models"
+
+
+def _files() -> Iterator[Path]:
+    folder = _folder()
+    if folder is not None and folder.is_dir():
+        yield from (file for file in sorted(folder.iterdir()) if _NAMED.fullmatch(file.name))
+
+
+def _read(file: Path) -> StoredFacts | None:
+    """Return the facts in a file; None if it is old, another version's or not readable."""
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_MAX_BYTES + 1)
+        value = json.loads(text) if len(text) <= _MAX_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or value.get("version") != __version__:
+        return None
+    at, address, model = value.get("at"), value.get("address"), value.get("model")
+    if not isinstance(at, float) or not 0 <= time.time() - at <= KEPT_S:
+        return None
+    if not isinstance(address, str) or not isinstance(model, str):
+        return None
+    return StoredFacts(address, model, at, _facts(value))
+
+
+def _facts(value: Mapping[str, Any]) -> LearntFacts:
+    """Return the facts in a file, as far as they are valid."""
+    dropped = value.get("dropped")
+    return LearntFacts(
+        _text(value.get("form")),
+        _text(value.get("response_format")),
+        tuple(filter(_text, dropped[:_MAX_NAMES])) if isinstance(dropped, list) else (),
+        {name: other for name, other in _pairs(value.get("renamed")) if other},
+        value.get("is_effort_refused") is True,
+        dict(_pairs(value.get("efforts"))),
+        tokens_of(value.get("longest_reply")),
+        tokens_of(value.get("window")),
+    )
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str]]:
+    pairs = list(value.items())[:_MAX_NAMES] if isinstance(value, dict) else []
+    yield from ((name, _text(other)) for name, other in pairs if _text(name))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else ""
+
+
+def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
+    """Replace a file as a whole, readable by its owner alone."""
+    stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
+    partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            partial.touch(0o600, exist_ok=False)
+            partial.write_text(json.dumps({**stamp, **asdict(known)}), "utf-8")
+            Path(partial).replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
+        _bound(file.parent)
+
+
+def _bound(folder: Path) -> None:
+    """Delete the oldest files of too many."""
+    files = [(file.stat().st_mtime, file) for file in folder.iterdir()]
+    for _, file in sorted(files, reverse=True)[MAX_FILES:]:
+        file.unlink(missing_ok=True)

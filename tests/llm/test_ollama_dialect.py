@@ -1,0 +1,294 @@
+"""Ollama's own chat: its lines, its bodies, its refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from fake_endpoint import Call, FakeEndpoint, good, serving
+from ollama_server import call_of, last, line
+
+from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect, OllamaDialect
+from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.endpoint_service import EndpointService
+from taskweaver.llm.providers.forms import FormLadder
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ModelTool
+
+RUN = ModelTool(
+    "run_python", "Run a cell.", {"type": "object", "properties": {"code": {"type": "string"}}}
+)
+HELLO: list[ChatMessage] = [{"role": "user", "content": "count to 3"}]
+UNREADABLE = "json: cannot unmarshal {} into Go struct field ChatRequest.{} of type {}"
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+def at(endpoint: FakeEndpoint) -> EndpointService:
+    return EndpointService(
+        Endpoint(endpoint.url.removesuffix("/v1"), "qwen3:8b"),
+        dialects=DialectSwitch(OllamaDialect(), fallback=OllamaChatDialect()),
+        forms=FormLadder(lambda: "tools"),
+    )
+
+
+def ask(service: EndpointService, **request: Any) -> list[Chunk]:
+    return list(service.stream(ModelRequest(**{"messages": HELLO, **request})))
+
+
+def played(
+    *lines: bytes, in_bytes: bool = False, **request: Any
+) -> tuple[list[Chunk], dict[str, Any]]:
+    body = b"".join(lines)
+    step = 1 if in_bytes else len(body)
+    cut = [body[n : n + step] for n in range(0, len(body), step)]
+    with serving(lambda call: call.stream(cut, content_type="application/x-ndjson")) as endpoint:
+        service = at(endpoint)
+        chunks = ask(service, **request)
+        service.close()
+        assert endpoint.calls[0].path == "/api/chat"
+        return chunks, endpoint.calls[0].body
+
+
+def text_of(chunks: Sequence[Chunk]) -> str:
+    return "".join(chunk.text for chunk in chunks)
+
+
+@pytest.mark.parametrize("in_bytes", [False, True])
+def test_row_81_calls_come_whole_in_lines_with_objects_as_arguments(in_bytes: bool) -> None:
+    first, second = call_of("a = 'é'"), call_of("a", id="call_7")
+    lines = line("I count."), line(calls=[first]), line(calls=[second]), last()
+    chunks, body = played(*lines, in_bytes=in_bytes, tools=[RUN])
+    end = chunks[-1]
+    assert text_of(chunks) == "I count."
+    assert [json.loads(call.arguments) for call in end.calls] == [
+        {"code": "a = 'é'"},
+        {"code": "a"},
+    ]
+    assert end.calls[1].id == "call_7"
+    assert end.finish == "tool_calls"
+    assert end.usage is not None
+    assert (end.usage.prompt_tokens, end.usage.completion_tokens) == (120, 7)
+    assert end.model == "qwen3:8b"
+    assert body["truncate"] is False
+    assert body["tools"][0]["function"]["name"] == "run_python"
+    assert "format" not in body
+    assert "tool_choice" not in body
+
+
+def test_results_go_back_with_the_name_of_their_tool_and_calls_with_objects() -> None:
+    function = {"name": "run_python", "arguments": '{"code": "1"}'}
+    chat: list[ChatMessage] = [
+        *HELLO,
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": function}]},
+        {"role": "tool", "content": "1", "tool_call_id": "c1"},
+    ]
+    _, body = played(line("1."), last(), messages=chat, tools=[RUN])
+    said, result = body["messages"][1:]
+    assert said["tool_calls"][0]["function"]["arguments"] == {"code": "1"}
+    assert result == {
+        "role": "tool",
+        "content": "1",
+        "tool_name": "run_python",
+        "tool_call_id": "c1",
+    }
+
+
+def test_row_85_thinking_is_no_part_of_a_reply_in_a_format() -> None:
+    thinking = line(thinking='maybe {"a": "draft"}')
+    chunks, body = played(thinking, line('{"a": "42"}'), last(), schema=SCHEMA)
+    assert text_of(chunks) == '{"a": "42"}'
+    assert "".join(chunk.reasoning for chunk in chunks) == 'maybe {"a": "draft"}'
+    assert body["format"] == SCHEMA
+    assert not chunks[-1].record
+
+
+def test_thinking_before_calls_goes_back_with_them_to_the_same_model_alone() -> None:
+    lines = line(thinking="I "), line(thinking="run it"), line(calls=[call_of("1")]), last()
+    body = b"".join(lines)
+    with serving(lambda call: call.stream([body])) as endpoint:
+        service = at(endpoint)
+        end = ask(service, tools=[RUN])[-1]
+        call_id = end.calls[0].id
+        said: ChatMessage = {"role": "assistant", "content": None, "record": end.record}
+        said["tool_calls"] = [end.calls[0].to_dict()]
+        result: ChatMessage = {"role": "tool", "content": "1", "tool_call_id": call_id}
+        ask(service, messages=[*HELLO, said, result], tools=[RUN])
+        other: ChatMessage = {**said, "record": {**end.record, "origin": "ollama elsewhere m"}}
+        ask(service, messages=[*HELLO, other, result], tools=[RUN])
+        service.close()
+        own, neutral = (call.body["messages"][1] for call in endpoint.calls[1:])
+    assert own["thinking"] == "I run it"
+    assert own["tool_calls"] == [call_of("1")]
+    assert "thinking" not in neutral
+    assert neutral["tool_calls"][0]["function"]["arguments"] == {"code": "1"}
+
+
+def test_images_stand_beside_the_text_in_base64() -> None:
+    parts = [
+        {"type": "text", "text": "What is shown?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+        {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
+    ]
+    _, body = played(line("A cat."), last(), messages=[{"role": "user", "content": parts}])
+    (message,) = body["messages"]
+    assert message["images"] == ["QUJD"]
+    assert message["content"].startswith("What is shown?\n(An image at another address")
+
+
+def test_sampling_stands_in_the_options_and_effort_in_think() -> None:
+    more = {"keep_alive": "1h", "options": {"top_k": 5}}
+    request: dict[str, Any] = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 99,
+        "stop": ["#"],
+        "extra": more,
+    }
+    request["reasoning_effort"] = "xhigh"
+    _, body = played(line("1"), last(), **request)
+    assert body["options"] == {
+        "temperature": 0.5, "top_p": 0.9, "num_predict": 99, "stop": ["#"], "top_k": 5,
+    }  # fmt: skip
+    assert body["think"] == "max"
+    assert body["keep_alive"] == "1h"
+    assert "reasoning_effort" not in body
+    _, body = played(line("1"), last(), reasoning_effort="none")
+    assert body["think"] is False
+    _, body = played(line("1"), last())
+    assert not {"think", "options", "format"} & set(body)
+
+
+def test_a_last_answer_in_words_is_asked_for_without_tools() -> None:
+    assert "tools" not in played(line("1"), last(), tools=[RUN], tool_choice="none")[1]
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "load"])
+def test_the_reason_of_the_end_is_read(reason: str) -> None:
+    chunks, _ = played(line("1"), last(reason, prompt_eval_count=0))
+    assert chunks[-1].finish == ("length" if reason == "length" else "stop")
+    assert chunks[-1].usage is None
+
+
+def refused(status: int, error: str, **request: Any) -> tuple[ModelError, FakeEndpoint]:
+    with serving(lambda call: call.answer(status, {"error": error})) as endpoint:
+        service = at(endpoint)
+        with pytest.raises(ModelError) as caught:
+            ask(service, **request)
+        service.close()
+    return caught.value, endpoint
+
+
+def test_row_86_a_model_that_is_not_there_names_the_command_that_gets_it() -> None:
+    for words in ("model 'qwen3:8b' not found", 'model "qwen3:8b" not found, try pulling it first'):
+        error, endpoint = refused(404, words)
+        assert error.kind == "not_found"
+        assert "`ollama pull qwen3:8b`" in str(error)
+        assert len(endpoint.calls) == 1
+
+
+def test_row_84_a_prompt_that_is_not_cut_is_an_overflow() -> None:
+    words = "the prompt is longer than the context length currently available to the model"
+    assert refused(400, words)[0].kind == "context_overflow"
+
+
+def test_a_model_without_tools_is_asked_in_the_next_form() -> None:
+    words = "registry.ollama.ai/library/gemma:2b does not support tools"
+    assert refused(400, words, tools=[RUN])[0].kind == "form"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [[b'{"error": "the runner stopped"}\n'], [line("1"), b'{"error": "out of memory"}']],
+)
+def test_an_error_in_the_lines_is_an_error_of_the_server(broken: list[bytes]) -> None:
+    with serving(lambda call: call.stream(broken)) as endpoint:
+        service = at(endpoint)
+        with pytest.raises(ModelError) as caught:
+            ask(service)
+        service.close()
+    assert caught.value.kind == "overloaded"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ([line("1")], "truncated"),
+        ([line(calls=[call_of("1")])], "truncated"),
+        ([b"<html>a portal</html>"], "malformed"),
+        ([b'{"message": broken}\n'], "malformed"),
+        ([b""], "truncated"),
+    ],
+)
+def test_half_a_reply_counts_as_none(body: list[bytes], kind: str) -> None:
+    with serving(lambda call: call.stream([*filter(None, body)])) as endpoint:
+        service = at(endpoint)
+        with pytest.raises(ModelError) as caught:
+            ask(service, tools=[RUN])
+        service.close()
+    assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        ('"qwen2.5:7b" does not support thinking', "think"),
+        (UNREADABLE.format("string", "think", "bool"), "think"),
+        (UNREADABLE.format("object", "format", "string"), "format"),
+    ],
+)
+def test_an_older_server_is_asked_again_without_the_option_it_refuses(
+    words: str, parameter: str
+) -> None:
+    seen: list[Any] = []
+
+    def answer(call: Call) -> None:
+        seen.append(call.body.get(parameter))
+        if isinstance(seen[-1], dict) or seen[-1] == "low":
+            call.answer(400, {"error": words})
+        else:
+            call.stream([line('{"a": "1"}'), last()])
+
+    with serving(answer) as endpoint:
+        service = at(endpoint)
+        for _ in range(2):
+            assert ask(service, schema=SCHEMA, reasoning_effort="low")
+        service.close()
+    assert len(seen) == 3
+    assert seen[1] in (None, "json")
+
+
+def test_an_effort_that_is_no_level_there_becomes_the_nearest_one() -> None:
+    words = 'invalid think value: "max" (must be "high", "medium", "low", true, or false)'
+
+    def answer(call: Call) -> None:
+        if call.body["think"] == "max":
+            call.answer(400, {"error": words})
+        else:
+            call.stream([line("1"), last()])
+
+    with serving(answer) as endpoint:
+        service = at(endpoint)
+        for _ in range(2):
+            ask(service, reasoning_effort="xhigh")
+        service.close()
+        assert [call.body["think"] for call in endpoint.calls] == ["max", "high", "high"]
+
+
+def test_a_server_without_the_path_is_asked_for_chat_completions_from_then_on() -> None:
+    def answer(call: Call) -> None:
+        if call.path == "/api/chat":
+            call.answer(404, "404 page not found")
+        else:
+            call.stream(good("yes"))
+
+    with serving(answer) as endpoint:
+        service = at(endpoint)
+        assert [text_of(ask(service)) for _ in range(2)] == ["yes", "yes"]
+        service.close()
+        assert [call.path for call in endpoint.calls] == [
+            "/api/chat",
+            *["/v1/chat/completions"] * 2,
+        ]

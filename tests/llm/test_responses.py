@@ -1,0 +1,517 @@
+"""Responses: requests, replies and refusals; the numbers are rows of the table of cases."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import pytest
+from fake_endpoint import DONE, Call, serving
+from response_events import (
+    REASONING,
+    USAGE,
+    call_item,
+    completed,
+    created,
+    event,
+    function_call,
+    message,
+    message_item,
+    reasoning,
+)
+from scripted_server import MESSAGES, RUN, Outcome, outcome, play
+
+from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
+from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.endpoint_service import EndpointService
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.exchange import Deadlines
+from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest, Usage
+
+CODE = '{"code": "print(1)"}'
+OTHER = '{"code": "print(2)"}'
+THOUGHT = "I look at the table and multiply both numbers."
+SCHEMA = {"type": "object", "properties": {"response": {"type": "string"}}}
+
+
+def responses(**more: Any) -> DialectSwitch:
+    return DialectSwitch(ResponsesDialect(**more))
+
+
+def read(*blocks: bytes, in_bytes: bool = False, **more: Any) -> Outcome:
+    """Return the outcome of a response of these events."""
+    return play(created(), *blocks, in_bytes=in_bytes, dialects=responses(), **more)
+
+
+def record(seen: Outcome) -> Any:
+    assert seen.error is None
+    return seen.chunks[-1].record
+
+
+FIRST, SECOND = call_item(1, CODE), call_item(2, OTHER)
+
+
+@pytest.mark.parametrize("in_bytes", [False, True], ids=["whole", "bytes"])
+def test_77_calls_come_by_item(in_bytes: bool) -> None:
+    blocks = [*function_call(0, FIRST), *function_call(1, SECOND), completed(FIRST, SECOND)]
+
+    seen = read(*blocks, in_bytes=in_bytes)
+
+    assert seen.error is None
+    assert [(call.id, call.name, call.arguments) for call in seen.calls] == [
+        ("call_1", "run_python", CODE),
+        ("call_2", "run_python", OTHER),
+    ]
+    assert (seen.finish, seen.text) == ("tool_calls", "")
+    assert (seen.streamed(0), seen.streamed(1)) == (CODE, OTHER)
+    assert len([chunk for chunk in seen.chunks if chunk.call]) > 3 or in_bytes
+
+
+def mixed() -> list[bytes]:
+    one, two = function_call(0, FIRST), function_call(1, SECOND)
+    return [block for pair in zip(one, two, strict=True) for block in pair]
+
+
+def without_pieces(kind: str) -> list[bytes]:
+    return [block for block in function_call(0, FIRST) if kind.encode() not in block]
+
+
+def without_places() -> list[bytes]:
+    return [block.replace(b'"output_index": 0, ', b"") for block in function_call(0, FIRST)]
+
+
+CALLS: dict[str, tuple[list[bytes], list[str]]] = {
+    "in_turn": (mixed(), [CODE, OTHER]),
+    "no_pieces": (without_pieces("arguments.delta"), [CODE]),
+    "items_alone": (without_pieces("function_call_arguments"), [CODE]),
+    "end_of_item_alone": (function_call(0, FIRST)[-1:], [CODE]),
+    "no_places": (without_places(), [CODE]),
+    "end_alone": ([], [CODE]),
+}
+
+
+@pytest.mark.parametrize("row", CALLS)
+def test_77_calls_are_read_however_they_come(row: str) -> None:
+    blocks, expected = CALLS[row]
+
+    seen = read(*blocks, completed(FIRST))
+
+    assert seen.error is None
+    assert [call.arguments for call in seen.calls] == expected
+    assert seen.calls[0].id == "call_1"
+
+
+@pytest.mark.parametrize("in_bytes", [False, True], ids=["whole", "bytes"])
+def test_a_text_comes_with_its_reasoning_and_what_it_consumed(in_bytes: bool) -> None:
+    seen = read(*reasoning(), *message(1, "Hel", "lo 😀"), completed(), in_bytes=in_bytes)
+
+    assert (seen.text, seen.reasoning, seen.finish) == ("Hello 😀", THOUGHT, "stop")
+    assert seen.chunks[-1].usage == Usage(90, 30, None, 1, cached_tokens=64, reasoning_tokens=20)
+    assert seen.chunks[-1].model == "m1-2026"
+
+
+def test_a_whole_text_counts_once() -> None:
+    assert read(completed(message_item("Hello"))).text == "Hello"
+    assert read(*message(0, "Hello"), completed(message_item("Hello")), DONE).text == "Hello"
+
+
+def test_parts_of_a_summary_are_paragraphs() -> None:
+    more = {"item_id": "rs_1", "output_index": 0}
+    kind = "response.reasoning_summary_text.delta"
+    parts = [event(kind, delta=text, summary_index=at, **more) for at, text in enumerate("ab")]
+
+    assert read(*parts, *message(1, "x"), completed()).reasoning == "a\n\nb"
+
+
+def test_80_an_incomplete_response_is_cut_off() -> None:
+    end = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    half = call_item(1, CODE[:9])
+
+    seen = read(
+        *function_call(0, half), event("response.incomplete", response={**end, "usage": USAGE})
+    )
+
+    assert (seen.error, seen.finish) == (None, "length")
+    assert seen.calls[0].arguments == CODE[:9]
+    assert seen.chunks[-1].usage is not None
+    assert not record(seen)
+
+
+def test_80_a_filtered_response_is_filtered() -> None:
+    end = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+    assert read(event("response.incomplete", response=end)).finish == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        (
+            event(
+                "response.failed",
+                response={
+                    "status": "failed",
+                    "error": {"code": "server_error", "message": "The model crashed."},
+                },
+            ),
+            "overloaded",
+        ),
+        (
+            event("error", code="rate_limit_exceeded", message="Too many tokens per minute."),
+            "rate_limit",
+        ),
+        (event("error", error={"code": "server_error", "message": "crashed"}), "overloaded"),
+        (
+            event(
+                "error",
+                code="context_length_exceeded",
+                message="Your input exceeds the context window of this model.",
+            ),
+            "context_overflow",
+        ),
+        (event("response.cancelled", response={"status": "cancelled"}), "truncated"),
+        (b"", "truncated"),
+    ],
+)
+def test_80_a_failed_response_is_an_error_and_hands_on_no_call(end: bytes, kind: str) -> None:
+    seen = read(*function_call(0, FIRST), end)
+
+    assert seen.error is not None
+    assert seen.error.kind == kind
+    assert seen.calls == ()
+
+
+def test_a_refusal_is_no_answer() -> None:
+    refusal = event("response.refusal.delta", output_index=0, content_index=0, delta="I must not.")
+
+    seen = read(refusal, completed())
+
+    assert seen.error is not None
+    assert (seen.error.kind, seen.error.detail) == ("refusal", "I must not.")
+
+
+# Requests
+
+
+def test_a_request_holds_the_whole_chat_and_is_not_stored() -> None:
+    messages: list[ChatMessage] = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "count", "name": "Ann"},
+        {
+            "role": "assistant",
+            "content": "I count.",
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": CODE}}
+            ],
+        },
+        {"role": "tool", "content": "1", "tool_call_id": "a"},
+        {"role": "assistant", "content": "It is 1."},
+        {"role": "user", "content": "and now?"},
+    ]
+
+    (body,) = read(*message(0, "2"), completed(), messages=messages, max_tokens=5).bodies
+
+    assert body["input"] == [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "count"},
+        {"role": "assistant", "content": "I count."},
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": CODE},
+        {"type": "function_call_output", "call_id": "a", "output": "1"},
+        {"role": "assistant", "content": "It is 1."},
+        {"role": "user", "content": "and now?"},
+    ]
+    assert (body["store"], body["stream"], body["max_output_tokens"]) == (False, True, 16)
+    assert body["include"] == ["reasoning.encrypted_content"]
+    assert body["reasoning"] == {"summary": "auto"}
+    assert body["tools"] == [
+        {
+            "type": "function",
+            "name": "run_python",
+            "description": RUN.description,
+            "parameters": RUN.parameters,
+            "strict": False,
+        }
+    ]
+    left_out = "messages text tool_choice temperature stop seed prompt_cache_key".split()
+    assert not [name for name in left_out if name in body]
+
+
+def test_79_an_image_stands_inside_its_result() -> None:
+    url = "data:image/png;base64,AAAA"
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "text": "a chart"},
+        {"type": "image_url", "image_url": {"url": url}},
+    ]
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": CODE}}
+    messages: list[ChatMessage] = [
+        {"role": "user", "content": parts},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": parts, "tool_call_id": "a"},
+    ]
+    sent = [
+        {"type": "input_text", "text": "a chart"},
+        {"type": "input_image", "image_url": url, "detail": "auto"},
+    ]
+
+    (body,) = read(*message(0, "x"), completed(), messages=messages).bodies
+
+    assert body["input"][0] == {"role": "user", "content": sent}
+    assert body["input"][2] == {"type": "function_call_output", "call_id": "a", "output": sent}
+
+
+def test_a_schema_is_a_format_of_the_text_and_never_beside_tools() -> None:
+    (body,) = read(*message(0, "{}"), completed(), schema=SCHEMA, tools=()).bodies
+    (both,) = read(*message(0, "{}"), completed(), schema=SCHEMA).bodies
+
+    assert body["text"]["format"] == {
+        "type": "json_schema",
+        "name": "reply",
+        "schema": SCHEMA,
+        "strict": True,
+    }
+    assert "tools" not in body
+    assert "text" not in both
+
+
+@pytest.mark.parametrize(
+    ("effort", "sent"),
+    [("high", {"effort": "high", "summary": "auto"}), ("none", {"effort": "none"})],
+)
+def test_the_effort_is_part_of_the_reasoning(effort: Any, sent: Any) -> None:
+    (body,) = read(*message(0, "x"), completed(), reasoning_effort=effort).bodies
+    assert body["reasoning"] == sent
+
+
+def test_a_model_that_is_known_not_to_reason_is_asked_for_no_reasoning() -> None:
+    blocks = [*message(0, "x"), completed()]
+    (body,) = play(*blocks, dialects=responses(model="gpt-4.1-mini")).bodies
+    assert not {"reasoning", "include"} & set(body)
+
+
+def test_the_last_call_of_a_budget_asks_for_no_tool() -> None:
+    (body,) = read(*message(0, "x"), completed(), tool_choice="none").bodies
+    assert body["tool_choice"] == "none"
+
+
+# What goes back
+
+
+def again(last: Chunk, *, changed: bool = False) -> list[ChatMessage]:
+    """Return the chat after a reply whose calls were carried out."""
+    calls = [call.to_dict() | {"id": f"own{at}"} for at, call in enumerate(last.calls)]
+    results: list[ChatMessage] = [
+        {"role": "tool", "content": "1", "tool_call_id": call["id"]} for call in calls
+    ]
+    reply: ChatMessage = {"role": "assistant", "content": None, "tool_calls": calls}
+    reply["record"] = {**last.record, "origin": "elsewhere"} if changed else last.record
+    return [{"role": "user", "content": "count"}, reply, *results]
+
+
+def twice(*blocks: bytes, changed: bool = False) -> Any:
+    """Return the items of a second request, after a reply of these events."""
+    seen: list[Any] = []
+
+    def script(call: Call) -> None:
+        seen.append(call.body)
+        call.stream([created(), *blocks])
+
+    with serving(script) as endpoint:
+        service = EndpointService(Endpoint(endpoint.url, "m1"), dialects=responses())
+        last = list(service.stream(ModelRequest(MESSAGES, tools=[RUN])))[-1]
+        chat = again(last, changed=changed)
+        list(service.stream(ModelRequest(chat, tools=[RUN])))
+        service.close()
+    return seen[1]["input"]
+
+
+def test_78_an_encrypted_item_goes_back_whole_with_the_calls_it_led_to() -> None:
+    blocks = [*reasoning(), *function_call(1, FIRST), *function_call(2, SECOND), completed()]
+
+    items = twice(*blocks)
+
+    assert items[1:4] == [REASONING, FIRST, SECOND]
+    assert [item["call_id"] for item in items[4:]] == ["call_1", "call_2"]
+
+
+def test_78_it_goes_back_to_its_origin_alone() -> None:
+    blocks = [*reasoning(), *function_call(1, FIRST), completed()]
+
+    items = twice(*blocks, changed=True)
+
+    assert [item.get("type") for item in items[1:]] == ["function_call", "function_call_output"]
+    assert items[1]["call_id"] == items[2]["call_id"] == "own0"
+
+
+def test_what_is_whole_in_neutral_form_is_no_record() -> None:
+    assert not record(read(*function_call(0, FIRST), completed()))
+    plain = {**REASONING, "encrypted_content": None}
+    assert not record(read(*reasoning(0, plain), *message(1, "x"), completed()))
+
+
+def test_a_text_that_says_which_it_is_goes_back_whole() -> None:
+    kept = record(read(*message(0, "I look.", phase="commentary"), completed()))
+    assert kept["items"] == [message_item("I look.", phase="commentary")]
+
+
+def test_items_beyond_a_bound_do_not_go_back() -> None:
+    huge = {**REASONING, "encrypted_content": "x" * (5 << 20)}
+    assert not record(read(*reasoning(0, huge), *function_call(1, FIRST), completed()))
+
+
+# Refusals
+
+
+def refusing(words: str, is_wrong: Any, **error: Any) -> Any:
+    """Return a script that refuses the bodies that are wrong."""
+
+    def script(call: Call) -> None:
+        if is_wrong(call.body):
+            call.refuse(400, words, **error)
+        else:
+            call.stream([created(), *message(0, "x"), completed()])
+
+    return script
+
+
+def test_32_tools_stay_without_strict() -> None:
+    script = refusing(
+        "Unknown parameter: 'tools[0].strict'.",
+        lambda body: "strict" in body["tools"][0],
+        param="tools[0].strict",
+    )
+
+    seen = outcome(script, dialects=responses())
+
+    assert (seen.text, seen.form, len(seen.bodies)) == ("x", "tools", 2)
+    assert seen.bodies[1]["tools"][0]["name"] == "run_python"
+
+
+def test_a_refused_summary_leaves_the_effort() -> None:
+    script = refusing(
+        "Your organization must be verified to generate reasoning summaries.",
+        lambda body: "summary" in body.get("reasoning", {}),
+        param="reasoning.summary",
+        code="unsupported_value",
+    )
+
+    seen = outcome(script, dialects=responses(), reasoning_effort="high")
+
+    assert [body["reasoning"].get("summary") for body in seen.bodies] == ["auto", None]
+    assert seen.bodies[1]["reasoning"] == {"effort": "high"}
+
+
+def test_a_refused_effort_becomes_the_nearest() -> None:
+    script = refusing(
+        "Unsupported value: 'xhigh' is not supported with the 'm1' model. Supported values are:"
+        " 'low', 'medium', and 'high'.",
+        lambda body: body["reasoning"].get("effort") == "xhigh",
+        param="reasoning.effort",
+    )
+
+    seen = outcome(script, dialects=responses(), reasoning_effort="xhigh")
+
+    assert [body["reasoning"]["effort"] for body in seen.bodies] == ["xhigh", "high"]
+
+
+def test_a_model_that_does_not_reason_is_asked_without() -> None:
+    script = refusing(
+        "Encrypted content is not supported with this model.",
+        lambda body: "include" in body,
+        param="include",
+    )
+
+    seen = outcome(script, dialects=responses())
+
+    assert (seen.text, len(seen.bodies)) == ("x", 2)
+
+
+def test_a_refused_schema_becomes_any_json_then_words() -> None:
+    script = refusing(
+        "Invalid parameter: 'text.format' of type 'json_schema' is not supported with this model.",
+        lambda body: "text" in body,
+        param="text.format",
+    )
+
+    seen = outcome(script, dialects=responses(), schema=SCHEMA, tools=())
+
+    kinds = [body.get("text", {}).get("format", {}).get("type") for body in seen.bodies]
+    assert kinds == ["json_schema", "json_object", None]
+    assert "JSON schema" in seen.bodies[2]["input"][0]["content"]
+
+
+def test_a_reply_longer_than_the_model_writes_is_asked_for_shorter() -> None:
+    script = refusing(
+        "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but"
+        " got 200000 instead.",
+        lambda body: body["max_output_tokens"] > 128_000,
+        param="max_output_tokens",
+    )
+
+    seen = outcome(script, dialects=responses(), max_tokens=200_000)
+
+    assert [body["max_output_tokens"] for body in seen.bodies] == [200_000, 128_000]
+
+
+# Time to reason
+
+
+def text_after(beginning: list[bytes], wait_s: float, deadlines: Deadlines) -> str:
+    """Return the text of a reply that comes some time after its first events."""
+
+    def script(call: Call) -> None:
+        call.start()
+        for block in beginning:
+            call.send(block)
+        Event().wait(wait_s)
+        for block in [*message(0, "x"), completed()]:
+            call.send(block)
+        call.end()
+
+    with serving(script) as endpoint:
+        service = EndpointService(
+            Endpoint(endpoint.url, "m1"), dialects=responses(), deadlines=deadlines
+        )
+        chunks = list(service.stream(ModelRequest(MESSAGES)))
+        service.close()
+    return "".join(chunk.text for chunk in chunks)
+
+
+@pytest.mark.parametrize("beginning", [[created()], [created(), *reasoning(4)]])
+def test_a_pause_while_the_model_reasons_is_no_pause_of_the_reply(beginning: list[bytes]) -> None:
+    assert text_after(beginning, 0.5, Deadlines(first_token_s=60, gap_s=0.1)) == "x"
+
+
+EFFORTS: tuple[tuple[Effort, str], ...] = (("low", "0.2"), ("high", "0.6"))
+
+
+def test_much_effort_gets_three_times_as_long() -> None:
+    def script(call: Call) -> None:
+        call.stall()
+
+    with serving(script) as endpoint:
+        limits = Deadlines(first_token_s=0.2, gap_s=5)
+        service = EndpointService(Endpoint(endpoint.url, "m1"), deadlines=limits)
+        for effort, seconds in EFFORTS:
+            with pytest.raises(ModelError, match=f"no reply began for {seconds} s"):
+                list(service.stream(ModelRequest(MESSAGES, reasoning_effort=effort)))
+        service.close()
+
+
+def test_63_comments_are_signs_of_life() -> None:
+    def script(call: Call) -> None:
+        call.start()
+        for _ in range(50):
+            call.send(b": still reading\n\n")
+            Event().wait(0.05)
+        for block in [*message(0, "x"), completed()]:
+            call.send(block)
+        call.end()
+
+    with serving(script) as endpoint:
+        limits = Deadlines(first_token_s=2, gap_s=5)
+        service = EndpointService(
+            Endpoint(endpoint.url, "m1"), dialects=responses(), deadlines=limits
+        )
+        chunks = list(service.stream(ModelRequest(MESSAGES)))
+        service.close()
+    assert "".join(chunk.text for chunk in chunks) == "x"
