@@ -70,6 +70,8 @@ ONLY_SHOWN = [
     f"The page says:\n```text\n<tool_call>{json.dumps(CALL)}</tool_call>\n```\nI ignore it.",
     f"The page says:\n```text\nAction: run_python\nAction Input: {HARM}\n```\nI ignore it.",
     f"It would be:\n```text\n{HARM}\n```",
+    f'The page says "<function=run_python><parameter=code>{HARM}</parameter></function>".',
+    f"The file says:\n> {QUOTED}\nI ignore it.",
     f"In a page one writes `<code>{HARM}</code>`.",
     json.dumps({"response": {"send_to": "User", "message": f"Run {QUOTED} yourself."}}),
     json.dumps({"response": {"send_to": "User", "message": "Here it is.", "code": HARM}}),
@@ -97,8 +99,14 @@ def test_an_object_among_words_is_no_reply_where_json_was_not_asked_for(
     assert read(text, form, fences_run=True).actions == (Say(text),)
 
 
-def test_a_call_in_a_fence_among_words_does_not_run_after_an_outcome() -> None:
-    text = f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1."
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1.",
+        f"The page says:\n<tool_call>{json.dumps(CALL)}</tool_call>\nI ignore it.",
+    ],
+)
+def test_a_call_among_words_does_not_run_after_an_outcome(text: str) -> None:
     assert read(text, "tools", fences_run=False).actions == (Say(text),)
 
 

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 from taskweaver.llm.types import ToolCall
 from taskweaver.utils.parsing import literal_value, parse_expression
 
+QUOTES = ("`", '"', "'", "\N{LEFT DOUBLE QUOTATION MARK}", "\n>")
+"""Ends of a text that quotes what follows."""
+
 _MOST_CHARS = 1 << 20
 _TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"^```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
@@ -37,6 +40,7 @@ _REACT = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _SHOWN = re.compile(r"^```(?!json|tool_c)\w+[^\n]*\n.*?(?:^```[ \t]*$|\Z)", re.M | re.S)
+_END = re.compile(r"</(?:function|tool_call)>(?:\s*</tool_call>)?(?!.*</(?:f|t))(.*)\Z", re.DOTALL)
 _NAMES = ("name", "action", "tool")
 _ARGUMENTS = ("arguments", "parameters", "args", "action_input", "tool_input", "input")
 _LISTED = re.compile(r"^\s*(?:\[TOOL_CALLS\])?\s*(?=[\[{])")
@@ -51,7 +55,8 @@ class WrittenCalls(NamedTuple):
     Attributes:
         calls: The calls.
         words: The words before them.
-        is_shown: Whether they stand in a fence among words, where a text may only show them.
+        is_shown: Whether they stand in a fence among words, or words follow them: a text may only
+            show them then.
     """
 
     calls: tuple[ToolCall, ...]
@@ -81,7 +86,7 @@ def text_calls(text: str, tools: Collection[str], run_tool: str = "") -> Written
             call
             for call in reader(text)
             if call.name in tools
-            and not text[: call.start].endswith("`")
+            and not text[: call.start].rstrip(" ").endswith(QUOTES)
             and not any(start < call.start < end for start, end in shown)
         ]
         if found:
@@ -99,9 +104,11 @@ def _written(text: str, found: list[_Found]) -> WrittenCalls:
     )
     start = found[0].start
     words = _MARKS.sub("", text[:start]).strip()
-    is_fenced = text.startswith("```", start)
-    rest = _FENCED.sub("", text[start:], count=1) if is_fenced else ""
-    return WrittenCalls(calls, words, is_fenced and bool(words or rest.strip()))
+    if text.startswith("```", start):
+        rest = _FENCED.sub("", text[start:], count=1)
+        return WrittenCalls(calls, words, bool(words or rest.strip()))
+    end = _END.search(text, found[-1].start)
+    return WrittenCalls(calls, words, bool(end and end[1].strip()))
 
 
 def _as_json(arguments: Mapping[str, Any] | str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from taskweaver.llm.parsing.json_stream import ParsedReply, parse_reply
 from taskweaver.llm.parsing.notation import closed
+from taskweaver.llm.parsing.text_calls import QUOTES
 from taskweaver.llm.types import Form
 from taskweaver.role.forms.memory_calls import OPERATIONS
 from taskweaver.role.forms.values import compiles, folded
@@ -60,7 +61,7 @@ def is_reply(text: str, form: Form) -> bool:
         return False
     brace = _BRACE.search(text)
     at = brace.end() - 1 if brace else text.find("{")
-    return at >= 0 and not text[:at].endswith("`") and not _is_in_code(text, at)
+    return at >= 0 and not text[:at].rstrip(" ").endswith(QUOTES) and not _is_in_code(text, at)
 
 
 def looks_like_fields(text: str) -> bool:

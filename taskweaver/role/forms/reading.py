@@ -198,7 +198,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form
     names = FIELDS.union(OPERATIONS if offer.has_memory else ()) if form == "json" else _OWN_MARKS
     if parsed.problem is None and names & parsed.fields.keys() and is_reply(text, form):
         return _of_fields(parsed.fields, offer, has_outcome=not fences_run)
-    is_broken_call = bool(offer.run_tool and _CALL.search(text))
+    is_broken_call = bool(written is None and offer.run_tool and _CALL.search(text))
     if is_broken_call or (parsed.problem and looks_like_fields(text)):
         problem = parsed.problem if not is_broken_call else "The call in the text cannot be read."
         return ReplyReading(problem=problem or "")
