@@ -28,6 +28,9 @@ _ATTACHMENT_CHARS = {
     AttachmentType.text: 2_000,
 }
 
+_REPEATED = frozenset({AttachmentType.execution_result, AttachmentType.session_variables})
+"""Attachments whose text is, shortened, in the message of the post or of the newest request."""
+
 
 def transcript_of(round_: Round, number: int) -> str:
     """Return a round with its number, counted from 1, as text."""
@@ -41,10 +44,14 @@ def transcript_of(round_: Round, number: int) -> str:
 
 
 def tokens_of(round_: Round) -> int:
-    """Estimate the tokens of all text on a round's posts, whatever part of it a prompt shows."""
+    """Estimate the tokens of a round's text: messages, and what is attached and not in them."""
     return sum(
         estimate_tokens(post.message)
-        + sum(estimate_tokens(_text(item.content)) for item in post.attachment_list)
+        + sum(
+            estimate_tokens(_text(item.content))
+            for item in post.attachment_list
+            if item.type not in _REPEATED
+        )
         + sum(_record_tokens(item) for item in post.get_attachment(AttachmentType.reply_record))
         for post in round_.post_list
     )
