@@ -33,7 +33,7 @@ def planner(to: str, message: str, stop: str = "Completed") -> str:
 
 def model(messages: Sequence[ChatMessage]) -> str:
     """Run `CODE` when asked to compute, give up when asked to, else repeat what was said."""
-    if "You write Python code" in str(messages[0]["content"]):
+    if "You carry out tasks by Python cells" in str(messages[0]["content"]):
         return reply(thought="I compute it.", reply_type="python", reply_content=CODE)
     said = str(messages[-1]["content"])
     if "The code ran to its end." in said:
