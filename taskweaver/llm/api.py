@@ -9,13 +9,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.calls import (
-    CollectedReply,
-    ObservedCall,
-    check_length,
-    check_reply,
-    check_words,
-)
+from taskweaver.llm.calls import CollectedReply, ObservedCall, check_reply, checked_text
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import without_images
 from taskweaver.llm.prompts import CallLog
@@ -163,12 +157,10 @@ class LLMApi:
         )
         texts: list[str] = []
         with closing(chunks):
-            for chunk in chunks:
+            for chunk in checked_text(chunks, json_schema):
                 if chunk.begins_again:
                     texts.clear()
                 texts.append(chunk.text)
-                check_length(chunk, json_schema)
-        check_words(texts, json_schema, self._name(llm_alias))
         return format_chat_message("assistant", "".join(texts))
 
     def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
@@ -219,16 +211,9 @@ class LLMApi:
                 **extra,
             )
         ) as chunks:
-            texts: list[str] = []
-            for chunk in chunks:
+            for chunk in checked_text(chunks, json_schema):
                 if chunk.text:
-                    texts.append(chunk.text)
                     yield {"role": "assistant", "content": chunk.text}
-                check_length(chunk, json_schema)
-            check_words(texts, json_schema, self._name(llm_alias))
-
-    def _name(self, llm_alias: str | None) -> str:
-        return self._services.model(llm_alias or "").service.model
 
     def form(self, llm_alias: str = "") -> Form:
         """Return the form of replies that is in force for a model.
@@ -380,12 +365,12 @@ class LLMApi:
                     reply.take(chunk)
                     call.take(chunk)
                     if chunk.finish is not None:
-                        check_reply(model, request, reply)
+                        check_reply(model, reply)
                     yield chunk
             finally:
                 if reply.last is not None:
                     usage = self._account(model, request, reply)
-            check_reply(model, request, reply)
+            check_reply(model, reply)
         except GeneratorExit:  # its caller has read as much as it needs
             call.end(usage)
             raise

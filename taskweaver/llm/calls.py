@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -161,7 +161,7 @@ class CollectedReply:
         self.written += [chunk.text, chunk.reasoning, chunk.call.text if chunk.call else ""]
 
 
-def check_reply(model: Model, request: ModelRequest, reply: CollectedReply) -> None:
+def check_reply(model: Model, reply: CollectedReply) -> None:
     """Refuse a reply that is not whole and does not show it.
 
     Raises:
@@ -176,25 +176,24 @@ def check_reply(model: Model, request: ModelRequest, reply: CollectedReply) -> N
         raise ModelError("content_filter", detail, name, "Rephrase the request.")
 
 
-def check_words(texts: Iterable[str], schema: Mapping[str, Any] | None, name: str) -> None:
-    """Refuse free text that is empty; a role corrects its own replies, and needs no such check.
+def checked_text(chunks: Iterable[Chunk], schema: Mapping[str, Any] | None) -> Iterator[Chunk]:
+    """Yield the chunks of a reply; refuse free text that is cut off or empty.
+
+    A role corrects its own replies, and needs no such check.
 
     Raises:
-        ModelError: Of kind ``malformed``, if it is.
+        ModelError: Of kind ``truncated`` or ``malformed``.
     """
-    if schema is None and not "".join(texts).strip():
-        raise ModelError("malformed", "the reply is empty.", name, "Try again.")
-
-
-def check_length(chunk: Chunk, schema: Mapping[str, Any] | None) -> None:
-    """Refuse free text that was cut off.
-
-    Raises:
-        ModelError: Of kind ``truncated``, if it was.
-    """
-    if chunk.finish == "length" and schema is None:
-        detail = "the reply was cut off at the length limit."
-        raise ModelError("truncated", detail, chunk.model, "Raise llm.max_tokens.")
+    is_empty, model = True, ""
+    for chunk in chunks:
+        model = chunk.model or model
+        is_empty = is_empty and not chunk.text.strip()
+        yield chunk
+        if chunk.finish == "length" and schema is None:
+            detail = "the reply was cut off at the length limit."
+            raise ModelError("truncated", detail, chunk.model, "Raise llm.max_tokens.")
+    if is_empty and schema is None:
+        raise ModelError("malformed", "the reply is empty.", model, "Try again.")
 
 
 def chat(model: Model, request: ModelRequest) -> Operation:
