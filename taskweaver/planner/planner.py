@@ -31,7 +31,7 @@ from taskweaver.role.files import no_pictures
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import EMPTY_REPLY, ModelReply, read_reply
+from taskweaver.role.forms.reading import ModelReply, last_words, read_reply
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
@@ -148,7 +148,9 @@ class Planner(Role):
             def validate(reply: ModelReply) -> list[Post]:
                 is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
                 fences_run = form == "fences" or not is_answer
-                reading = read_reply(reply, offer, fences_run=fences_run)
+                reading = read_reply(reply, offer, fences_run=fences_run, form=form)
+                if reading.problem and tries >= most and ran_code(view.rounds[-1]):
+                    reading = last_words(reply) or reading
                 if form == "tools" and reading.ignores_tools:
                     self.model.llm_api.note_ignored_tools(self.model.llm_alias)
                 if reading.problem:
@@ -162,7 +164,8 @@ class Planner(Role):
                 return [self._finish(post, view.rounds[-1]) for post in posts]
 
             def end(problem: str) -> list[Post]:
-                if problem.startswith(EMPTY_REPLY) and (outcome := _last_outcome(view.rounds[-1])):
+                outcome = _last_outcome(view.rounds[-1])
+                if outcome:
                     return [self._report(proxy, outcome)]
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
 
@@ -197,7 +200,9 @@ class Planner(Role):
     def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
         """Answer with the last outcome, where the model has no words for it."""
         proxy.update_attachment("TaskFailure", AttachmentType.stop)
-        proxy.update_message(f"The model gave no answer. The last outcome:\n\n{outcome}")
+        proxy.update_message(
+            f"The model gave no answer that can be used. The last outcome:\n\n{outcome}"
+        )
         proxy.update_send_to(USER)
         return proxy.end()
 

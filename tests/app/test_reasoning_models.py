@@ -249,3 +249,22 @@ def test_35_refused_schemas_lead_to_json_then_words_then_fences(project: Path) -
     forms = [(call.body.get("response_format") or {}).get("type") for call in endpoint.calls]
     assert forms[:4] == [None, "json_schema", "json_object", None]
     assert round_.post_list[-1].message == "It is 42."
+
+
+PLOT = """
+import matplotlib.pyplot as plt
+plt.bar(["North", "South"], [3, 5])
+plt.savefig("chart.png")
+"""
+
+
+def test_79_a_figure_stands_inside_the_result_of_its_cell(project: Path) -> None:
+    cell = call_item(1, json.dumps({"intent": "draw", "code": PLOT}))
+    works = [created(), *reasoning(), *function_call(1, cell), completed()]
+    _, calls, _ = play(project, works, says("South leads."), **{"llm.model": "gpt-5"})
+
+    *_, result = calls[1].body["input"]
+    assert (result["type"], result["call_id"]) == ("function_call_output", "call_1")
+    assert [part["type"] for part in result["output"]] == ["input_text", "input_image"]
+    assert set(result["output"][1]) == {"type", "image_url", "detail"}
+    assert result["output"][1]["image_url"].startswith("data:image/png;base64,")

@@ -1,14 +1,13 @@
-"""Anthropic messages: requests and replies; the numbers are rows of the table of cases."""
+"""Replies of Anthropic messages; the numbers are rows of the table of cases."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
+from claude_endpoint import ask, play
 from claude_replies import (
     SIGNATURE,
-    CacheOfServer,
     begin,
     call,
     ending,
@@ -20,49 +19,12 @@ from claude_replies import (
     thinking,
     unmarked,
 )
-from fake_endpoint import Call, FakeEndpoint, serving
-from scripted_server import Outcome, Script, outcome
 
-from taskweaver.llm.dialects.names import dialect_named
-from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.parsing.reply import MAX_TEXT_CHARS
-from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.transport.endpoint import Endpoint
-from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 
 CODE = "print('größer')\n" * 9
+
 REDACTED = {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix/LafPsn4a"}
-PNG = "data:image/png;base64,iVBORw0KGgo="
-
-
-def ask(script: Script, **more: Any) -> Outcome:
-    return outcome(script, dialect="anthropic", **more)
-
-
-def play(*blocks: bytes, in_bytes: bool = False, **more: Any) -> Outcome:
-    body = b"".join(blocks)
-    cut = [body[at : at + 1] for at in range(len(body))] if in_bytes else list(blocks)
-    return ask(lambda request: request.stream(cut), **more)
-
-
-def sent(*messages: ChatMessage, **more: Any) -> dict[str, Any]:
-    """Return the body that is sent for messages."""
-    return play(*reply(text("ok")), messages=messages, **more).bodies[0]
-
-
-def told(role: str, content: Any, **more: Any) -> ChatMessage:
-    return {"role": role, "content": content, **more}  # type: ignore[typeddict-item,misc]
-
-
-def made(id_: str, code: str) -> dict[str, Any]:
-    arguments = json.dumps({"code": code})
-    function = {"name": "run_python", "arguments": arguments}
-    return {"id": id_, "type": "function", "function": function}
-
-
-def service(endpoint: FakeEndpoint, model: str) -> EndpointService:
-    address = Endpoint(endpoint.url, model)
-    return EndpointService(address, dialects=DialectSwitch(dialect_named("anthropic")))
 
 
 @pytest.mark.parametrize("in_bytes", [False, True], ids=["whole", "bytes"])
@@ -98,28 +60,6 @@ def test_68_69_reasoning_is_read_and_kept_as_it_came() -> None:
     assert record["origin"].startswith("anthropic http")
 
 
-def test_68_69_reasoning_goes_back_as_it_came_to_its_origin_alone() -> None:
-    blocks = [thinking("Sum it."), REDACTED, text("I sum."), call(code="1")]
-
-    def script(request: Call) -> None:
-        request.stream(reply(*blocks) if request.number == 0 else reply(text("2")))
-
-    with serving(script) as endpoint:
-        first, other = service(endpoint, "m1"), service(endpoint, "m2")
-        question = told("user", "sum")
-        record = list(first.stream(ModelRequest([question])))[-1].record
-        answer = told("assistant", "I sum.", tool_calls=[made("abcdefghi", "1")], record=record)
-        chat = [question, answer, told("tool", "1", tool_call_id="abcdefghi")]
-        for model in (first, other):
-            list(model.stream(ModelRequest(chat)))
-            model.close()
-    same, changed = (unmarked(request.body["messages"]) for request in endpoint.calls[1:])
-    assert same[1] == {"role": "assistant", "content": blocks}
-    assert same[2]["content"][0]["tool_use_id"] == "toolu_1"
-    assert changed[1]["content"] == [text("I sum."), call("abcdefghi", code="1")]
-    assert changed[2]["content"][0]["tool_use_id"] == "abcdefghi"
-
-
 def test_a_plain_reply_leaves_no_record() -> None:
     assert play(*reply(text("I look."), call(code="1"))).chunks[-1].record == {}
 
@@ -144,29 +84,6 @@ def test_arguments_may_come_with_the_beginning_of_a_call() -> None:
     start = event("content_block_start", index=0, content_block=call(code="1"))
     seen = play(begin(), start, event("content_block_stop", index=0), *ending("tool_use"))
     assert json.loads(seen.calls[0].arguments) == {"code": "1"}
-
-
-def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:
-    body = sent(
-        told("user", "two"),
-        told("assistant", "I try.", tool_calls=[made("a", "1"), made("b", "1/0")]),
-        told("tool", "1", tool_call_id="a"),
-        told("tool", "ZeroDivisionError", tool_call_id="b", is_error=True),
-        told("user", "Pictures:"),
-    )
-    _, said, results = unmarked(body["messages"])
-    assert said["content"] == [text("I try."), call("a", code="1"), call("b", code="1/0")]
-    assert results["role"] == "user"
-    assert results["content"] == [
-        {"type": "tool_result", "tool_use_id": "a", "content": "1"},
-        {
-            "type": "tool_result",
-            "tool_use_id": "b",
-            "content": "ZeroDivisionError",
-            "is_error": True,
-        },
-        text("Pictures:"),
-    ]
 
 
 def test_71_a_full_window_is_an_overflow() -> None:
@@ -252,150 +169,6 @@ def test_74_tokens_of_the_cache_are_added_up() -> None:
     assert (usage.cached_tokens, usage.reasoning_tokens) == (3000, 7)
 
 
-@pytest.mark.parametrize(
-    ("words", "name", "others"),
-    [
-        ("`temperature` is deprecated for this model.", "temperature", {"top_p": 0.5}),
-        (
-            "`temperature` and `top_p` cannot both be specified for this model. Please use one.",
-            "top_p",
-            {"temperature": 0.0},
-        ),
-        ("tools.0.eager_input_streaming: Extra inputs are not permitted", "eager", {}),
-        ("system.0.cache_control: Extra inputs are not permitted", "cache_control", {}),
-    ],
-)
-def test_76_a_rejected_parameter_is_left_out_alone(
-    words: str, name: str, others: dict[str, float]
-) -> None:
-    def script(request: Call) -> None:
-        if request.number:
-            request.stream(reply(text("ok")))
-        else:
-            request.refuse(400, words, type="invalid_request_error")
-
-    seen = ask(script, temperature=0.0, top_p=0.5)
-
-    assert seen.error is None
-    first, second = (json.dumps(body) for body in seen.bodies)
-    assert name in first
-    assert name not in second
-    assert others.items() <= seen.bodies[1].items()
-    assert seen.bodies[1]["tools"]
-
-
-def test_the_longest_reply_a_model_writes_is_learnt() -> None:
-    words = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for m1"
-
-    def script(request: Call) -> None:
-        if request.number:
-            request.stream(reply(text("ok")))
-        else:
-            request.refuse(400, words, type="invalid_request_error")
-
-    seen = ask(script)
-
-    assert [body["max_tokens"] for body in seen.bodies] == [32_000, 8192]
-
-
-def test_the_key_stands_in_its_own_header_alone() -> None:
-    seen: list[Call] = []
-
-    def script(request: Call) -> None:
-        seen.append(request)
-        request.stream(reply(text("ok")))
-
-    ask(script)
-
-    (request,) = seen
-    assert request.path == "/v1/messages"
-    assert request.headers["x-api-key"] == "a-key-0123456789"
-    assert request.headers["anthropic-version"] == "2023-06-01"
-    assert "authorization" not in request.headers
-
-
-def test_parameters_have_the_names_of_the_protocol() -> None:
-    body = sent(told("user", "go"), stop=["END", " "], temperature=1.5, max_tokens=50)
-    assert (body["stop_sequences"], body["temperature"], body["max_tokens"]) == (["END"], 1.0, 50)
-    (tool,) = unmarked(body["tools"])
-    assert tool["input_schema"]["required"] == ["code"]
-    assert {"stop", "seed", "response_format", "stream_options", "tool_choice"}.isdisjoint(body)
-    assert sent(told("user", "go"), tool_choice="none")["tool_choice"] == {"type": "none"}
-
-
-def test_system_messages_stand_apart_and_roles_in_turn() -> None:
-    body = sent(
-        told("system", "You count."),
-        told("assistant", "Hello."),
-        told("user", "count"),
-        told("user", "to 3"),
-        told("system", "Be short."),
-        told("assistant", ""),
-        told("user", " "),
-    )
-    assert unmarked(body["system"]) == [text("You count.")]
-    assert unmarked(body["messages"]) == [
-        {"role": "user", "content": [text("(no text)")]},
-        {"role": "assistant", "content": [text("Hello.")]},
-        {"role": "user", "content": [text("count"), text("to 3"), text("Be short.")]},
-        {"role": "assistant", "content": [text("(no text)")]},
-        {"role": "user", "content": [text("(no text)")]},
-    ]
-
-
-def test_images_stand_in_messages_and_in_results() -> None:
-    parts = [
-        {"type": "text", "text": "look"},
-        {"type": "image_url", "image_url": {"url": PNG}},
-        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
-    ]
-    body = sent(
-        told("user", parts),
-        told("assistant", None, tool_calls=[made("a", "1")]),
-        told("tool", parts[:2], tool_call_id="a"),
-    )
-    shown, _, result = unmarked(body["messages"])
-    image = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
-    }
-    by_address = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
-    assert shown["content"] == [text("look"), image, by_address]
-    assert result["content"][0]["content"] == [text("look"), image]
-
-
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "integer", "minimum": 1}, "s": {"oneOf": [{"type": "string"}]}},
-}
-
-
-def test_a_schema_is_sent_without_bounds_and_closed() -> None:
-    body = sent(told("user", "go"), tools=(), schema=SCHEMA)
-    assert body["output_config"]["format"] == {
-        "type": "json_schema",
-        "schema": {
-            "type": "object",
-            "properties": {"n": {"type": "integer"}, "s": {"anyOf": [{"type": "string"}]}},
-            "additionalProperties": False,
-        },
-    }
-    assert "output_config" not in sent(told("user", "go"), schema=SCHEMA)  # beside tools
-
-
-def test_a_refused_schema_is_written_in_words() -> None:
-    def script(request: Call) -> None:
-        if "output_config" in request.body:
-            request.refuse(400, "output_config.format: Extra inputs are not permitted")
-        else:
-            request.stream(reply(text('{"n": 1}')))
-
-    seen = ask(script, tools=(), schema=SCHEMA)
-
-    assert seen.text == '{"n": 1}'
-    assert '"minimum":1' in seen.bodies[1]["system"][0]["text"]
-
-
 def test_an_endless_signature_is_given_up() -> None:
     grown = {"type": "signature_delta", "signature": "x" * (1 << 20)}
     start = event("content_block_start", index=0, content_block=thinking("", ""))
@@ -417,136 +190,3 @@ def test_65_endless_arguments_are_given_up() -> None:
 def test_a_signature_that_looks_like_a_key_is_no_secret_to_mask() -> None:
     seen = play(*reply(thinking("Hm."), text("ok")))
     assert seen.chunks[-1].record["items"][0]["signature"] == SIGNATURE
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant"
-        " message cannot be modified. These blocks must remain as they were.",
-        "messages.1.content.0: Invalid `signature` in `thinking` block",
-    ],
-)
-def test_75_refused_reasoning_is_left_out_from_then_on(words: str) -> None:
-    blocks = [thinking("Sum it."), text("I sum."), call(code="1")]
-
-    def script(request: Call) -> None:
-        if request.number == 0:
-            request.stream(reply(*blocks))
-        elif SIGNATURE in json.dumps(request.body) and request.number == 1:
-            request.refuse(400, words, type="invalid_request_error")
-        else:
-            request.stream(reply(text("2")))
-
-    with serving(script) as endpoint:
-        model = service(endpoint, "m1")
-        question = told("user", "sum")
-        record = list(model.stream(ModelRequest([question])))[-1].record
-        answer = told("assistant", "I sum.", tool_calls=[made("abcdefghi", "1")], record=record)
-        chat = [question, answer, told("tool", "1", tool_call_id="abcdefghi")]
-        list(model.stream(ModelRequest(chat)))
-        list(model.stream(ModelRequest([*chat, told("user", "more")])))
-        answer["record"] = {**record, "items": [thinking("New."), *blocks[1:]]}
-        list(model.stream(ModelRequest([question, answer, chat[2]])))
-        model.close()
-    bodies = [json.dumps(request.body) for request in endpoint.calls]
-    assert [SIGNATURE in body for body in bodies] == [False, True, False, False, False]
-    assert unmarked(endpoint.calls[2].body["messages"])[1]["content"] == [
-        text("I sum."), call("abcdefghi", code="1"),
-    ]  # fmt: skip
-
-
-def test_74_the_prefix_of_a_chat_stays_in_the_cache_over_ten_turns() -> None:
-    cache, before = CacheOfServer(), 0
-    chat = [told("system", "You count."), told("user", "example"), told("assistant", "shown")]
-    for turn in range(10):
-        head = f"Files of turn {turn}: a.csv\n"  # stands before the newest question alone
-        asked: list[ChatMessage] = []
-        for step in range(6):
-            newest = [told("user", head + f"question {turn}"), *asked]
-            body = sent(*chat, *newest)
-            read, blocks, marks = cache.read(body)
-            assert marks <= 4
-            if step:
-                assert read == before  # all of the request before
-            elif turn:
-                assert read >= 2 + len(chat) - 1 - 17  # all but the turn before
-            before = blocks
-            id_ = f"id{turn}x{step}"
-            asked += [
-                told("assistant", "", tool_calls=[made(id_, f"{step}")]),
-                told("tool", f"{step}", tool_call_id=id_),
-            ]
-        chat += [told("user", f"question {turn}"), *asked, told("assistant", "done")]
-
-
-@pytest.mark.parametrize(
-    ("model", "effort", "thinking_", "output"),
-    [
-        ("claude-sonnet-5-5", "high", {"type": "adaptive"}, {"effort": "high"}),
-        ("claude-opus-4-6", "minimal", {"type": "adaptive"}, {"effort": "low"}),
-        ("claude-opus-5", "none", {"type": "disabled"}, None),
-        ("claude-haiku-4-5", "low", {"type": "enabled", "budget_tokens": 2048}, None),
-        ("claude-opus-4-1-20250805", "max", {"type": "enabled", "budget_tokens": 24_576}, None),
-        ("claude-opus-5", None, None, None),
-    ],
-)
-def test_an_effort_is_asked_for_as_the_model_takes_it(
-    model: str, effort: Effort | None, thinking_: Any, output: Any
-) -> None:
-    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
-        asked = service(endpoint, model)
-        list(asked.stream(ModelRequest([told("user", "go")], reasoning_effort=effort)))
-        asked.close()
-    (request,) = endpoint.calls
-    assert request.body.get("thinking") == thinking_
-    assert request.body.get("output_config") == output
-
-
-def test_a_model_with_a_budget_does_not_think_on_after_a_reply_without_its_reasoning() -> None:
-    chat = [
-        told("user", "go"),
-        told("assistant", "", tool_calls=[made("a", "1")]),
-        told("tool", "1", tool_call_id="a"),
-    ]
-    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
-        asked = service(endpoint, "claude-haiku-4-5")
-        for messages in (chat, [*chat, told("assistant", "1"), told("user", "more")]):
-            list(asked.stream(ModelRequest(messages, reasoning_effort="low")))
-        asked.close()
-    assert ["thinking" in request.body for request in endpoint.calls] == [False, True]
-
-
-def test_efforts_that_a_model_refuses_are_left_out() -> None:
-    refusals = [
-        "adaptive thinking is not supported on this model",
-        "This model does not support the effort parameter.",
-    ]
-
-    def script(request: Call) -> None:
-        if request.number < 2:
-            request.refuse(400, refusals[request.number], type="invalid_request_error")
-        else:
-            request.stream(reply(text("ok")))
-
-    seen = ask(script, reasoning_effort="high")
-
-    assert seen.text == "ok"
-    assert {"thinking", "output_config"}.isdisjoint(seen.bodies[2])
-
-
-@pytest.mark.parametrize(
-    "items", [[], ["x"], [{"text": "x"}], [thinking("Hm.")], [thinking("Hm."), call("other")]]
-)
-def test_a_record_that_was_changed_is_left_out(items: list[Any]) -> None:
-    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
-        asked = service(endpoint, "m1")
-        origin = f"anthropic {endpoint.url} m1"
-        record = {"origin": origin, "ids": ["toolu_1"], "items": items}
-        answer = told("assistant", "I sum.", tool_calls=[made("a", "1")], record=record)
-        chat = [told("user", "sum"), answer, told("tool", "1", tool_call_id="a")]
-        list(asked.stream(ModelRequest(chat)))
-        asked.close()
-    (request,) = endpoint.calls
-    said = unmarked(request.body["messages"])[1]["content"]
-    assert said == [text("I sum."), call(code="1")]

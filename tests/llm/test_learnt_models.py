@@ -106,7 +106,8 @@ def test_the_window_of_a_refusal_is_known_in_the_next_session() -> None:
         with services(endpoint.url) as models, pytest.raises(ModelError):
             LLMApi(models).chat_completion(LONG)
         with services(endpoint.url) as models:
-            assert models.model().window_for(ModelRequest(LONG)) == 2_048
+            for messages in (HELLO, LONG):
+                assert models.model().window_for(ModelRequest(messages)) == 2_048
         with services(endpoint.url, context_window=5_000) as models:
             assert models.model().window_for(ModelRequest(LONG)) == 5_000
 

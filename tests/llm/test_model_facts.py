@@ -143,6 +143,20 @@ def test_row_83_a_model_without_the_ability_never_sees_tools(
         assert not server.chats
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "is_shown"), [(["completion", "vision"], True), (["completion"], False)]
+)
+def test_figures_are_shown_to_a_model_that_its_server_lists_with_vision(
+    capabilities: list[str], *, is_shown: bool
+) -> None:
+    for model in ("unheard-of:3b", "llava:7b"):
+        with (
+            ollama(answered, capabilities=capabilities) as (endpoint, _),
+            services(endpoint.url, model=model) as models,
+        ):
+            assert models.model().images.are_taken is is_shown
+
+
 # Other servers
 
 

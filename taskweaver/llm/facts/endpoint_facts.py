@@ -71,9 +71,10 @@ class EndpointFacts:
             return self._configured
         if self._is_ollama:
             return self.loaded_window(needed)
+        learnt = self.learnt.known.window
         if self._stated is None and needed() < SHORT_PROMPT:
-            return 0
-        stated, learnt = self._ask().window, self.learnt.known.window
+            return learnt
+        stated = self._ask().window
         if self._endpoint.is_loopback:
             return stated or learnt
         return min(filter(None, (stated, learnt)), default=named_window(self._endpoint.model))
@@ -87,8 +88,10 @@ class EndpointFacts:
         Returns:
             The window; 0 to leave it to the server, and for all other servers.
         """
-        if self._configured or not self._is_ollama:
-            return self._configured if self._is_ollama else 0
+        if not self._is_ollama:
+            return 0
+        if self._configured:
+            return self._configured
         stated = self._ask()
         with self._lock:
             if self._chosen is None:

@@ -16,7 +16,7 @@ _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         (r"gpt-3\.5-turbo", 16_385),
         (r"claude-", 200_000),
         (r"gemini-(?:1\.5|2|3)", 1_000_000),
-        (r"deepseek-(?:chat|reasoner)", 64_000),
+        (r"deepseek-(?:chat|reasoner)", 128_000),
         (r"qwen-(?:plus|turbo|flash)", 128_000),
         (r"qwen-max", 32_768),
         (r"glm-4", 128_000),

@@ -16,6 +16,7 @@ from typing import Any
 
 import jiter
 
+from taskweaver.llm.parsing.notation import mended
 from taskweaver.utils.markup.json_flaws import place_and_remedy, without_trailing_commas
 from taskweaver.utils.parsing import literal_value
 
@@ -113,7 +114,18 @@ def read_partial(text: str) -> dict[str, Any] | None:
 
 
 def read_object(text: str) -> Found:
-    """Read the object in a reply: as JSON, as JSON that breaks off, or as a Python dictionary."""
+    """Read the object in a reply: as JSON, as JSON that breaks off, or as a Python dictionary.
+
+    Where it cannot be read, slips in its notation are corrected first.
+    """
+    found = _read(text)
+    if found.problem is None:
+        return found
+    others = (other for other in map(_read, mended(text)) if other.problem is None)
+    return next(others, found)
+
+
+def _read(text: str) -> Found:
     if not text.strip():
         return Found({}, "The reply is empty.")
     start = find_start(text)

@@ -2,8 +2,9 @@
 
 Bare JSON objects with a name and arguments, alone, in a list, in a fence or in ``<tool_call>``;
 ``<function=f><parameter=p>``; ``[f(p="...")]``; ``[TOOL_CALLS]f[ARGS]{...}``;
-``functions.f:0{...}``; ``<|python_tag|>code``; ``to=functions.f ... {...}``. Only calls of tools
-that were offered count: any other text is text.
+``functions.f:0{...}``; ``<|python_tag|>code``; ``to=functions.f ... {...}``; ``Action: f`` with its
+``Action Input:``. Only calls of tools that were offered count: any other text is text, and so is a
+call inside of code that the text shows.
 """
 
 from __future__ import annotations
@@ -30,17 +31,32 @@ _NAMED = re.compile(
     r"|to=functions\.([\w-]+)[^{]{0,200}(?=\{)"
 )
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>(.*?)(?:<\|e\w+\|>|\Z)", re.DOTALL)
+_REACT = re.compile(
+    r"^Action:[ \t]*`?([\w. -]+?)`?[ \t]*\n+Action[ _]Input:[ \t]*(.*?)"
+    r"(?=^(?:Observation|Thought|Final Answer):|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_SHOWN = re.compile(r"^```(?!json|tool_c)\w+[^\n]*\n.*?(?:^```[ \t]*$|\Z)", re.M | re.S)
+_NAMES = ("name", "action", "tool")
+_ARGUMENTS = ("arguments", "parameters", "args", "action_input", "tool_input", "input")
 _LISTED = re.compile(r"^\s*(?:\[TOOL_CALLS\])?\s*(?=[\[{])")
 _PYTHONIC = re.compile(r"\A\s*\[?\s*(?:[\w.]+)\(.*\)\s*\]?\s*\Z", re.DOTALL)
-_MARKS = re.compile(r"```\w*\s*\Z|<\|\w+\|>(?:commentary|analysis|final)?")
+_MARKS = re.compile(r"```\w*\s*\Z|<\|\w+\|>(?:commentary|analysis|final)?|\AThought:")
 _DECODER = json.JSONDecoder(strict=False)
 
 
 class WrittenCalls(NamedTuple):
-    """Calls in a text, and the words before them."""
+    """Calls in a text.
+
+    Attributes:
+        calls: The calls.
+        words: The words before them.
+        is_shown: Whether they stand in a fence among words, where a text may only show them.
+    """
 
     calls: tuple[ToolCall, ...]
     words: str
+    is_shown: bool = False
 
 
 class _Found(NamedTuple):
@@ -59,8 +75,15 @@ def text_calls(text: str, tools: Collection[str], run_tool: str = "") -> Written
     """
     if not tools or len(text) > _MOST_CHARS:
         return None
-    for reader in (_tagged, _functions, _named, _pythonic, _objects):
-        found = [call for call in reader(text) if call.name in tools]
+    shown = [(match.start(), match.end()) for match in _SHOWN.finditer(text)]
+    for reader in (_tagged, _functions, _named, _react, _pythonic, _objects):
+        found = [
+            call
+            for call in reader(text)
+            if call.name in tools
+            and not text[: call.start].endswith("`")
+            and not any(start < call.start < end for start, end in shown)
+        ]
         if found:
             return _written(text, found)
     match = _PYTHON_TAG.search(text)
@@ -74,8 +97,11 @@ def _written(text: str, found: list[_Found]) -> WrittenCalls:
         ToolCall(f"text{number:05d}", call.name, _as_json(call.arguments))
         for number, call in enumerate(found)
     )
-    words = _MARKS.sub("", text[: found[0].start]).strip()
-    return WrittenCalls(calls, words)
+    start = found[0].start
+    words = _MARKS.sub("", text[:start]).strip()
+    is_fenced = text.startswith("```", start)
+    rest = _FENCED.sub("", text[start:], count=1) if is_fenced else ""
+    return WrittenCalls(calls, words, is_fenced and bool(words or rest.strip()))
 
 
 def _as_json(arguments: Mapping[str, Any] | str) -> str:
@@ -99,6 +125,13 @@ def _named(text: str) -> Iterator[_Found]:
         value = _json_at(text, match.end())
         if isinstance(value, dict):
             yield _Found(match.start(), match[1] or match[2] or match[3], value)
+
+
+def _react(text: str) -> Iterator[_Found]:
+    for match in _REACT.finditer(text):
+        value = _json_at(match[2], 0)
+        written = match[2].strip()
+        yield _Found(match.start(), _short(match[1]), value if isinstance(value, dict) else written)
 
 
 def _objects(text: str) -> Iterator[_Found]:
@@ -133,8 +166,9 @@ def _calls_in(value: Any) -> Iterator[_Found]:
         yield from _calls_in(value["tool_calls"])
     inner = value.get("function")
     call = inner if isinstance(inner, dict) else value
-    name = call.get("name") or (inner if isinstance(inner, str) else None)
-    arguments = call.get("arguments", call.get("parameters"))
+    named = next(filter(None, (call.get(key) for key in _NAMES)), None)
+    name = named or (inner if isinstance(inner, str) else None)
+    arguments = next((call[key] for key in _ARGUMENTS if key in call), None)
     if isinstance(name, str) and isinstance(arguments, dict | str):
         yield _Found(0, _short(name), arguments)
 
@@ -170,4 +204,4 @@ def _json_at(text: str, at: int) -> Any:
 
 
 def _short(name: str) -> str:
-    return name.rpartition(".")[2]
+    return name.rpartition(".")[2].strip().replace(" ", "_").lower()

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.parsing.text_calls import text_calls
-from taskweaver.llm.types import ToolCall
+from taskweaver.llm.types import Form, ToolCall
 from taskweaver.role.forms.kept_replies import is_object
+from taskweaver.role.forms.labels import repeats_itself, without_labels
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
     OPERATIONS,
@@ -19,11 +19,13 @@ from taskweaver.role.forms.memory_calls import (
     asks,
     of_fields,
 )
+from taskweaver.role.forms.odd_fields import FIELDS, is_reply, looks_like_fields, read_fields
 from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
 from taskweaver.role.forms.values import (
     call_arguments,
     cell_code,
     folded,
+    is_prose,
     is_yes,
     only_text,
     plan_field,
@@ -36,9 +38,6 @@ from taskweaver.role.forms.values import (
 MOST_CALLS = 8
 """Most cells and orders of one reply that are carried out."""
 
-EMPTY_REPLY = "The reply was empty."
-"""Problem of a reply without any words."""
-
 _FENCE = re.compile(
     r"^(?P<mark>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^(?P=mark)[ \t]*$|\Z)", re.M | re.S
 )
@@ -46,12 +45,19 @@ _CODE_INFOS = {
     "python": {"python", "py", "python3", "ipython", "tool_code"},
     "bash": {"bash", "sh", "shell", "console"},
 }
-_RUN_NAMES = {"python", "execute", "execute_code", "code", "code_interpreter", "run", "run_code"}
+_RUN_NAMES = {
+    "python", "execute", "execute_code", "execute_python", "code", "code_interpreter", "run",
+    "run_code", "python_interpreter",
+}  # fmt: skip
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
 _CALL = re.compile(r"^\s*(?:<tool_call>|<function=|\[TOOL_CALLS\])", re.MULTILINE)
-_FIELDS = {"send_to", "message", "code", "reply_content", "plan", "answer"}
 _CODE_FIELDS = ("code", "reply_content")
 _REPLY_TYPES = {"text"}
+_OWN_MARKS = {"send_to", "thought", "reply_type", "reply_content"}
+_CODE_FOR_USER = (
+    'send_to is "User", and there is code. To run it, send it to the role that runs code; to show'
+    " it, put it into message and leave code empty."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +144,20 @@ class ReplyReading:
     calls: tuple[ReadCall, ...] = field(default=(), compare=False)
 
 
-def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
+def read_reply(
+    reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form = "json"
+) -> ReplyReading:
     """Return the content of a reply; never raises.
 
     Args:
         reply: The reply.
         offer: The actions that were offered.
         fences_run: Whether a fence of code in the text is a cell, or part of an answer.
+        form: The form that was asked for; where it is not JSON, an object among words is no reply.
     """
-    found = _read(reply, offer, fences_run=fences_run)
+    found = _read(reply, offer, fences_run=fences_run, form=form)
+    if reply.is_cut and repeats_itself(reply.text):
+        return ReplyReading(problem="The reply repeats the same words without end.")
     if reply.is_cut and not found.problem and not _is_answer(found):
         return ReplyReading(
             problem="The reply ended at the length limit, in the middle of an action."
@@ -160,28 +171,43 @@ def read_reply(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> Re
     return replace(found, actions=found.actions[:MOST_CALLS], thought=thought)
 
 
+def last_words(reply: ModelReply) -> ReplyReading | None:
+    """Return the words of a reply in which all else is unusable; None without any."""
+    fields = read_fields(reply.text, is_cut=reply.is_cut).fields
+    if reply.is_cut or any(fields.get(name, "").strip() for name in _CODE_FIELDS):
+        return None
+    words = next(filter(None, (fields.get(name) for name in ("message", "answer", "thought"))), "")
+    return ReplyReading((Say(words.strip()),)) if words.strip() else None
+
+
 def _is_answer(found: ReplyReading) -> bool:
     return all(isinstance(action, Say) for action in found.actions) and bool(found.actions)
 
 
-def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
-    text = reply.text.strip()
+def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form) -> ReplyReading:
+    text = without_labels(reply.text.strip(), offer.language)
     if reply.calls:
         return _of_calls(reply.calls, text, offer)
     if not text:
-        return ReplyReading(problem=EMPTY_REPLY)
-    written = text_calls(text, [tool.name for tool in offer.tools()], offer.run_tool)
-    if written is not None:
+        return ReplyReading(problem="The reply was empty.")
+    written = text_calls(text, _tool_names(offer), offer.run_tool)
+    if written is not None and (fences_run or not written.is_shown):
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
-    parsed = parse_reply(text)
-    names = _FIELDS.union(OPERATIONS if offer.has_memory else ())
-    if parsed.problem is None and names & parsed.fields.keys():
+    parsed = read_fields(text, is_cut=reply.is_cut)
+    names = FIELDS.union(OPERATIONS if offer.has_memory else ()) if form == "json" else _OWN_MARKS
+    if parsed.problem is None and names & parsed.fields.keys() and is_reply(text, form):
         return _of_fields(parsed.fields, offer, has_outcome=not fences_run)
     is_broken_call = bool(offer.run_tool and _CALL.search(text))
-    if is_broken_call or (parsed.problem and text.startswith("{") and _names_field(text)):
+    if is_broken_call or (parsed.problem and looks_like_fields(text)):
         problem = parsed.problem if not is_broken_call else "The call in the text cannot be read."
         return ReplyReading(problem=problem or "")
     return _of_text(text, offer, fences_run=fences_run)
+
+
+def _tool_names(offer: ActionOffer) -> list[str]:
+    """Return the names of tools that mean something in a text, those of other agents too."""
+    own = [tool.name for tool in offer.tools()]
+    return [*own, *_ANSWER_NAMES, *(_RUN_NAMES if offer.run_tool else ())] if own else []
 
 
 def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> ReplyReading:
@@ -240,7 +266,7 @@ def _tool_name(call: ToolCall, meaning: Meaning, offer: ActionOffer) -> str:
 
 
 def _meaning(call: ToolCall, arguments: Mapping[str, Any], offer: ActionOffer) -> Meaning:
-    name = call.name.rpartition(".")[2].strip().lower()
+    name = call.name.rpartition(".")[2].strip().lower().replace(" ", "_")
     if name == PLAN_TOOL and offer.has_plan:
         return plan_text(arguments.get("steps", arguments.get("plan", "")))
     if name == ASK_TOOL and offer.roles:
@@ -256,11 +282,6 @@ def _meaning(call: ToolCall, arguments: Mapping[str, Any], offer: ActionOffer) -
         return RunCell(cell_code(code), str(arguments.get("intent", "")).strip(), is_last)
     names = ", ".join(tool.name for tool in offer.tools())
     raise ValueError(f"There is no tool {call.name!r}; there are: {names}.")
-
-
-def _names_field(text: str) -> bool:
-    """Return whether a text that is no JSON object was meant to be a reply in that form."""
-    return any(f'"{name}"' in text for name in (*_FIELDS, "response", "thought", "plan_reasoning"))
 
 
 def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> ReplyReading:
@@ -282,12 +303,18 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
 def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> Action:
     message = (fields.get("message") or fields.get("answer") or "").strip()
     code = fields.get("code") or fields.get("reply_content") or ""
-    is_words = fields.get("reply_type", "").strip().lower() in _REPLY_TYPES
+    kind = fields.get("reply_type", "").strip().lower()
+    is_for_user = bool(message) and folded(fields.get("send_to", "")) == "user"
+    is_untyped = not kind and not fields.get("code")
     # Beside an answer to the user, code is that of the outcome before.
-    is_words |= has_outcome and bool(message) and folded(fields.get("send_to", "")) == "user"
+    is_words = kind in _REPLY_TYPES or (
+        has_outcome and (is_for_user or (is_untyped and is_prose(code)))
+    )
     if offer.is_order and not is_words:
         _check_order(fields, offer, message)
     if code.strip() and offer.language and not is_words:
+        if is_for_user:
+            raise ValueError(_CODE_FOR_USER)
         return RunCell(cell_code(code), message, offer.is_order and _is_last(fields))
     message = message or code.strip()
     if not message:

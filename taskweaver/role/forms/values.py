@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from textwrap import dedent
 from typing import Any
 
 from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.offer import ActionOffer
+from taskweaver.utils.parsing import parse
+
+_ESCAPED = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|\\(?P<escape>[nt])""", re.DOTALL
+)
+_BREAKS = {"n": "\n", "t": "\t"}
 
 
 def call_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call; a single value becomes its code.
+    """Return the arguments of a call; a single value, or a text that is no JSON, is its code.
 
     Raises:
         ValueError: If they cannot be read.
@@ -22,6 +28,8 @@ def call_arguments(call: ToolCall) -> dict[str, Any]:
     try:
         value = json.loads(call.arguments, strict=False)
     except ValueError:
+        if not call.arguments.lstrip().startswith(("{", "[")):
+            return {"code": call.arguments}
         parsed = parse_reply(call.arguments)
         if parsed.problem is not None or not parsed.fields:
             problem = f"The arguments of {call.name} are no JSON object: {call.arguments[:120]}"
@@ -118,14 +126,28 @@ def cell_code(code: str) -> str:
     code = dedent(match[2] if match else code).strip("\n")
     if not code.strip():
         raise ValueError("code is missing or empty.")
-    if "\n" not in code and "\\n" in code and _is_broken(code):
-        code = code.replace("\\n", "\n").replace("\\t", "\t")
-    return code
+    if "\n" in code or "\\" not in code or compiles(code):
+        return code
+    return next(filter(compiles, _decoded(code)), code)
 
 
-def _is_broken(code: str) -> bool:
+def _decoded(code: str) -> Iterator[str]:
+    """Yield readings of code whose line breaks are escaped: outside of texts, once, everywhere."""
+    yield _ESCAPED.sub(lambda match: match["text"] or _BREAKS[match["escape"]], code)
+    yield re.sub(r'\\([nt"\\])', lambda match: _BREAKS.get(match[1], match[1]), code)
+    yield code.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def compiles(code: str) -> bool:
+    """Return whether a text is Python code."""
     try:
-        compile(code, "cell", "exec")
-    except (SyntaxError, ValueError):
-        return True
-    return False
+        parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text is words: neither it nor its first line is Python code."""
+    first, _, _ = text.strip().partition("\n")
+    return not (compiles(text) or compiles(first) or compiles(f"{first}\n    pass"))

@@ -86,7 +86,7 @@ class MessageEvents:
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
         """All blocks, if one of them has to go back as it came."""
-        is_plain = all(block.get("type") in _PLAIN for block in self._blocks)
+        is_plain = all(block["type"] in _PLAIN for block in self._blocks)
         return () if is_plain or self._is_broken else tuple(self._blocks)
 
     def _read(self, data: bytes) -> StreamEvent:
@@ -118,9 +118,9 @@ class MessageEvents:
         return StreamEvent(model=str(message.get("model") or ""))
 
     def _begin(self, index: int, block: Mapping[str, Any]) -> StreamEvent:
-        opened = _OpenBlock(dict(block))
+        kind = str(block.get("type"))
+        opened = _OpenBlock({**block, "type": kind})
         self._open[index] = opened
-        kind = block.get("type")
         if kind in _PLAIN:
             text = str(block.get("text") or "")
         else:
@@ -154,7 +154,7 @@ class MessageEvents:
             return StreamEvent()
         block = opened.whole()
         self._is_broken = self._is_broken or block is None
-        if block is not None and (block.get("type") != "text" or str(block.get("text")).strip()):
+        if block is not None and (block["type"] != "text" or str(block.get("text")).strip()):
             self._blocks.append(block)
         given = opened.block.get("input")
         if opened.position is not None and given and "input" not in opened.texts:

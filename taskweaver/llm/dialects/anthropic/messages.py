@@ -63,7 +63,9 @@ def _returned(message: ChatMessage) -> list[Block]:
     items = message.get("record", {}).get("items", ())
     blocks = [dict(item) for item in items if isinstance(item, Mapping)]
     ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
-    is_whole = len(blocks) == len(items) and all("type" in block for block in blocks)
+    is_whole = len(blocks) == len(items) and all(
+        isinstance(block.get("type"), str) for block in blocks
+    )
     own = [call.get("id") for call in message.get("tool_calls", ())]
     return blocks if is_whole and ids == own else []
 
