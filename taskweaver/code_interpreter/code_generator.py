@@ -152,7 +152,7 @@ class CodeGenerator:
         is_answer = bool(progress.cells) or (form == "tools" and self.model.takes("tools"))
         fences_run = form == "fences" or not is_answer
         shown = offer.without_cells() if must_answer else offer
-        reading = read_reply(reply, shown, fences_run=fences_run)
+        reading = read_reply(reply, shown, fences_run=fences_run, form=form)
         if form == "tools" and reading.ignores_tools:
             self.llm_api.note_ignored_tools(self.model.llm_alias)
         problem = reading.problem

@@ -19,7 +19,7 @@ FIELDS = {
     "thought", "plan_reasoning", "plan", "current_plan_step", "init_plan", "stop", "send_to",
     "message", "answer", "code", "reply_type", "reply_content",
 }  # fmt: skip
-_NAMES = {folded(name): name for name in (*FIELDS, *OPERATIONS)}
+_NAMES = {folded(name): name for name in (*FIELDS, *OPERATIONS, "is_last")}
 _KEY = re.compile(rf'"({"|".join(_NAMES.values())})"\s*:\s*"')
 _HEAD = re.compile(r'\s*(?:```\w*\s*)?\{\s*(?:"response"\s*:\s*\{\s*)?')
 _VALUE = re.compile(r'(.*)"\s*,\s*', re.DOTALL)
