@@ -220,9 +220,9 @@ def doctor(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
 def mcp(project: Path | None) -> None:
     """Serve the project to other programs as an MCP server, on standard input and output."""
     require_folder(project)
-    from taskweaver.cli.conversations.serve import serve
+    from taskweaver.cli.conversations.mcp_stdio import serve_mcp
 
-    serve(project)
+    serve_mcp(project)
 
 
 commands.add_command(eval_command)
