@@ -42,7 +42,7 @@ _TESTS = Path(__file__).parent
 _SLOW = {
     "kernel": (
         "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py", "face",
-        "docs_/test_documented_commands.py", "evaluation/test_evaluate.py",
+        "docs_/test_documented_commands.py", "doors", "evaluation/test_evaluate.py",
         "evaluation/test_shipped_cases.py", "llm_offline", "mcp_", "original",
     ),
     "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),

@@ -17,7 +17,7 @@ from taskweaver.server.accounts import Accounts
 from taskweaver.server.gate import Gate
 from taskweaver.server.operations import Door
 from taskweaver.server.serving import Server, address_of, listen, make_application
-from taskweaver.server.tokens import Token, new_token
+from taskweaver.server.tokens import AccessToken, new_token
 
 LIMIT_S = 120.0
 
@@ -35,7 +35,7 @@ class Served:
     """
 
     url: str
-    token: Token
+    token: AccessToken
     accounts: Accounts
     server: Server
     log: Path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from taskweaver.server.errors import ServerError
-from taskweaver.server.tokens import Token, id_of, is_valid, new_token
+from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import READ_ERRORS, harden, require_plain
 
@@ -77,7 +77,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class UserSpending:
     """Money and tokens that a user has spent."""
 
     cost: float = 0.0
@@ -173,7 +173,7 @@ class Accounts:
         with self._explained(), self._lock, self._database:
             yield
 
-    def add(self, name: str, role: Role = "user", quota: Quota | None = None) -> Token:
+    def add(self, name: str, role: Role = "user", quota: Quota | None = None) -> AccessToken:
         """Add a user; return the token, which is not kept.
 
         Raises:
@@ -194,7 +194,7 @@ class Accounts:
             raise ServerError(f"There is a user {name} already.") from None
         return token
 
-    def renew_token(self, name: str) -> Token:
+    def renew_token(self, name: str) -> AccessToken:
         """Replace the token of a user; the one before is invalid from now on.
 
         Raises:
@@ -242,10 +242,10 @@ class Accounts:
         with self._writing():
             self._database.execute(sql, (cost, tokens, user))
 
-    def spent(self, user: str) -> Spending:
+    def spent(self, user: str) -> UserSpending:
         """Return the spending of a user so far."""
         rows = self._rows("SELECT cost, tokens FROM spending WHERE user = ?", user)
-        return Spending(*rows[0]) if rows else Spending()
+        return UserSpending(*rows[0]) if rows else UserSpending()
 
     def record(self, entry: AuditEntry) -> None:
         """Add an entry to the audit log."""

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, AuditEntry, User
 from taskweaver.server.errors import RequestRefused, ServerError
-from taskweaver.server.operations import JSON_TYPE, Call, Operation, read_body
+from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body
 from taskweaver.server.rate_limits import FailedTokens, RequestRate
-from taskweaver.server.tokens import Token, id_of, is_valid
+from taskweaver.server.tokens import AccessToken, id_of, is_valid
 
 LOCAL_USER = "local"
 """Name of the user of a server without accounts: the person who started it."""
@@ -27,12 +27,12 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 class Gate:
     """Checks of the token, the rate and the body, in front of every operation."""
 
-    def __init__(self, accounts: Accounts, local: Token | None, log: TelemetryLogger) -> None:
+    def __init__(self, accounts: Accounts, local: AccessToken | None, log: TelemetryLogger) -> None:
         """Open the gate to the users of `accounts`, and to the person who started the server.
 
         Args:
             accounts: The accounts; the caller closes them.
-            local: Token of that person; None where there are accounts.
+            local: AccessToken of that person; None where there are accounts.
             log: The log.
         """
         self._log = log
@@ -43,7 +43,7 @@ class Gate:
         self._failed = FailedTokens()
         self._delayed = 0
 
-    def endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(self, operation: ApiOperation) -> Callable[[Request], Awaitable[Response]]:
         """Return the function that Starlette calls for an operation."""
 
         async def carry_out(request: Request) -> Response:
@@ -63,7 +63,7 @@ class Gate:
 
         return carry_out
 
-    async def _user(self, request: Request, operation: Operation) -> User:
+    async def _user(self, request: Request, operation: ApiOperation) -> User:
         token = _token(request)
         if not token:
             if operation.is_public:
@@ -82,7 +82,7 @@ class Gate:
             return self._local_user if is_valid(token, self._local.hash) else None
         return self._accounts.find(token)
 
-    async def _fail(self, request: Request, operation: Operation) -> None:
+    async def _fail(self, request: Request, operation: ApiOperation) -> None:
         """Count a failure, and wait before it is answered."""
         number, delay_s = self._failed.count(_address(request))
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
@@ -96,7 +96,7 @@ class Gate:
         finally:
             self._delayed -= 1
 
-    def _record(self, user: str, request: Request, operation: Operation, outcome: str) -> None:
+    def _record(self, user: str, request: Request, operation: ApiOperation, outcome: str) -> None:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
@@ -105,7 +105,7 @@ class Gate:
             self._log.error(f"the audit log lacks {entry}: {error}")
 
 
-def _response(answer: Response | BaseModel, operation: Operation) -> Response:
+def _response(answer: Response | BaseModel, operation: ApiOperation) -> Response:
     if isinstance(answer, Response):
         return answer
     return Response(answer.model_dump_json(), operation.status, media_type=JSON_TYPE)

@@ -10,14 +10,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from taskweaver import __version__
-from taskweaver.server.operations import BYTES_TYPE, JSON_TYPE, Operation
+from taskweaver.server.operations import BYTES_TYPE, JSON_TYPE, ApiOperation
 from taskweaver.server.problems import MEDIA_TYPE
 
 _EVERYWHERE = (400, 403, 415, 421, 422, 429, 503)
 _REFERENCE = "#/components/schemas/{model}"
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """A problem document (RFC 9457)."""
 
     type: str
@@ -27,9 +27,9 @@ class Problem(BaseModel):
     request_id: str
 
 
-def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
+def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
     """Return the document of all operations."""
-    used: set[type[BaseModel]] = {Problem}
+    used: set[type[BaseModel]] = {ProblemDocument}
     used |= {model for item in operations for model in (item.body, item.answer) if model}
     models = sorted(used, key=lambda model: model.__name__)
     schemas, shared = models_json_schema(
@@ -53,7 +53,7 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _entry(item: Operation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
+def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
     problems = {*_EVERYWHERE, *item.problems, *(() if item.is_public else (401,))}
     answer: dict[str, Any] = {"description": HTTPStatus(item.status).phrase}
     if item.answer is not None:
@@ -71,7 +71,10 @@ def _entry(item: Operation, references: dict[type[BaseModel], Any]) -> dict[str,
             ),
         ],
         "responses": {str(item.status): answer}
-        | {str(status): _problem(status, references[Problem]) for status in sorted(problems)},
+        | {
+            str(status): _problem(status, references[ProblemDocument])
+            for status in sorted(problems)
+        },
         "security": [] if item.is_public else [{"bearer": []}, {"key": []}],
     }
     if item.body is not None:
@@ -82,7 +85,7 @@ def _entry(item: Operation, references: dict[type[BaseModel], Any]) -> dict[str,
     return entry
 
 
-def _operation_id(item: Operation) -> str:
+def _operation_id(item: ApiOperation) -> str:
     """Return an id that stays the same when handlers are renamed."""
     parts = [part.strip("{}") for part in item.plain_path.split("/") if part]
     return "_".join([item.method.lower(), *parts]).replace("-", "_").replace(".", "_")

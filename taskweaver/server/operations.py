@@ -77,7 +77,7 @@ Handler = Callable[[Call], Awaitable[Response | BaseModel]]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiOperation:
     """A route: its address, handler, and description.
 
     Attributes:
@@ -135,7 +135,7 @@ class Door(Protocol):
     """
 
     @property
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[ApiOperation]:
         """The operations."""
         ...
 
@@ -157,7 +157,7 @@ def too_large(limit_bytes: int) -> RequestRefused:
     return RequestRefused(413, "too-large", detail)
 
 
-async def read_body(request: Request, operation: Operation) -> BaseModel | None:
+async def read_body(request: Request, operation: ApiOperation) -> BaseModel | None:
     """Return the checked body of a request.
 
     Raises:

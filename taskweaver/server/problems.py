@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): the form of every error that a client sees."""
+"""ProblemDocument documents (RFC 9457): the form of every error that a client sees."""
 
 from __future__ import annotations
 

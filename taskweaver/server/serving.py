@@ -22,7 +22,7 @@ from taskweaver.server.errors import ServerError
 from taskweaver.server.gate import Gate
 from taskweaver.server.guard import Guard
 from taskweaver.server.openapi import openapi_document
-from taskweaver.server.operations import Call, Door, Operation
+from taskweaver.server.operations import ApiOperation, Call, Door
 from taskweaver.server.problems import problem_response
 
 FINISH_S = 10.0
@@ -50,7 +50,7 @@ def make_application(
     async def openapi(_call: Call) -> Response:
         return JSONResponse(document)
 
-    described = Operation("GET", "/openapi.json", openapi, "Description of all operations")
+    described = ApiOperation("GET", "/openapi.json", openapi, "Description of all operations")
     routes = [
         Route(operation.path, gate.endpoint(operation), methods=[operation.method])
         for operation in (*operations, described)

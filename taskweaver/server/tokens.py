@@ -14,7 +14,7 @@ _NO_HASH = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A token as it is handed out once.
 
     Attributes:
@@ -28,13 +28,13 @@ class Token:
     hash: bytes = field(repr=False)
 
 
-def new_token() -> Token:
+def new_token() -> AccessToken:
     """Return a new token; the log masks it from now on."""
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"{_PREFIX}-{token_id}-{secret}"
     register_secret(text)
     # 256 random bits need no slow hash: there is nothing to guess.
-    return Token(token_id, text, sha256(secret.encode()).digest())
+    return AccessToken(token_id, text, sha256(secret.encode()).digest())
 
 
 def id_of(text: str) -> str:

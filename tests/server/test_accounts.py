@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskweaver.server.accounts import Accounts, AuditEntry, Quota, Spending
+from taskweaver.server.accounts import Accounts, AuditEntry, Quota, UserSpending
 from taskweaver.server.errors import ServerError
 from taskweaver.server.tokens import id_of, is_valid, new_token
 
@@ -33,12 +33,12 @@ def test_users_survive_and_their_tokens_are_hashes(tmp_path: Path) -> None:
         found = accounts.find(token.text)
         assert found is not None
         assert (found.name, found.role, found.quota) == ("ann", "admin", quota)
-        assert accounts.spent("ann") == Spending(0.75, 11)
-        assert accounts.spent("bob") == Spending()
+        assert accounts.spent("ann") == UserSpending(0.75, 11)
+        assert accounts.spent("bob") == UserSpending()
         accounts.remove("ann")
         assert accounts.find(token.text) is None
         accounts.add("ann")
-        assert accounts.spent("ann") == Spending(), "a new user has spent nothing"
+        assert accounts.spent("ann") == UserSpending(), "a new user has spent nothing"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "Ann", "a b", "-a", "é", "x" * 65, "a\n"])

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from served import Served, problem, served
 
 from taskweaver.server.errors import ServerError
-from taskweaver.server.operations import Call, Operation
+from taskweaver.server.operations import ApiOperation, Call
 from taskweaver.server.rate_limits import RequestRate
 
 
@@ -34,11 +34,13 @@ class EchoDoor:
     def __init__(self) -> None:
         self.is_closed = False
         self.operations = [
-            Operation("POST", "/echo", self.echo, "Echo", body=Word, answer=Word, body_limit=1000),
-            Operation("GET", "/who", self.who, "The user", answer=Word),
-            Operation("GET", "/open", self.who, "The user", answer=Word, is_public=True),
-            Operation("POST", "/act/{name}", self.act, "Act", answer=Word),
-            Operation("PUT", "/bytes", self.count, "Count", takes_bytes=True, answer=Word),
+            ApiOperation(
+                "POST", "/echo", self.echo, "Echo", body=Word, answer=Word, body_limit=1000
+            ),
+            ApiOperation("GET", "/who", self.who, "The user", answer=Word),
+            ApiOperation("GET", "/open", self.who, "The user", answer=Word, is_public=True),
+            ApiOperation("POST", "/act/{name}", self.act, "Act", answer=Word),
+            ApiOperation("PUT", "/bytes", self.count, "Count", takes_bytes=True, answer=Word),
         ]
 
     async def echo(self, call: Call) -> BaseModel:
@@ -240,7 +242,7 @@ def test_the_description_has_every_operation_once(client: httpx2.Client) -> None
     assert echo["responses"]["415"]["content"].keys() == {"application/problem+json"}
     assert echo["security"] == [{"bearer": []}, {"key": []}]
     assert described["paths"]["/open"]["get"]["security"] == []
-    assert {"Word", "Problem"} <= described["components"]["schemas"].keys()
+    assert {"Word", "ProblemDocument"} <= described["components"]["schemas"].keys()
 
 
 def test_a_connection_serves_several_requests(server: Served) -> None:

@@ -16,7 +16,7 @@ from served import Served, served
 from starlette.responses import Response, StreamingResponse
 
 from taskweaver.server.connections import ImpatientProtocol
-from taskweaver.server.operations import Call, Operation
+from taskweaver.server.operations import ApiOperation, Call
 
 
 class Size(BaseModel):
@@ -32,8 +32,10 @@ class BulkDoor:
 
     def __init__(self) -> None:
         self.operations = [
-            Operation("PUT", "/up", self.up, "Up", takes_bytes=True, answer=Size, is_public=True),
-            Operation("GET", "/down", self.down, "Down", is_public=True),
+            ApiOperation(
+                "PUT", "/up", self.up, "Up", takes_bytes=True, answer=Size, is_public=True
+            ),
+            ApiOperation("GET", "/down", self.down, "Down", is_public=True),
         ]
 
     async def up(self, call: Call) -> BaseModel:

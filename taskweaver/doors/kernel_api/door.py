@@ -21,7 +21,7 @@ from taskweaver.doors.kernel_api.registry import KernelSessions
 from taskweaver.doors.kernel_api.sessions import KernelSession
 from taskweaver.doors.kernel_api.transfer import download, explained, list_files, upload
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import EVENTS_TYPE, Call, Operation, missing, plain_name
+from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call, missing, plain_name
 from taskweaver.session.errors import SessionError
 
 _PREFIX = "/api/v1"
@@ -59,24 +59,24 @@ class KernelApi:
         """Stop every kernel of it."""
         await self._sessions.close()
 
-    def _of_sessions(self) -> list[Operation]:
+    def _of_sessions(self) -> list[ApiOperation]:
         return [
-            Operation(
+            ApiOperation(
                 "GET",
                 f"{_PREFIX}/health",
                 self._health,
                 "State of the server",
-                answer=models.Health,
+                answer=models.ServerHealth,
                 is_public=True,
             ),
-            Operation(
+            ApiOperation(
                 "GET",
                 f"{_PREFIX}/sessions",
                 self._list,
                 "The caller's sessions",
                 answer=models.SessionList,
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_PREFIX}/sessions",
                 self._create,
@@ -86,7 +86,7 @@ class KernelApi:
                 status=201,
                 problems=(409,),
             ),
-            Operation(
+            ApiOperation(
                 "GET",
                 _ONE,
                 self._facts,
@@ -94,7 +94,7 @@ class KernelApi:
                 answer=models.SessionFacts,
                 problems=(404,),
             ),
-            Operation(
+            ApiOperation(
                 "DELETE",
                 _ONE,
                 self._remove,
@@ -102,7 +102,7 @@ class KernelApi:
                 answer=models.StoppedSession,
                 problems=(404,),
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/fork",
                 self._fork,
@@ -114,9 +114,9 @@ class KernelApi:
             ),
         ]
 
-    def _of_kernels(self) -> list[Operation]:
+    def _of_kernels(self) -> list[ApiOperation]:
         return [
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/execute",
                 self._execute,
@@ -125,7 +125,7 @@ class KernelApi:
                 answer=models.ExecutionAnswer,
                 problems=(404, 409),
             ),
-            Operation(
+            ApiOperation(
                 "GET",
                 f"{_ONE}/execute/{{exec_id}}/stream",
                 self._stream,
@@ -133,7 +133,7 @@ class KernelApi:
                 answer_type=EVENTS_TYPE,
                 problems=(404, 409),
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/interrupt",
                 self._interrupt,
@@ -141,7 +141,7 @@ class KernelApi:
                 answer=models.Interrupted,
                 problems=(404,),
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/restart",
                 self._restart,
@@ -149,7 +149,7 @@ class KernelApi:
                 answer=models.Restarted,
                 problems=(404,),
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/plugins",
                 self._load_plugin,
@@ -158,7 +158,7 @@ class KernelApi:
                 answer=models.LoadedPlugin,
                 problems=(404,),
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/variables",
                 self._set_variables,
@@ -169,9 +169,9 @@ class KernelApi:
             ),
         ]
 
-    def _of_files(self) -> list[Operation]:
+    def _of_files(self) -> list[ApiOperation]:
         return [
-            Operation(
+            ApiOperation(
                 "GET",
                 f"{_ONE}/files",
                 self._list_files,
@@ -179,7 +179,7 @@ class KernelApi:
                 answer=models.FileList,
                 problems=(404, 409),
             ),
-            Operation(
+            ApiOperation(
                 "POST",
                 f"{_ONE}/files",
                 self._write_file,
@@ -189,7 +189,7 @@ class KernelApi:
                 problems=(404, 507),
                 body_limit=_MOST_BASE64_BYTES,
             ),
-            Operation(
+            ApiOperation(
                 "PUT",
                 f"{_ONE}/files/{{path:path}}",
                 self._upload,
@@ -199,7 +199,7 @@ class KernelApi:
                 problems=(404, 413, 507),
             ),
             *(
-                Operation(
+                ApiOperation(
                     "GET",
                     f"{_ONE}/{name}/{{path:path}}",
                     self._download,
@@ -209,7 +209,7 @@ class KernelApi:
                 )
                 for name in ("files", "artifacts")
             ),
-            Operation(
+            ApiOperation(
                 "DELETE",
                 f"{_ONE}/files/{{path:path}}",
                 self._delete_file,
@@ -226,7 +226,7 @@ class KernelApi:
 
     async def _health(self, call: Call) -> BaseModel:
         count = len(self._sessions.of(call.user))
-        return models.Health(version=__version__, active_sessions=count)
+        return models.ServerHealth(version=__version__, active_sessions=count)
 
     async def _list(self, call: Call) -> BaseModel:
         return models.SessionList(sessions=[item.facts for item in self._sessions.of(call.user)])

@@ -19,7 +19,7 @@ _PROMPT_EVENTS, _GATHERED_S = 1000, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class StreamEvent:
+class ExecutionEvent:
     """An event of an execution, with its data as JSON."""
 
     number: int
@@ -47,7 +47,7 @@ class Execution:
     def __init__(self, execution_id: str, code: str) -> None:
         self.id = execution_id
         self.code = code
-        self.events: list[StreamEvent] = []
+        self.events: list[ExecutionEvent] = []
         self.result: ExecutionResult | None = None
         self.error: Exception | None = None
         self._loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ class Execution:
     def _add(self, kind: str, data: str) -> None:
         if self.is_done:
             return
-        self.events.append(StreamEvent(len(self.events) + 1, kind, data))
+        self.events.append(ExecutionEvent(len(self.events) + 1, kind, data))
         news, self._news = self._news, asyncio.Event()
         news.set()
 

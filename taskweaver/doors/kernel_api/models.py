@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from taskweaver.ces.common import ExecutionArtifact, ExecutionResult
 
 
-class Health(BaseModel):
+class ServerHealth(BaseModel):
     """State of the server; the number of sessions is that of the caller's own."""
 
     status: Literal["healthy"] = "healthy"
@@ -91,7 +91,7 @@ class NewExecution(BaseModel):
     stream: bool = False
 
 
-class Artifact(BaseModel):
+class ArtifactFacts(BaseModel):
     """A file, figure or table that code produced."""
 
     name: str
@@ -115,7 +115,7 @@ class ExecutionAnswer(BaseModel):
     stdout: list[str] = Field(default_factory=list)
     stderr: list[str] = Field(default_factory=list)
     log: list[tuple[str, str, str]] = Field(default_factory=list)
-    artifact: list[Artifact] = Field(default_factory=list)
+    artifact: list[ArtifactFacts] = Field(default_factory=list)
     variables: list[tuple[str, str]] = Field(default_factory=list)
 
 
@@ -198,8 +198,8 @@ def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAn
     )
 
 
-def _artifact(item: ExecutionArtifact, artifacts_url: str) -> Artifact:
-    return Artifact(
+def _artifact(item: ExecutionArtifact, artifacts_url: str) -> ArtifactFacts:
+    return ArtifactFacts(
         name=item.name,
         type=item.type,
         mime_type=item.mime_type,
