@@ -55,6 +55,7 @@ def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
 
 def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
     problems = {*_EVERYWHERE, *item.problems, *(() if item.is_public else (401,))}
+    failures = {str(status): _problem(status, references[ProblemDocument]) for status in problems}
     answer: dict[str, Any] = {"description": HTTPStatus(item.status).phrase}
     if item.answer is not None:
         answer["content"] = {JSON_TYPE: {"schema": references[item.answer]}}
@@ -70,11 +71,7 @@ def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[s
                 for name, use in item.query.items()
             ),
         ],
-        "responses": {str(item.status): answer}
-        | {
-            str(status): _problem(status, references[ProblemDocument])
-            for status in sorted(problems)
-        },
+        "responses": {str(item.status): answer} | dict(sorted(failures.items())),
         "security": [] if item.is_public else [{"bearer": []}, {"key": []}],
     }
     if item.body is not None:
