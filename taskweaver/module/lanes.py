@@ -74,7 +74,7 @@ def side_by_side(works: Sequence[Callable[[], T]], cancel: Callable[[], None]) -
         try:
             for lane in lanes:
                 while (shown := lane.get()) is not None:
-                    shown.do()
+                    in_turn(shown.do)  # works side by side in a lane are shown in that lane
         except BaseException:
             cancel()
             _discard(lanes, ends)

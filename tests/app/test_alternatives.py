@@ -89,20 +89,22 @@ def session_with(
 def doubling(form: str) -> Answer:
     """Return a model that sets a base, has it doubled and trebled, and reports both."""
 
+    double, treble = (
+        own_cell(form, f"base = base * {n}; open('note.txt', 'w').write('{name}'); base")
+        for n, name in ((2, "double"), (3, "treble"))
+    )
+    replies = {
+        "## Branch double": words(form, "Doubled it is 20, trebled 30."),
+        ORDERS["double"]: double,
+        ORDERS["treble"]: treble,
+        "compare the double": tries(form, ORDERS),
+        "which base?": cell(form, "base"),
+        "set the base": cell(form, BASE),
+    }
+
     def answer(text: str, _instructions: str) -> list[bytes]:
-        if "## Branch double" in text:
-            return words(form, "Doubled it is 20, trebled 30.")
-        if ORDERS["double"] in text:
-            return own_cell(form, "base = base * 2; open('note.txt', 'w').write('double'); base")
-        if ORDERS["treble"] in text:
-            return own_cell(form, "base = base * 3; open('note.txt', 'w').write('treble'); base")
-        if "compare" in text:
-            return tries(form, ORDERS)
-        if "which" in text:
-            return cell(form, "base")
-        if "set" in text:
-            return cell(form, BASE)
-        return words(form, "Done.")
+        found = (reply for mark, reply in replies.items() if mark in text)
+        return next(found, words(form, "Done."))
 
     return answer
 

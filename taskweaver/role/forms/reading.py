@@ -124,7 +124,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form
     if written is not None and (fences_run or not written.is_shown):
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
     parsed = read_fields(text, is_cut=reply.is_cut)
-    names = FIELDS.union(OPERATIONS if offer.has_memory else ()) if form == "json" else _OWN_MARKS
+    names = FIELDS.union(offer.fields) if form == "json" else _OWN_MARKS
     if parsed.problem is None and names & parsed.fields.keys() and is_reply(text, form):
         return _of_fields(parsed.fields, offer, has_outcome=not fences_run)
     is_broken_call = bool(written is None and offer.run_tool and _CALL.search(text))

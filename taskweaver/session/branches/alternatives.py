@@ -125,7 +125,8 @@ class AlternativeBranches:
 
 
 def _carry_out(branch: SessionBranch, post: Post, order: BranchOrder) -> Post:
-    own = Post(post.id, post.send_from, post.send_to, order.text, post.attachment_list)
+    attachments = [a for a in post.attachment_list if a.type != AttachmentType.alternatives]
+    own = Post(post.id, post.send_from, post.send_to, order.text, attachments)
     return branch.carry_out(own)
 
 
