@@ -88,7 +88,6 @@ def session_with(
 
 def doubling(form: str) -> Answer:
     """Return a model that sets a base, has it doubled and trebled, and reports both."""
-
     double, treble = (
         own_cell(form, f"base = base * {n}; open('note.txt', 'w').write('{name}'); base")
         for n, name in ((2, "double"), (3, "treble"))

@@ -228,7 +228,7 @@ def test_fences_by_configuration(project: Path) -> None:
 def printed(project: Path, *bodies: Body, **config: object) -> str:
     """Return the lines of a terminal without colours, of one round."""
     shown = io.StringIO()
-    listening = RoundView(PlainSurface(shown), project)
+    listening = RoundView(PlainSurface(shown), lambda _branch: project)
     replies = iter(bodies)
     with serving(lambda call: call.stream(next(replies))) as endpoint:
         more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}

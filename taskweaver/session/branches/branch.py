@@ -14,6 +14,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import Ran, RecordedCell
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.events import on_branch
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
 from taskweaver.session.branches.file_list import BranchFiles
@@ -94,11 +95,13 @@ class SessionBranch:
 
     def play(self, round_: Round) -> None:
         """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
-        self._turn.play(round_)
+        with on_branch(self.name):
+            self._turn.play(round_)
 
     def carry_out(self, order: Post) -> Post:
         """Have an order of the leader carried out in the open round; see `Turn.carry_out`."""
-        return self._turn.carry_out(order)
+        with on_branch(self.name):
+            return self._turn.carry_out(order)
 
     def run(self, code: str) -> Callable[[Round], None]:
         """Return a function that plays a round that runs the user's code; raises as `play`."""
@@ -108,7 +111,8 @@ class SessionBranch:
                 if isinstance(role, _RunsCode):
                     task = Post.create(code, USER, alias)
                     self.memory.add_post(round_, task)
-                    self.memory.add_post(round_, role.run(self.memory, task))
+                    with on_branch(self.name):
+                        self.memory.add_post(round_, role.run(self.memory, task))
                     return
             raise SessionError("No role of this session runs code.")
 

@@ -39,6 +39,13 @@ _MOST_NAME_BYTES = 1_000
 _MOST_STEM_CHARS = 40
 
 
+def working_folder(session_folder: Path, branch: str) -> Path:
+    """Return the working directory of a branch of the session in a folder."""
+    if branch == MAIN_BRANCH:
+        return session_folder / WORKING_FOLDER
+    return session_folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
+
+
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
     """A branch of a session.
@@ -106,9 +113,7 @@ class SessionFiles:
 
     def working_folder(self, branch: str) -> Path:
         """Return the working directory of a branch."""
-        if branch == MAIN_BRANCH:
-            return self.folder / WORKING_FOLDER
-        return self.folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
+        return working_folder(self.folder, branch)
 
     @property
     def current(self) -> str:
