@@ -42,7 +42,7 @@ class AlternativeRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RoundControl:
-    """What ends a round from outside, and forks it.
+    """Control of a round: its end from outside, and its forks.
 
     Attributes:
         check: Called before each role's answer; raises when the round must end.
