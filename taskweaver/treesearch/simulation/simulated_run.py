@@ -25,7 +25,7 @@ Chosen = Callable[[Journal], Node | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Conditions:
     """Conditions of simulated runs.
 
     Attributes:
@@ -45,7 +45,7 @@ class Setting:
     rules: SearchRules = field(default_factory=SearchRules)
 
 
-def true_value(setting: Setting, policy: Policy, chosen: Chosen, seed: int) -> float:
+def true_value(setting: Conditions, policy: Policy, chosen: Chosen, seed: int) -> float:
     """Return the true value of the node that is chosen after a run; 0 for none."""
     run = SimulatedRun(setting, policy, seed)
     run.work()
@@ -62,7 +62,7 @@ class SimulatedRun:
         busy: Slots in use, times their time; `clock` is the time.
     """
 
-    def __init__(self, setting: Setting, policy: Policy, seed: int) -> None:
+    def __init__(self, setting: Conditions, policy: Policy, seed: int) -> None:
         self.journal = Journal(Objective("value"))
         self.spots: dict[str, Spot] = {}
         self._setting = setting
