@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
@@ -101,7 +101,8 @@ class Search:
             services, self.is_embedded = self._models(stack)
             if self.is_embedded or not self._can_install():
                 needs_of(self._idea, is_embedded=self.is_embedded).check()
-            services.get(config.vlm_alias)  # an unknown name fails now, not after a run
+            for alias in astuple(config.models):
+                services.get(alias)  # an unknown name fails now, not after a run
             self.services = self._metered(services)
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
@@ -115,6 +116,8 @@ class Search:
                 places.manager_prompts,
                 self.state.journal,
                 self._idea.text,
+                config.models.summary,
+                is_memory_required=not config.has_two_calls,
             )
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(prompts, setup)
