@@ -21,7 +21,7 @@ _FENCE = re.compile(
     r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)^ {0,3}(?P=mark)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
-_VERB = re.compile(r"(?:file|edit|path|filename|title)\s*[:=]?\s*", re.IGNORECASE)
+_VERB = re.compile(r"\A(?:file|edit|path|filename|title)(?:\s*[:=]\s*|\s+)", re.IGNORECASE)
 _PATH = re.compile(r"(?:/workspace/)?[\w.+-]+(?:/[\w.+-]+)*\.?\w*")
 _HEADING = re.compile(
     r"(?:^|\n)[#>*\s`-]*(?:file|edit)?[:\s]*(?P<path>[\w./+-]+\.\w+|Makefile)[`*:\s]*\n\s*\Z",
@@ -176,7 +176,7 @@ def _path_of(info: str, before: str) -> str:
     """Return the path that the opening of a fence names, or else the line above; empty for none."""
     verb = _VERB.match(info)
     rest = info[verb.end() :] if verb else info.partition(" ")[2] or info.partition(":")[2]
-    named = _PATH.fullmatch(rest.strip().strip("`\"'").removeprefix("path=").removeprefix("file="))
+    named = _PATH.fullmatch(_VERB.sub("", rest.strip(), count=1).strip("`\"' "))
     if named is None or not (verb or "." in named[0] or "/" in named[0]):
         heading = _HEADING.search(before)
         return _plain(heading["path"]) if heading else ""

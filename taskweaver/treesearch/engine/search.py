@@ -153,7 +153,7 @@ class Search:
         """Return the models; where none is configured, a built-in one that knows the idea."""
         machine = self._machine
         if machine.services.get().model != _OFFLINE:
-            return machine.services, False
+            return stack.enter_context(machine.services.patient(self._config.first_token_s)), False
         model = model_for(self._idea)
         if model is None:
             raise SearchError(

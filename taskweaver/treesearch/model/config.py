@@ -75,6 +75,7 @@ class SearchConfig(ModuleConfig):
         self.has_review = self._get_bool("review")
         self.has_summaries = self._get_bool("summaries")
         self.has_plots = self._get_bool("plots")
+        self.first_token_s = self._get_float("first_token_timeout_s")
         self.models = RoleModels(
             *(self._get_str(f"{work}_alias") for work in ("code", "feedback", "vlm", "summary"))
         )

@@ -25,6 +25,10 @@ _KEYS = {
     "exec.phase_mode": "search.phase_mode",
     "exec.phase1_max_steps": "search.phase1_max_steps",
     "exec.resources": "search.resources",
+    "agent.code.model": "search.code_alias",
+    "agent.feedback.model": "search.feedback_alias",
+    "agent.vlm_feedback.model": "search.vlm_alias",
+    "agent.summary.model": "search.summary_alias",
     "memory.enabled": "memory.enabled",
 }
 _STEPS, _MEMORY_FILE = "agent.steps", "memory.db_path"
