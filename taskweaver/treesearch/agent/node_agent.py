@@ -17,7 +17,7 @@ from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
-from taskweaver.memory.branched.protocol.protocol import instructions
+from taskweaver.memory.branched.protocol.protocol import brief_instructions, instructions
 from taskweaver.memory.branched.rounds import MemoryTurn
 from taskweaver.treesearch.agent.prompt_files import save_prompt, to_markdown
 from taskweaver.treesearch.errors import ReplyUnusable
@@ -249,7 +249,11 @@ class _NodeAsking(Asking[str, T]):
             self._name += f"_round{self._reads}"
         if self._turn is not None:
             reads = self._agent.limits.read_rounds - self._reads
-            self._sections[_OPERATIONS] = instructions(is_required=self._is_required, reads=reads)
+            self._sections[_OPERATIONS] = (
+                instructions(is_required=True, reads=reads)
+                if self._is_required
+                else brief_instructions(reads=reads)
+            )
         return self._agent.call(self._name, self._sections, self._form)
 
     def read(self, reply: str) -> T | None:

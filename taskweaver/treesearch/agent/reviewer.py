@@ -16,6 +16,7 @@ from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import (
+    change_sections,
     measured_text,
     metric_text,
     result_text,
@@ -157,6 +158,7 @@ class Reviewer:
         reply = self._prompts.text("agent/parallel/response_format/assessment")
         result, before = result_text(node, journal), _before(node, journal)
         prompt = self._prompt(name, node, journal, Result=result, Before=before, Reply=reply)
+        prompt |= change_sections(node, journal)
         answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, self._models.feedback)
         lessons = {field: str(answer[field]) for field in ("findings", "next_steps")}
         return Review(

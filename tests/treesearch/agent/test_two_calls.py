@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -171,3 +172,22 @@ def test_models_are_chosen_by_their_work(tmp_path: Path) -> None:
         "plan": "the-coder", "attempt": "the-coder", "plotting": "the-coder",
         "review": "the-critic", "stage summary": "the-scribe",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("wait_s", "asked"), [(60, 1), (1, 2)])
+def test_a_reply_may_begin_late(tmp_path: Path, wait_s: int, asked: int) -> None:
+    """A search waits by a limit of its own; after it the question is asked again."""
+    late = threading.Event()
+
+    def attempt(question: Asked) -> str:
+        if not late.is_set():
+            late.set()
+            threading.Event().wait(1.5)
+        return one_step(question)
+
+    desk = desk_with(attempt=attempt)
+    with at_desk(tmp_path, desk, **{"llm.max_retries": 1}) as (project, _):
+        settings = TWO | {"review": False, "plots": False, "summaries": False, "phase0": "off"}
+        made = search(project, None, **settings, first_token_timeout_s=wait_s)
+    assert made.state.journal.nodes[0].is_good
+    assert len(desk.of("attempt")) == asked
