@@ -42,7 +42,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What an attempt starts from.
+    """Starting point of an attempt.
 
     Attributes:
         files: Text of the parent's files, by path.
