@@ -32,7 +32,7 @@ from taskweaver.treesearch.model.policy import (
     repairable_leaves,
 )
 from taskweaver.treesearch.simulation.landscapes import LANDSCAPES
-from taskweaver.treesearch.simulation.simulated_run import Chosen, Conditions, true_value
+from taskweaver.treesearch.simulation.simulated_run import Chosen, RunConditions, true_value
 
 SEEDS, EVALUATIONS = sized((100, 50), (2, 12))
 NOISES = (0.0, 0.03, 0.1)
@@ -80,10 +80,10 @@ POLICIES: Mapping[str, tuple[Policy, Chosen, int]] = {
 }
 
 
-def cells() -> Mapping[str, Conditions]:
+def cells() -> Mapping[str, RunConditions]:
     """Return the conditions that are measured, by name."""
     return {
-        f"{name} w{workers} n{noise:g}": Conditions(landscape, noise, workers, EVALUATIONS)
+        f"{name} w{workers} n{noise:g}": RunConditions(landscape, noise, workers, EVALUATIONS)
         for name, landscape in LANDSCAPES.items()
         for workers in WORKERS
         for noise in NOISES

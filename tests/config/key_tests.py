@@ -226,7 +226,7 @@ treesearch/engine/test_search_keys.py::test_a_failed_attempt_is_repaired_as_conf
 treesearch/engine/test_search_keys.py::test_the_best_node_is_repeated_as_often_as_configured
   search.num_seeds search.seed
 treesearch/engine/test_search_keys.py::test_the_policy_is_the_configured_one
-  search.policy
+  search.policy search.uct_c
 treesearch/engine/test_search_again.py::test_one_script_is_run_again
   search.phase_mode search.fork_kernels
 treesearch/execution/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured
@@ -253,6 +253,12 @@ treesearch/engine/test_search_keys.py::test_a_model_is_asked_for_what_is_configu
   search.phase0 search.review search.summaries search.plots
 treesearch/engine/test_after_run.py::test_a_model_nobody_knows_is_told_at_once
   search.vlm_alias
+treesearch/agent/test_two_calls.py::test_an_attempt_takes_two_calls
+  search.calls
+treesearch/agent/test_two_calls.py::test_models_are_chosen_by_their_work
+  search.code_alias search.feedback_alias search.summary_alias
+treesearch/agent/test_two_calls.py::test_a_reply_may_begin_late
+  search.first_token_timeout_s
 treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached
   search.goals
 treesearch/engine/test_search_whole.py::test_further_substages_have_goals_of_their_own

@@ -25,8 +25,8 @@ Chosen = Callable[[Journal], Node | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """Conditions of simulated runs.
+class RunConditions:
+    """RunConditions of simulated runs.
 
     Attributes:
         landscape: The landscape.
@@ -45,7 +45,7 @@ class Conditions:
     rules: SearchRules = field(default_factory=SearchRules)
 
 
-def true_value(setting: Conditions, policy: Policy, chosen: Chosen, seed: int) -> float:
+def true_value(setting: RunConditions, policy: Policy, chosen: Chosen, seed: int) -> float:
     """Return the true value of the node that is chosen after a run; 0 for none."""
     run = SimulatedRun(setting, policy, seed)
     run.work()
@@ -62,7 +62,7 @@ class SimulatedRun:
         busy: Slots in use, times their time; `clock` is the time.
     """
 
-    def __init__(self, setting: Conditions, policy: Policy, seed: int) -> None:
+    def __init__(self, setting: RunConditions, policy: Policy, seed: int) -> None:
         self.journal = Journal(Objective("value"))
         self.spots: dict[str, Spot] = {}
         self._setting = setting

@@ -19,7 +19,7 @@ from taskweaver.treesearch.model.policy import (
     policy_named,
 )
 from taskweaver.treesearch.simulation.landscapes import LANDSCAPES
-from taskweaver.treesearch.simulation.simulated_run import Conditions, SimulatedRun, true_value
+from taskweaver.treesearch.simulation.simulated_run import RunConditions, SimulatedRun, true_value
 
 RULES = SearchRules()
 BEST_FIRST = policy_named("best_first", RULES)
@@ -30,7 +30,7 @@ BEST_FIRST = policy_named("best_first", RULES)
 def test_a_run_is_a_function_of_its_seed_and_has_as_many_evaluations_as_wanted(
     name: str, workers: int
 ) -> None:
-    setting = Conditions(LANDSCAPES[name], 0.1, workers, evaluations=20)
+    setting = RunConditions(LANDSCAPES[name], 0.1, workers, evaluations=20)
     runs = [SimulatedRun(setting, BEST_FIRST, seed) for seed in (1, 1, 2)]
     for run in runs:
         run.work()
@@ -43,7 +43,7 @@ def test_a_run_is_a_function_of_its_seed_and_has_as_many_evaluations_as_wanted(
 
 
 def test_without_noise_one_repetition_is_enough() -> None:
-    run = SimulatedRun(Conditions(LANDSCAPES["families"], evaluations=20), BEST_FIRST, 3)
+    run = SimulatedRun(RunConditions(LANDSCAPES["families"], evaluations=20), BEST_FIRST, 3)
     run.work()
     assert sum(node.kind is NodeKind.SEED for node in run.journal.nodes) == 1
 
@@ -56,8 +56,8 @@ def greedy(_: SearchRules, view: StageView, __: Random) -> NodeChoice:
 
 def test_under_noise_best_first_returns_more_than_the_highest_measurements() -> None:
     """The gap is seven times its standard error with twenty runs each."""
-    setting = Conditions(LANDSCAPES["families"], 0.1)
-    plain = Conditions(LANDSCAPES["families"], 0.1, repeats=0)
+    setting = RunConditions(LANDSCAPES["families"], 0.1)
+    plain = RunConditions(LANDSCAPES["families"], 0.1, repeats=0)
 
     def best(journal: Journal) -> Node | None:
         return journal.best()
