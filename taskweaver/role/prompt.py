@@ -147,16 +147,14 @@ def with_start(
     *,
     is_first: bool = True,
     compaction: CompactedMessage | None = None,
-    files: str = "",
 ) -> list[ChatMessage]:
-    """Return `messages`, the first opened by the start line, files and summary of earlier rounds.
+    """Return `messages`, the first opened by the start line and the summary of earlier rounds.
 
-    Those that do not begin a conversation are returned as they are. `files` is the section that
-    lists the user's files, empty for none.
+    Those that do not begin a conversation are returned as they are.
     """
     if not is_first:
         return messages
-    head = f"{CONVERSATION_START}\n\n{files}" if files else CONVERSATION_START
+    head = CONVERSATION_START
     if compaction is not None:
         head += f"\n\n## Summary of earlier rounds\n{quoted_section(compaction.summary)}"
     return with_head(messages, head)

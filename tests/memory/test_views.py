@@ -26,7 +26,7 @@ def changed(post: Post, change: Callable[[str], str]) -> Post:
 
 def has_orders(round_: Round) -> bool:
     """Return whether a role gave another an order, or a cell ran."""
-    roles = [(p.send_from, p.send_to) for p in round_.post_list if "User" != p.send_from]
+    roles = [(p.send_from, p.send_to) for p in round_.post_list if p.send_from != "User"]
     kinds = [item.type for p in round_.post_list for item in p.attachment_list]
     ordered = any(giver != taker != "User" for giver, taker in roles)
     return ordered or AttachmentType.execution_status in kinds

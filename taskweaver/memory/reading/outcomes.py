@@ -23,7 +23,6 @@ _NUMBER = re.compile(
 """A number that stands alone: no part of a date, a path or a version."""
 
 
-
 def outcome_chars(window: int) -> int:
     """Return the most characters of a past outcome in a window of tokens; 0 is an unknown one."""
     share = int(window * _WINDOW_SHARE) if window else _MOST_CHARS
