@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
@@ -19,7 +19,7 @@ from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
-from taskweaver.treesearch.agent.events import RunEvents
+from taskweaver.treesearch.agent.events import RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
@@ -101,7 +101,8 @@ class Search:
             services, self.is_embedded = self._models(stack)
             if self.is_embedded or not self._can_install():
                 needs_of(self._idea, is_embedded=self.is_embedded).check()
-            services.get(config.vlm_alias)  # an unknown name fails now, not after a run
+            for alias in astuple(config.models):
+                services.get(alias)  # an unknown name fails now, not after a run
             self.services = self._metered(services)
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
@@ -115,6 +116,8 @@ class Search:
                 places.manager_prompts,
                 self.state.journal,
                 self._idea.text,
+                config.models.summary,
+                is_memory_required=not config.has_two_calls,
             )
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(prompts, setup)
@@ -150,7 +153,7 @@ class Search:
         """Return the models; where none is configured, a built-in one that knows the idea."""
         machine = self._machine
         if machine.services.get().model != _OFFLINE:
-            return machine.services, False
+            return stack.enter_context(machine.services.patient(self._config.first_token_s)), False
         model = model_for(self._idea)
         if model is None:
             raise SearchError(
@@ -174,7 +177,7 @@ class Search:
     def _memory(self, stack: ExitStack) -> BranchedMemory:
         config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
-        config = replace(config, log_dir=folder)
+        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere())
         api = self._memory_api
 
         def ask(prompt: str) -> str:
