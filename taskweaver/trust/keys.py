@@ -85,7 +85,8 @@ _RISKS: dict[Risk, str] = {
         llm.context_window llm.max_tokens
         llm.stop_token llm.seed llm.auto_detect llm.max_retries llm.max_retry_time_s
         llm.connect_timeout_s llm.first_token_timeout_s llm.gap_timeout_s llm.call_timeout_s
-        llm.log_prompts llm.prompt_price llm.completion_price llm.recorded.mode llm.use_mock
+        llm.log_prompts llm.prompt_price llm.cached_prompt_price llm.completion_price
+        llm.recorded.mode llm.use_mock
         llm.mock.mode llm.mock.fixed_chat_responses llm.mock.fixed_embedding_responses
         llm.aad_auth_mode llm.embedding_model
         session.leader_writes_code
