@@ -66,7 +66,7 @@ def start_search(
     """
     require_linux("A search")
     values = dict(settings or {})
-    src = _settled(app.config, values)
+    src = settled_config(app.config, values)
     config = SearchConfig(src)
     if memory_db is not None and not config.has_memory:
         raise SearchError("A run without memory has none to keep.", "Leave --memory_db out.")
@@ -107,8 +107,8 @@ def resume_search(
             "Read it and give them again, such as --resources FILE.",
         )
     values = before | given
-    src = _settled(app.config, values)
-    config, earlier = SearchConfig(src), SearchConfig(_settled(app.config, before))
+    src = settled_config(app.config, values)
+    config, earlier = SearchConfig(src), SearchConfig(settled_config(app.config, before))
     if (config.is_script, config.seed) != (earlier.is_script, earlier.seed):
         raise SearchError(
             "The seed and the phase mode of a run that has begun cannot be changed.",
@@ -129,7 +129,7 @@ def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
     Raises:
         SearchError: If there is none.
     """
-    return results_of(places, SearchConfig(_settled(app.config, load_config(places).values)))
+    return results_of(places, SearchConfig(settled_config(app.config, load_config(places).values)))
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:
@@ -157,7 +157,12 @@ def find_run(app: TaskWeaverApp, run: str) -> RunPlaces:
     raise SearchError(f"{run!r} {problem}. There are: {names}.")
 
 
-def _settled(src: AppConfigSource, values: Mapping[str, Any]) -> AppConfigSource:
+def settled_config(src: AppConfigSource, values: Mapping[str, Any]) -> AppConfigSource:
+    """Return a configuration with the values of a run before those of the project.
+
+    Raises:
+        ConfigError: If a value is of the wrong type.
+    """
     own = src.clone()
     for name, value in values.items():
         own.set_config_value(name, "enum", value, source="override")
