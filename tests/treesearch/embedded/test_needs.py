@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from importlib import metadata
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from search_lab import FAST, Climber, lab
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, start_search
+from taskweaver.treesearch.embedded.choice import needs_of
 from taskweaver.treesearch.embedded.needs import Needs, named_packages
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.idea import read_idea
 
 IDEAS = Path(__file__).parents[3] / "project" / "ideas"
 ONE = FAST | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.num_seeds": 0} | {
@@ -41,18 +44,20 @@ def error_of(folder: Path, idea: Path, model: object = None, **config: object) -
     return str(raised.value)
 
 
-def test_a_package_of_a_built_in_proposer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_of_a_built_in_proposer(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "scikit-learn")
-    said = error_of(tmp_path, IDEAS / "tabular.md")
-    assert said == (
-        "The idea needs scikit-learn, not installed here. No attempt was made."
+    needs = needs_of(read_idea(IDEAS / "tabular.md"), is_embedded=True)
+    with pytest.raises(SearchError) as raised:
+        needs.check()
+    assert str(raised.value) == (
+        f"The idea needs scikit-learn, not installed on {gethostname()}. No attempt was made."
         ' Install: python -m pip install "scikit-learn"'
     )
 
 
 def test_a_program_of_a_built_in_proposer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SearchError, match="needs no-such-tool, not installed here"):
+    with pytest.raises(SearchError, match="needs no-such-tool, not installed on"):
         Needs(programs=("no-such-tool",)).check()
     with pytest.raises(SearchError, match="Install: install gcc with the system's packages"):
         Needs(programs=("gcc",)).check()
