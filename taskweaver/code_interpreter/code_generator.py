@@ -23,9 +23,10 @@ from taskweaver.role.asking import ComposePrompt, RefusedReply, RoleModel, View
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
+from taskweaver.role.forms.actions import ModelReply, ReplyReading
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, ReplyReading, read_reply
+from taskweaver.role.forms.reading import read_reply
 from taskweaver.role.prompt import prompt_version
 
 

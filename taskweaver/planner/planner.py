@@ -29,10 +29,11 @@ from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import follows_empty_reply, tries_so_far
 from taskweaver.role.errors import UnusableReply
 from taskweaver.role.files import no_pictures
+from taskweaver.role.forms.actions import ModelReply
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, last_words, read_reply
+from taskweaver.role.forms.reading import last_words, read_reply
 from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
@@ -103,7 +104,12 @@ class Planner(Role):
             return ActionOffer(roles=tuple(others), has_plan=True, has_memory=has_memory)
         roles = tuple(alias for alias in others if alias != runner.alias)
         return ActionOffer(
-            runner.language, runner.alias, roles, has_plan=True, has_memory=has_memory
+            runner.language,
+            runner.alias,
+            roles,
+            has_plan=True,
+            has_memory=has_memory,
+            has_branches=self.may_branch,
         )
 
     def _load_examples(self, memory: Memory | None) -> None:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.role.forms.actions import ModelReply, Order, RunCell, Say
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.offer import ActionOffer
-from taskweaver.role.forms.reading import ModelReply, Order, RunCell, Say, read_reply
+from taskweaver.role.forms.reading import read_reply
 
 OFFER = ActionOffer("python", "CodeInterpreter", ("WebExplorer",), has_plan=True)
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -236,7 +236,9 @@ def test_without_scheduler_or_workers_it_is_not_opened(
         bare.add("blind", is_blind=True)
         with pytest.raises(ExecutorLost, match="does not see"):
             DaskExecutor(bare.address, 1, PLAIN, tmp_path)
-        bare.add("one", PATH="/nowhere")
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "sleep").symlink_to("/bin/sleep")
+        bare.add("one", PATH=str(tmp_path / "bin"))
         executor = DaskExecutor(bare.address, 1, PLAIN, tmp_path)
         assert executor.probe().compilers == ()
         sign = tmp_path / "sign"

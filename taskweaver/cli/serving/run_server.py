@@ -1,0 +1,94 @@
+"""The run of a server, from the opening of a project to its end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.signals import handling
+from taskweaver.server.errors import ServerError
+from taskweaver.utils.system.requirements import install_command
+
+_PACKAGES = ("pydantic", "starlette", "uvicorn")
+
+
+def require_packages() -> None:
+    """Check that the packages of the server are installed.
+
+    Raises:
+        ServerError: If one is missing.
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        detail = f"The server needs {', '.join(missing)}:"
+        raise ServerError(detail, install_command("serve"))
+
+
+def run_server(project: Path | None, host: str, port: int, hosts: tuple[str, ...]) -> None:
+    """Serve a project until a signal ends it; notices go to standard error.
+
+    Args:
+        project: The project folder; None looks for it.
+        host: Address to listen at.
+        port: Port to listen at; 0 takes a free one.
+        hosts: Names by which clients may call the server, besides its address.
+
+    Raises:
+        TaskWeaverError: If the project cannot be opened, or the address cannot be listened at.
+    """
+    require_packages()
+    from taskweaver.server.serving import listen
+
+    with closing(listen(host, port)) as listener, open_app(project) as app:
+        for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
+            sys.stderr.write(f"taskweaver: {notice}\n")
+        _serve(app, listener, (host, *hosts))
+
+
+def _serve(app: TaskWeaverApp, listener: socket.socket, hosts: tuple[str, ...]) -> None:
+    from taskweaver.doors.kernel_api.door import KernelApi
+    from taskweaver.server.accounts import Accounts, accounts_file, server_folder
+    from taskweaver.server.gate import Gate
+    from taskweaver.server.serving import Server, address_of, make_application
+    from taskweaver.server.tokens import new_token
+
+    with Accounts(accounts_file(app.workspace)) as accounts:
+        users = accounts.users()
+        require_walls(len(users), app.sandbox_tier)
+        local = None if users else new_token()
+        gate = Gate(accounts, local, app.log)
+        doors = [KernelApi(app.kernels, server_folder(app.workspace) / "users")]
+        address = address_of(listener) + (f"/#token={local.text}" if local else "")
+
+        def announce() -> None:
+            sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {address}\n")
+            sys.stdout.flush()
+
+        server = Server(make_application(doors, gate, hosts, app.log), doors, announce)
+
+        def stop() -> None:
+            server.should_exit = True
+
+        # The server hands the signals on when it has stopped; both have done their work then.
+        with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
+            server.run([listener])
+
+
+def require_walls(users: int, tier: str) -> None:
+    """Check that the code of several users is kept apart.
+
+    Raises:
+        ServerError: If there are several, and the sandbox does not separate their kernels.
+    """
+    if users > 1 and tier != "bwrap":
+        raise ServerError(
+            f"{users} users need the sandbox bwrap, and it is {tier} here: the code of one could"
+            " reach the processes of another.",
+            "Install bubblewrap and allow user namespaces, or run one server for each user.",
+        )
