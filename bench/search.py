@@ -29,7 +29,7 @@ from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
-from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, Call, Resources
+from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, JobCall, Resources
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.record.state import RunState
@@ -96,7 +96,7 @@ class FakeExecutor(LocalExecutor):
 
     def submit(
         self,
-        call: Call[Any],
+        call: JobCall[Any],
         deadline_s: float,  # noqa: ARG002
         resources: Resources = NO_RESOURCES,  # noqa: ARG002
     ) -> Future[Any]:

@@ -18,7 +18,7 @@ from bench.common import sized
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
-from taskweaver.treesearch.execution.executors.protocol import Call, JobExecutor
+from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor
 from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
@@ -35,10 +35,10 @@ def seconds(executor: JobExecutor, folder: Path, count: int) -> float:
     """Return how long so many evaluations take, after one that starts the processes."""
     plan = PhasePlan.from_dict({"run": {"commands": [COMMAND]}})
 
-    def call(number: int) -> Call[object]:
+    def call(number: int) -> JobCall[object]:
         name = f"n{number:04d}"
         job = Job(folder, name, folder / name, folder / "logs" / name, plan, phases=("run",))
-        return Call(run_job, (job,), f"{name}-run-1")
+        return JobCall(run_job, (job,), f"{name}-run-1")
 
     for future in [executor.submit(call(-n), 60.0) for n in range(1, 1 + executor.capacity * 2)]:
         future.result()

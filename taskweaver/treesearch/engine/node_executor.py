@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.executors.probe import WorkerFacts
-from taskweaver.treesearch.execution.executors.protocol import Call, JobExecutor, Resources
+from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor, Resources
 from taskweaver.treesearch.execution.installation.download_phase import (
     Ask,
     has_installed,
@@ -235,7 +235,7 @@ class NodeExecutor:
         longest_s = job.limits.download_s if is_command else job.longest_s
         self._stop_if_cut_off()
         phases = ("install",) if is_command else job.phases
-        call = Call(function, (job, *more), self._new_key(phases[-1]))
+        call = JobCall(function, (job, *more), self._new_key(phases[-1]))
         resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group)
         future = self._setup.executor.submit(call, longest_s + _GRACE_S, resources)
         self._future = future

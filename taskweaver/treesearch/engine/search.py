@@ -35,7 +35,7 @@ from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.executors.opening import open_executor
-from taskweaver.treesearch.execution.executors.protocol import Call
+from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
 from taskweaver.treesearch.execution.scripts import ScriptRunner
@@ -132,7 +132,7 @@ class Search:
         can_install = has_network and not self._config.is_script and not self.is_embedded
         needs = needs_of(self._idea, is_embedded=self.is_embedded)
         if needs and not can_install:
-            self._executor.submit(Call(needs.check, key="needs"), _CHECK_S).result()
+            self._executor.submit(JobCall(needs.check, key="needs"), _CHECK_S).result()
 
     def _reopen_if_there_is_more(self) -> None:
         """Reopen a run that had used its budget up, where it has more now."""

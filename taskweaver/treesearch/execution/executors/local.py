@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.execution.executors.probe import WorkerFacts, probe_machine
-from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, Call, Resources
+from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, JobCall, Resources
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 from taskweaver.treesearch.execution.gpus import gpus
 
@@ -30,7 +30,7 @@ class LocalExecutor:
 
     def submit(
         self,
-        call: Call[T],
+        call: JobCall[T],
         deadline_s: float,
         resources: Resources = NO_RESOURCES,  # noqa: ARG002 - all slots are alike
     ) -> Future[T]:

@@ -18,7 +18,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T_co]):
+class JobCall(Generic[T_co]):
     """A job: a function that can be imported, with its arguments.
 
     Attributes:
@@ -62,7 +62,7 @@ class JobExecutor(Protocol):
         ...
 
     def submit(
-        self, call: Call[T], deadline_s: float, resources: Resources = NO_RESOURCES
+        self, call: JobCall[T], deadline_s: float, resources: Resources = NO_RESOURCES
     ) -> Future[T]:
         """Run a job in a worker; the deadline counts from its start, 0 is none.
 

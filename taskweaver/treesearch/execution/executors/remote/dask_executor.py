@@ -18,7 +18,7 @@ from distributed import Client
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.errors import ExecutorLost, SearchError, WorkerLost
 from taskweaver.treesearch.execution.executors.probe import WorkerFacts
-from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, Call, Resources
+from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, JobCall, Resources
 from taskweaver.treesearch.execution.executors.remote.hosted import (
     ANSWER_S,
     GPU,
@@ -133,7 +133,7 @@ class DaskExecutor:
         return self._facts
 
     def submit(
-        self, call: Call[T], deadline_s: float, resources: Resources = NO_RESOURCES
+        self, call: JobCall[T], deadline_s: float, resources: Resources = NO_RESOURCES
     ) -> Future[T]:
         """Run a job on a worker; see `JobExecutor.submit`.
 
@@ -154,7 +154,7 @@ class DaskExecutor:
             self._open.discard(future)
 
     def _work(
-        self, future: WorkerFuture, call: Call[Any], deadline_s: float, resources: Resources
+        self, future: WorkerFuture, call: JobCall[Any], deadline_s: float, resources: Resources
     ) -> None:
         """Run a job to its end, in a thread of its own, and settle its future."""
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Roster:
         self._client = client
         self._request, self._run_dir = request, run_dir
         self._known: dict[str, HostedFacts] = {}
+        self._refused: dict[str, str] = {}
         self._kind = ""
         self._read_at = 0.0
         self._lock = threading.Lock()
@@ -57,6 +59,7 @@ class Roster:
                 threads[known.facts.kind] += known.threads
         if not threads:
             problems = {known.facts.problem for known in self._known.values()}
+            problems |= set(self._refused.values())
             raise ExecutorLost(f"No Dask worker can run jobs: {'; '.join(sorted(problems))}.")
         self._kind = max(threads, key=lambda kind: (threads[kind], kind))
         self._note_others()
@@ -89,25 +92,35 @@ class Roster:
         there = self._client.scheduler_info()["workers"]
         for address in self._known.keys() - there.keys():
             del self._known[address]
-        new = [address for address in there if address not in self._known]
+        new = [address for address in there if address not in self._known | self._refused]
         self._read_at = time.monotonic()
-        if not new:
-            return
         asked_at = time.time()
-        found = self._client.run(
-            probe_worker,
-            self._request,
-            self._run_dir,
-            workers=new,
-            on_error="return",
-            callback_timeout=ANSWER_S,
-        )
-        for address, answer in sorted(found.items()):
-            if isinstance(answer, HostedFacts):
+        answers = self._ask(new, probe_worker, self._request, self._run_dir)
+        for address, answer in sorted(answers.items()):
+            if isinstance(answer, HostedFacts) and answer.facts.version == __version__:
                 self._known[address] = answer
                 self._note(address, answer, asked_at)
-            else:  # it is asked again when it is still there
-                self._say(f"{address} cannot be used: {_reason(answer)}")
+            else:
+                self._refused[address] = reason = _reason(answer)
+                self._say(f"{address} is not used: {reason}")
+
+    def _ask(
+        self, addresses: list[str], function: Callable[..., Any], *args: Any
+    ) -> dict[str, Any]:
+        """Run a function on workers; return results and, of those that fail, errors."""
+        if not addresses:
+            return {}
+        try:
+            answers: dict[str, Any] = self._client.run(
+                function,
+                *args,
+                workers=addresses,
+                on_error="return",
+                callback_timeout=ANSWER_S,
+            )
+        except (OSError, TimeoutError) as error:
+            return dict.fromkeys(addresses, error)
+        return answers
 
     def _note(self, address: str, known: HostedFacts, asked_at: float) -> None:
         facts = known.facts
@@ -142,12 +155,14 @@ class Roster:
                 known = on_host[address]
                 left = [gpu for gpu in known.facts.gpus if gpu not in taken]
                 own = tuple(left[number :: len(waiting)])
-                self._client.run(assign_gpus, own, workers=[address], callback_timeout=ANSWER_S)
+                self._ask([address], assign_gpus, own)  # without, it gets no job that needs one
                 self._known[address] = HostedFacts(known.facts, known.threads, own)
 
 
 def _reason(answer: Any) -> str:
     """Return why a worker could not be probed."""
+    if isinstance(answer, HostedFacts):
+        return f"it has taskweaver {answer.facts.version}, and the coordinator {__version__}"
     if isinstance(answer, ImportError):
         return f"taskweaver {__version__} is not installed there ({answer})"
     return f"{answer!r:.300}"
