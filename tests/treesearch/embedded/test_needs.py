@@ -88,12 +88,18 @@ def test_attempts_of_a_model_that_can_install_are_not_refused(tmp_path: Path) ->
 def test_a_run_whose_package_is_gone_goes_on_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = lab(tmp_path)
-    keys = {"llm.api_type": "offline"}
-    with TaskWeaverApp(project, keys) as app:
-        start_search(app, IDEAS / "tabular.md", ONE, name="run").close()
-        with monkeypatch.context() as gone:
-            without(gone, "scikit-learn")
-            with pytest.raises(SearchError, match="scikit-learn"):
-                resume_search(app, "run")
+    project, site = lab(tmp_path), tmp_path / "site"
+    facts = site / "own_package-1.0.dist-info" / "METADATA"
+    facts.parent.mkdir(parents=True)
+    facts.write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
+    idea = project / "idea.md"
+    lines = ["# Try", "Metric: height", "Packages: own-package", "Built-in proposer: `tabular`"]
+    idea.write_text("\n\n".join(lines))
+    monkeypatch.syspath_prepend(str(site))  # workers have the path of the coordinator
+    with TaskWeaverApp(project, {"llm.api_type": "offline"}) as app:
+        start_search(app, idea, ONE, name="run").close()
+        facts.parent.rename(tmp_path / "gone")
+        with pytest.raises(SearchError, match="own-package"):
+            resume_search(app, "run")
+        (tmp_path / "gone").rename(facts.parent)
         resume_search(app, "run").close()
