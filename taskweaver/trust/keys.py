@@ -133,8 +133,9 @@ _RISKS: dict[Risk, str] = {
         search.install search.phase1_max_steps search.time_limit_s search.token_limit
         search.cost_limit search.model_calls search.download_timeout_s search.compile_timeout_s
         search.run_timeout_s search.attempts search.retries search.phase0 search.review
-        search.summaries search.plots search.vlm_alias search.goals search.max_substages
-        search.judge
+        search.summaries search.plots search.calls search.code_alias search.feedback_alias
+        search.vlm_alias search.summary_alias search.first_token_timeout_s search.goals
+        search.max_substages search.judge
         logging.level tracing.service_name
         """,
 }

@@ -255,6 +255,12 @@ treesearch/engine/test_search_keys.py::test_a_model_is_asked_for_what_is_configu
   search.phase0 search.review search.summaries search.plots
 treesearch/engine/test_after_run.py::test_a_model_nobody_knows_is_told_at_once
   search.vlm_alias
+treesearch/agent/test_two_calls.py::test_an_attempt_takes_two_calls
+  search.calls
+treesearch/agent/test_two_calls.py::test_models_are_chosen_by_their_work
+  search.code_alias search.feedback_alias search.summary_alias
+treesearch/agent/test_two_calls.py::test_a_reply_may_begin_late
+  search.first_token_timeout_s
 treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached
   search.goals
 treesearch/engine/test_search_whole.py::test_further_substages_have_goals_of_their_own

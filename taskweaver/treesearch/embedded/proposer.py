@@ -137,7 +137,7 @@ class RuleProposer:
         }
         plan = f"{why} Values: {json.dumps(dict(values))}"
         form = prompt.get("Instructions", "")
-        if '"phase_artifacts"' in form or self._space.script is None:
+        if "/workspace" in form or self._space.script is None:
             answer = {"plan": plan, "name": change, "phase_artifacts": self._space.write(values)}
         else:
             answer = {"plan": plan, "name": change, "code": self._space.script(values)}

@@ -12,7 +12,7 @@ from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import storable
-from taskweaver.treesearch.agent.phase0 import Phase0Plan, save_plan
+from taskweaver.treesearch.agent.phase0 import Phase0Plan, inherit_plan, save_plan, situation_of
 from taskweaver.treesearch.agent.proposer import Proposer, Question
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.node import Node, NodeKind
@@ -48,9 +48,10 @@ def _claim(node: Node, name: str) -> tuple[str | None, bool, str]:
 
 @dataclass(slots=True)
 class AttemptWriter:
-    """Writes the attempt of one node, planned first if `has_phase0`; its memory may be missing.
+    """Writes the attempt of one node; its memory may be missing.
 
-    `on_phase` is called with the node's id and the phase that begins.
+    `phase0` says which nodes ask for a plan first, see `SearchConfig`. `on_phase` is called with
+    the node's id and the phase that begins.
     """
 
     question: Question
@@ -59,7 +60,7 @@ class AttemptWriter:
     memory: BranchHandle | None
     claims: ChangeClaims
     on_phase: Callable[[str, str], None]
-    has_phase0: bool
+    phase0: str
     _plan: Phase0Plan | None = None
 
     def write(self, node: Node) -> Node:
@@ -71,7 +72,7 @@ class AttemptWriter:
         parent = self.question.parent
         if node.kind is NodeKind.SEED and parent is not None:
             return replace(node, plan=parent.plan, artifacts=parent.artifacts, name=parent.name)
-        self._plan = self._planned() if self.has_phase0 else None
+        self._plan = self._inherited() or self._planned()
         self.on_phase(node.id, "proposal")
         proposal = self.proposer.propose(self.question, self._plan, self.claims.take)
         shown = redact_secrets_in(proposal.artifacts.to_dict())
@@ -88,8 +89,23 @@ class AttemptWriter:
         """Packages that the plan of Phase 0 names."""
         return self._plan.dependencies if self._plan else {}
 
+    @property
+    def _situation(self) -> str:
+        facts = self.question.background
+        return situation_of(facts.environment, facts.compilers, facts.resources)
+
+    def _inherited(self) -> Phase0Plan | None:
+        """Return the parent's plan, where it holds for this node too."""
+        parent = self.question.parent
+        if self.phase0 != "draft" or parent is None:
+            return None
+        of_parent = NodePlaces(self.places.run_dir, parent.id)
+        return inherit_plan(of_parent, self.places, self._situation)
+
     def _planned(self) -> Phase0Plan | None:
         """Return the plan of Phase 0, written to the node's folder; None is no failure."""
+        if self.phase0 == "off":
+            return None
         self.on_phase(self.question.node.id, "plan")
         try:
             plan, raw = self.proposer.plan(self.question)
@@ -97,9 +113,8 @@ class AttemptWriter:
             return None
         journal = self.question.journal
         others = attempt_lines(journal, journal.finished[-_MOST_ATTEMPTS_SHOWN:])
-        save_plan(
-            self.places.plans, plan, raw, {**self.question.background.earlier, "attempts": others}
-        )
+        history = {**self.question.background.earlier, "attempts": others}
+        save_plan(self.places.plans, plan, raw, history, self._situation)
         for file in self.places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self.places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self.places.prompts / f"phase0_prompt{file.suffix}")

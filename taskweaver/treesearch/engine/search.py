@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
@@ -19,7 +19,7 @@ from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
-from taskweaver.treesearch.agent.events import RunEvents
+from taskweaver.treesearch.agent.events import RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
@@ -101,12 +101,13 @@ class Search:
             self.objective = self.state.journal.objective
             self.budget = Budget(*config.allowance, self.state.seconds, self.state.spent)
             services, self.is_embedded = self._models(stack)
+            for alias in astuple(config.models):
+                services.get(alias)  # an unknown name fails now, not after a run
             self._executor = open_executor(config, machine.sandbox, places.folder)
             stack.callback(self._executor.close)
             self.worker = self._executor.probe()
             self.notes += self._executor.notes
             self._check_needs()
-            services.get(config.vlm_alias)  # an unknown name fails now, not after a run
             self.services = self._metered(services)
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
@@ -120,6 +121,8 @@ class Search:
                 places.manager_prompts,
                 self.state.journal,
                 self._idea.text,
+                config.models.summary,
+                is_memory_required=not config.has_two_calls,
             )
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(prompts, setup)
@@ -158,7 +161,7 @@ class Search:
         """Return the models; where none is configured, a built-in one that knows the idea."""
         machine = self._machine
         if machine.services.get().model != _OFFLINE:
-            return machine.services, False
+            return stack.enter_context(machine.services.patient(self._config.first_token_s)), False
         model = model_for(self._idea)
         if model is None:
             raise SearchError(
@@ -182,7 +185,7 @@ class Search:
     def _memory(self, stack: ExitStack) -> BranchedMemory:
         config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
-        config = replace(config, log_dir=folder)
+        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere())
         api = self._memory_api
 
         def ask(prompt: str) -> str:
