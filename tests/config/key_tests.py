@@ -6,6 +6,8 @@ A new key gets a row, or a place in one: the test's file and name, then the keys
 from __future__ import annotations
 
 _ROWS = """
+doors/test_remote_kernels.py::test_a_project_runs_its_code_on_a_server
+  execution.server execution.server_token
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
   llm.reasoning_effort
@@ -42,6 +44,8 @@ llm/test_llm_services.py::test_looking_can_be_switched_off
   llm.auto_detect
 llm/test_llm_api.py::test_the_servers_figures_and_the_price_are_added_up
   llm.prompt_price llm.completion_price
+llm/test_llm_api.py::test_cached_tokens_have_a_price_of_their_own
+  llm.cached_prompt_price
 llm/test_llm_services.py::test_recordings_are_played_without_a_key_and_made_with_a_function
   llm.recorded.mode llm.recorded.path llm.recorded.api_type
 llm/test_llm_api.py::test_texts_become_vectors_in_order
