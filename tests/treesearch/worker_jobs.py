@@ -54,12 +54,9 @@ def fill_disk() -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def meet(folder: str, count: int) -> str | None:
-    """Wait until as many jobs are here at the same time; return the GPU."""
-    (Path(folder) / str(os.getpid())).touch()
-    while len(list(Path(folder).iterdir())) < count:
-        threading.Event().wait(0.02)
-    return gpu()
+def own_gpu() -> tuple[str, str | None]:
+    """Return the pool of this worker, and its GPU."""
+    return pool(), gpu()
 
 
 def gpu() -> str | None:

@@ -224,24 +224,24 @@ class DaskExecutor:
         self, future: WorkerFuture, task: Any, job: HostedJob, addresses: list[str]
     ) -> HostedReply | None:
         """Wait for a task; return None when its workers are gone before one began it."""
-        while True:
-            try:
-                reply: HostedReply = task.result(timeout=_WATCH_S)
-            except TimeoutError:
-                self._refuse_if_lost()
-            except CancelledError:
-                if future.cancelled():
-                    raise
-                self._refuse_if_lost()
-                raise WorkerLost("Dask gave the job up.") from None
-            else:
-                return reply
+        is_done = threading.Event()
+        task.add_done_callback(lambda _: is_done.set())
+        while not is_done.wait(_WATCH_S):
+            self._refuse_if_lost()
             if set(self._roster.addresses()).isdisjoint(addresses):
                 if job.marker.exists():
                     where = job.marker.read_text("utf-8")
                     raise WorkerLost(f"The worker on {where} was lost while it ran the job.")
                 task.release()
                 return None
+        try:
+            reply: HostedReply = task.result(timeout=ANSWER_S)
+        except CancelledError:
+            if future.cancelled():
+                raise
+            self._refuse_if_lost()
+            raise WorkerLost("Dask gave the job up.") from None
+        return reply
 
     def _refuse_if_lost(self) -> None:
         if self._client.status != "running":
