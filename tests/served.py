@@ -58,14 +58,16 @@ class Served:
 
 
 @contextmanager
-def served(doors: Sequence[Door], folder: Path, hosts: Sequence[str] = ()) -> Iterator[Served]:
-    """Serve some doors, which are closed at the end."""
+def served(
+    doors: Sequence[Door], folder: Path, hosts: Sequence[str] = (), port: int = 0
+) -> Iterator[Served]:
+    """Serve some doors, which are closed at the end; port 0 takes a free one."""
     is_up = threading.Event()
     log = folder / "server.log"
     with (
         Accounts(folder / "server" / "accounts.sqlite") as accounts,
         TelemetryLogger(log) as logger,
-        listen("127.0.0.1", 0) as listener,
+        listen("127.0.0.1", port) as listener,
     ):
         token = new_token()
         app = make_application(doors, Gate(accounts, token, logger), hosts, logger)

@@ -8,7 +8,13 @@ from typing import Any
 
 from injector import Injector
 
-from taskweaver.app.modules import AppModule, FoldersConfig, LoggingModule, ModelFunction
+from taskweaver.app.modules import (
+    AppModule,
+    ExecutionConfig,
+    FoldersConfig,
+    LoggingModule,
+    ModelFunction,
+)
 from taskweaver.app.receipt_check import ReceiptVerdict, check_receipt
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
@@ -133,6 +139,9 @@ class TaskWeaverApp:
     @property
     def sandbox(self) -> str:
         """Kind of sandbox code runs in, or its absence, in a few words."""
+        server = self.app_injector.get(ExecutionConfig).server
+        if server:
+            return f"that of {server}, where code runs"
         policy = self.app_injector.get(SandboxChoice).policy
         if policy is None:
             return "none: code runs with your rights"

@@ -136,7 +136,8 @@ def test_a_large_file_goes_up_and_down_in_pieces(client: httpx2.Client, cwd: Pat
     headers = {"Content-Type": "application/octet-stream"}
     path = f"{FILES}/deep/folder/big%20one.bin"
     answer = client.put(path, content=pieces, headers=headers)
-    assert answer.json()["path"] == str(cwd / "deep/folder/big one.bin")
+    assert answer.json()["path"] == "deep/folder/big one.bin"
+    assert (cwd / "deep/folder/big one.bin").stat().st_mtime_ns == answer.json()["mtime_ns"]
     assert client.get(path).content == content
     for header, expected in [
         ("bytes=0-9", content[:10]),

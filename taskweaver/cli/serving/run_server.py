@@ -58,6 +58,8 @@ def _serve(app: TaskWeaverApp, listener: socket.socket, hosts: tuple[str, ...]) 
     from taskweaver.server.serving import Server, address_of, make_application
     from taskweaver.server.tokens import new_token
 
+    if app.kernels.get_kernel_mode() == "remote":
+        raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
     with Accounts(accounts_file(app.workspace)) as accounts:
         users = accounts.users()
         require_walls(len(users), app.sandbox_tier)

@@ -19,6 +19,13 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "auto bwrap landlock none",
         "The sandbox code runs in: the best that works, or only this one, or none.",
     ),
+    key(
+        "execution.server",
+        "",
+        "Address of a server whose kernels run the code, as `taskweaver serve` prints it without "
+        "its token; empty runs code here. See docs/server.md.",
+    ),
+    key("execution.server_token", "", "Token for `execution.server`."),
     key("execution.network", False, "Whether code in the sandbox may use the network."),
     key(
         "execution.allowed_hosts",

@@ -31,6 +31,14 @@ class ExecutionEvent:
         return f"id: {self.number}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The last events of an execution, as JSON; `details` is empty if there are none."""
+
+    answer: str
+    details: str = ""
+
+
 class Execution:
     """Code that runs or ran.
 
@@ -42,6 +50,7 @@ class Execution:
         events: Its events so far.
         result: Its result; None until it ended by itself.
         error: The error that it ended with; None for none.
+        is_interrupted: Whether it is to end, also before its code runs.
     """
 
     def __init__(self, execution_id: str, code: str) -> None:
@@ -55,6 +64,7 @@ class Execution:
         self._is_scheduled = False
         self._news = asyncio.Event()
         self._is_done = asyncio.Event()
+        self.is_interrupted = False
 
     @property
     def size_chars(self) -> int:
@@ -98,11 +108,17 @@ class Execution:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def end(self, answer: str, result: ExecutionResult | None, error: Exception | None) -> None:
-        """End it with an answer, as JSON, for its readers."""
+    def on_call(self, data: str) -> None:
+        """Take a call of a function of the client, as JSON, in any thread."""
+        self._loop.call_soon_threadsafe(self._add, "call", data)
+
+    def end(self, ending: Ending, result: ExecutionResult | None, error: Exception | None) -> None:
+        """End it with the last events for its readers."""
         self._flush()
         self.result, self.error = result, error
-        self._add("result", answer)
+        if ending.details:
+            self._add("details", ending.details)
+        self._add("result", ending.answer)
         self._add("done", "{}")
         self._is_done.set()
 
@@ -175,6 +191,10 @@ class Executions:
         execution = self._all[execution_id] = Execution(execution_id, code)
         self.count += 1
         return execution, True
+
+    def first(self) -> Execution | None:
+        """Return the execution that runs, or is the next to run."""
+        return next((item for item in self._all.values() if not item.is_done), None)
 
     def _forget(self) -> None:
         """Forget the oldest that ended, beyond a number and a size."""

@@ -35,9 +35,10 @@ class CreatedSession(BaseModel):
 
 
 class NewFork(BaseModel):
-    """The id of a session to make from another."""
+    """The id of a session to make from another, as that is now or in a snapshot of it."""
 
     session_id: str
+    snapshot_id: str | None = None
 
 
 class SessionFacts(BaseModel):
@@ -80,6 +81,59 @@ class LoadedPlugin(BaseModel):
     status: Literal["loaded"] = "loaded"
 
 
+class PluginUpdate(BaseModel):
+    """Plugins to load, and names of those to remove."""
+
+    plugins: list[NewPlugin] = Field(default_factory=list)
+    removed: list[str] = Field(default_factory=list)
+
+
+class PluginsLeftOut(BaseModel):
+    """Reasons that plugins were not loaded, by their names."""
+
+    left_out: dict[str, str]
+
+
+class PluginTestOutcome(BaseModel):
+    """A test of a plugin; `failure` is empty if it passed."""
+
+    name: str
+    failure: str
+
+
+class PluginTests(BaseModel):
+    """The tests of a plugin."""
+
+    results: list[PluginTestOutcome]
+
+
+class Overview(BaseModel):
+    """Name, size and the beginning of data files, as the kernel reads them."""
+
+    files: list[dict[str, Any]]
+
+
+class OverviewAnswer(BaseModel):
+    """Tables of each file, a smaller picture, or the problem, by its name."""
+
+    files: dict[str, Any]
+
+
+class KeptSnapshot(BaseModel):
+    """A snapshot that is kept until it is discarded, or its session is stopped."""
+
+    snapshot_id: str
+    resident_bytes: int
+    shared_bytes: int
+
+
+class CallAnswer(BaseModel):
+    """Answer to a call of a function of the client: its value, or the text of an error."""
+
+    value: Any = None
+    error: str | None = None
+
+
 class NewExecution(BaseModel):
     """Code to run.
 
@@ -117,6 +171,17 @@ class ExecutionAnswer(BaseModel):
     log: list[tuple[str, str, str]] = Field(default_factory=list)
     artifact: list[ArtifactFacts] = Field(default_factory=list)
     variables: list[tuple[str, str]] = Field(default_factory=list)
+
+
+class ExecutionDetails(BaseModel):
+    """Facts about an execution that the original's shape has no place for."""
+
+    status: str
+    is_state_lost: bool
+    is_truncated: bool
+    duration_s: float
+    calls: list[tuple[str, float, float, str]]
+    tables: list[dict[str, Any]]
 
 
 class StreamedExecution(BaseModel):
@@ -161,6 +226,7 @@ class FileFacts(BaseModel):
     path: str
     size: int
     mtime_ns: int
+    digest: str | None = None
 
 
 class FileList(BaseModel):
@@ -195,6 +261,18 @@ def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAn
         log=result.log,
         artifact=[_artifact(item, artifacts_url) for item in result.artifact],
         variables=result.variables,
+    )
+
+
+def execution_details(result: ExecutionResult) -> ExecutionDetails:
+    """Return the further facts of a result."""
+    return ExecutionDetails(
+        status=result.status,
+        is_state_lost=result.is_state_lost,
+        is_truncated=result.is_truncated,
+        duration_s=result.duration_s,
+        calls=[(item.name, item.began_s, item.duration_s, item.error) for item in result.calls],
+        tables=[item.to_dict() for item in result.tables],
     )
 
 

@@ -68,8 +68,12 @@ class KernelSessions:
             kernel = await asyncio.to_thread(self._client, user, session_id, place)
             return await self._add(user, session_id, place, kernel)
 
-    async def fork(self, user: User, source: KernelSession, session_id: str) -> KernelSession:
+    async def fork(
+        self, user: User, source: KernelSession, session_id: str, snapshot_id: str | None = None
+    ) -> KernelSession:
         """Make a session with the variables and a copy of the files of another.
+
+        With the id of a snapshot, the variables are those of its moment.
 
         Raises:
             RequestRefused: If the user has a session of this id, or as many as allowed.
@@ -80,8 +84,10 @@ class KernelSessions:
             branch = PurePosixPath("branches", session_id)
             place = Place(source.place.root, source.place.root / branch / "cwd")
 
+            kept = source.snapshot(snapshot_id) if snapshot_id is not None else None
+
             def work(kernel: Client) -> Client:
-                snapshot = kernel.snapshot()
+                snapshot = kept or kernel.snapshot()
                 try:
                     with Folder.at(place.root.resolve()) as root:
                         for name in (STAGING_FOLDER, branch.parent):
@@ -94,7 +100,8 @@ class KernelSessions:
                         cwd=place.cwd,
                     )
                 finally:
-                    snapshot.close()
+                    if kept is None:
+                        snapshot.close()
 
             kernel = await source.run(work)
             fork = await self._add(user, session_id, place, kernel)

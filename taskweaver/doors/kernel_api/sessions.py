@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -11,15 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from taskweaver.ces.common import Client, ExecutionResult, PluginCode
-from taskweaver.doors.kernel_api.executions import Execution, Executions
+from taskweaver.ces.common import Client, ExecutionResult, PluginCode, Snapshot
+from taskweaver.doors.kernel_api.client_calls import ClientCalls
+from taskweaver.doors.kernel_api.executions import Ending, Execution, Executions
 from taskweaver.doors.kernel_api.models import SessionFacts
 from taskweaver.server.admission import Admission
-from taskweaver.server.errors import RequestRefused, stopping
+from taskweaver.server.errors import RequestRefused, conflict, stopping
+from taskweaver.server.operations import missing
 from taskweaver.utils.file_system.safe_fs import Folder
 
 T = TypeVar("T")
 _MOST_WAITING = 32
+_MOST_SNAPSHOTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class KernelSession:
         files: Its working directory, open since before code ran in it.
         executions: Its executions.
         kernel: The kernel.
+        loaded: Plugins and session variables, which a restart brings back.
+        calls: Calls of functions of the client.
     """
 
     def __init__(
@@ -81,11 +87,13 @@ class KernelSession:
         self.executions = Executions()
         self.kernel = kernel
         self.loaded = _Loaded()
+        self.calls = ClientCalls()
         self._created_at = self._last_activity = datetime.now(UTC)
         self._workers = workers
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._snapshots: dict[str, Snapshot] = {}
         self._is_stopped = False
 
     @property
@@ -134,13 +142,13 @@ class KernelSession:
             self._waiting -= 1
             self.touch()
 
-    def execute(self, execution_id: str, code: str, answer: Answer) -> Execution:
+    def execute(self, execution_id: str, code: str, describe: Describe) -> Execution:
         """Begin an execution, or find the one of the same id and code.
 
         Args:
             execution_id: Id that the client gave.
             code: The code.
-            answer: Returns the answer for a result, or for the reason that there is none, as JSON.
+            describe: Returns the last events for a result, or for the reason that there is none.
 
         Raises:
             RequestRefused: If the id is that of other code, or too many operations wait.
@@ -151,21 +159,31 @@ class KernelSession:
             raise RequestRefused(429, "queue-full", detail, retry_after_s=1)
         execution, is_new = self.executions.begin(execution_id, code)
         if is_new:
-            task = asyncio.ensure_future(self._execute(execution, answer))
+            task = asyncio.ensure_future(self._execute(execution, describe))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return execution
 
-    async def _execute(self, execution: Execution, answer: Answer) -> None:
+    async def _execute(self, execution: Execution, describe: Describe) -> None:
         def work(kernel: Client) -> ExecutionResult:
-            return kernel.execute_code(execution.id, execution.code, execution.on_output)
+            with kernel.operation(), self.calls.going_to(execution):
+                if execution.is_interrupted:
+                    return _not_begun(execution)
+                return kernel.execute_code(execution.id, execution.code, execution.on_output)
 
         try:
             result = await self.run(work)
         except Exception as error:  # noqa: BLE001 - its readers get it, whatever it is
-            execution.end(answer(str(error)), None, error)
+            execution.end(describe(str(error)), None, error)
         else:
-            execution.end(answer(result), result, None)
+            execution.end(describe(result), result, None)
+
+    async def interrupt(self) -> None:
+        """Interrupt the execution that runs, or is the next to run."""
+        first = self.executions.first()
+        if first is not None:
+            first.is_interrupted = True
+        await asyncio.to_thread(self.kernel.interrupt)
 
     async def replace_kernel(self, make: Callable[[], Client]) -> None:
         """Stop the kernel, with all that runs or waits, and go on with a fresh one."""
@@ -173,6 +191,40 @@ class KernelSession:
         async with self._turn:
             await stopped
             self.kernel = await asyncio.to_thread(make)
+
+    async def keep_snapshot(self) -> str:
+        """Keep the state of this moment; return its id.
+
+        Raises:
+            ForkRefused: If something in the kernel does not survive a fork.
+            RequestRefused: If there are as many as are kept.
+        """
+        if len(self._snapshots) >= _MOST_SNAPSHOTS:
+            raise conflict(f"{_MOST_SNAPSHOTS} snapshots are kept; discard one.")
+        snapshot = await self.run(lambda kernel: kernel.snapshot())
+        snapshot_id = secrets.token_hex(8)
+        self._snapshots[snapshot_id] = snapshot
+        return snapshot_id
+
+    def snapshot(self, snapshot_id: str) -> Snapshot:
+        """Return a snapshot.
+
+        Raises:
+            RequestRefused: If there is none of this id.
+        """
+        if snapshot_id not in self._snapshots:
+            raise missing("Snapshot", snapshot_id[:64])
+        return self._snapshots[snapshot_id]
+
+    def take_snapshot(self, snapshot_id: str) -> Snapshot:
+        """Return a snapshot, which the caller closes, and forget it.
+
+        Raises:
+            RequestRefused: If there is none of this id.
+        """
+        snapshot = self.snapshot(snapshot_id)
+        del self._snapshots[snapshot_id]
+        return snapshot
 
     async def settle(self) -> None:
         """Wait until no execution runs."""
@@ -184,10 +236,17 @@ class KernelSession:
         self._is_stopped = True
         await asyncio.to_thread(self.kernel.stop)
         await self.settle()
+        while self._snapshots:
+            await asyncio.to_thread(self._snapshots.popitem()[1].close)
         self.files.close()
 
 
-Answer = Callable[[ExecutionResult | str], str]
+Describe = Callable[[ExecutionResult | str], Ending]
+
+
+def _not_begun(execution: Execution) -> ExecutionResult:
+    reason = "The cell was interrupted before it began."
+    return ExecutionResult(execution.id, execution.code, error=reason, status="interrupted")
 
 
 def gone(session_id: str) -> RequestRefused:

@@ -8,7 +8,7 @@ import mimetypes
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from pathlib import PurePosixPath
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from taskweaver.doors.kernel_api.models import FileFacts
 from taskweaver.server.errors import RequestRefused, not_found
-from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder, digest_of
 
 _CHUNK_BYTES = 1 << 18
 _MOST_LISTED = 10_000
@@ -42,8 +42,8 @@ def explained(path: str) -> Iterator[None]:
         raise not_found(f"{path[:200]!r} is no name of a file.") from error
 
 
-def list_files(folder: Folder) -> list[FileFacts]:
-    """Return the ordinary files of a working directory.
+def list_files(folder: Folder, *, has_digests: bool = False) -> list[FileFacts]:
+    """Return the ordinary files of a working directory, on demand with their digests.
 
     Raises:
         RequestRefused: If there are too many.
@@ -53,7 +53,11 @@ def list_files(folder: Folder) -> list[FileFacts]:
         if len(found) == _MOST_LISTED:
             detail = f"The working directory has more than {_MOST_LISTED} files."
             raise RequestRefused(409, "too-many-files", detail)
-        found.append(FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns))
+        item = FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)
+        if has_digests:
+            with suppress(OSError), folder.open_file(path) as file:
+                item.digest = digest_of(file)
+        found.append(item)
     return found
 
 
@@ -122,19 +126,19 @@ async def _chunks(file: BinaryIO, first: int, count: int) -> AsyncIterator[bytes
         file.close()
 
 
-async def upload(folder: Folder, path: str, chunks: AsyncIterator[bytes]) -> int:
-    """Write a file from chunks; return its size. It appears when the whole of it is there.
+async def upload(folder: Folder, path: str, chunks: AsyncIterator[bytes]) -> FileFacts:
+    """Write a file from chunks; it appears when the whole of it is there.
 
     Raises:
         RequestRefused: If there is no room, or the path leads out of the folder.
     """
-    size = 0
     with explained(path):
         parent = PurePosixPath(path).parent
         if str(parent) != ".":
             await asyncio.to_thread(folder.make_folders, str(parent))
         with folder.replacing(path) as file:
             async for chunk in chunks:
-                size += len(chunk)
                 await asyncio.to_thread(file.write, chunk)
-    return size
+            await asyncio.to_thread(file.flush)
+            facts = _stat(file)
+    return FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)
