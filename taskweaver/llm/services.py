@@ -265,6 +265,11 @@ class ModelServices:
             headers=spoken.headers(endpoint.api_key),
             configured_window=config.window,
         )
+        learnt = facts.learnt
+        dialects.remember(
+            lambda needs: learnt.note(needs_responses=needs),
+            is_for_reasoning=learnt.known.needs_responses,
+        )
         service = EndpointService(
             endpoint,
             dialects=dialects,
@@ -272,7 +277,7 @@ class ModelServices:
             deadlines=config.deadlines,
             response_format=config.response_format,
             forms=_forms(config, facts, endpoint),
-            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images),
+            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images, learnt),
             facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""

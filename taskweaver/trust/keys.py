@@ -85,7 +85,8 @@ _RISKS: dict[Risk, str] = {
         llm.context_window llm.max_tokens
         llm.stop_token llm.seed llm.auto_detect llm.max_retries llm.max_retry_time_s
         llm.connect_timeout_s llm.first_token_timeout_s llm.gap_timeout_s llm.call_timeout_s
-        llm.log_prompts llm.prompt_price llm.completion_price llm.recorded.mode llm.use_mock
+        llm.log_prompts llm.prompt_price llm.cached_prompt_price llm.completion_price
+        llm.recorded.mode llm.use_mock
         llm.mock.mode llm.mock.fixed_chat_responses llm.mock.fixed_embedding_responses
         llm.aad_auth_mode llm.embedding_model
         session.leader_writes_code
@@ -127,7 +128,7 @@ _RISKS: dict[Risk, str] = {
         execution.zygote
         search.workers search.steps search.stage1_nodes search.stage2_nodes search.stage3_nodes
         search.stage4_nodes search.num_drafts search.debug_prob search.max_debug_depth
-        search.num_seeds search.timed search.policy search.seed search.phase_mode
+        search.num_seeds search.timed search.policy search.uct_c search.seed search.phase_mode
         search.fork_kernels search.install search.phase1_max_steps search.time_limit_s
         search.token_limit
         search.cost_limit search.model_calls search.download_timeout_s search.compile_timeout_s

@@ -44,6 +44,8 @@ llm/test_llm_services.py::test_looking_can_be_switched_off
   llm.auto_detect
 llm/test_llm_api.py::test_the_servers_figures_and_the_price_are_added_up
   llm.prompt_price llm.completion_price
+llm/test_llm_api.py::test_cached_tokens_have_a_price_of_their_own
+  llm.cached_prompt_price
 llm/test_llm_services.py::test_recordings_are_played_without_a_key_and_made_with_a_function
   llm.recorded.mode llm.recorded.path llm.recorded.api_type
 llm/test_llm_api.py::test_texts_become_vectors_in_order
@@ -228,7 +230,7 @@ treesearch/engine/test_search_keys.py::test_a_failed_attempt_is_repaired_as_conf
 treesearch/engine/test_search_keys.py::test_the_best_node_is_repeated_as_often_as_configured
   search.num_seeds search.seed
 treesearch/engine/test_search_keys.py::test_the_policy_is_the_configured_one
-  search.policy
+  search.policy search.uct_c
 treesearch/engine/test_search_again.py::test_one_script_is_run_again
   search.phase_mode search.fork_kernels
 treesearch/execution/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured

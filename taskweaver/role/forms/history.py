@@ -33,6 +33,7 @@ from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 
 _NOT_RUN = "Interrupted, not run."
+_NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
 _NO_TEXT = "(no text)"
 _NOT_SHOWN = "(A picture that you are not shown.)"
 
@@ -205,7 +206,8 @@ class History:
     def _results_of_calls(self) -> Iterator[ChatMessage]:
         """Yield a result for each open call, in order; endpoints refuse a call that lacks one."""
         for call in self._open:
-            text = _NOT_RUN if call.result is None else call.result
+            unanswered = _NOT_ENDED if call.role else _NOT_RUN
+            text = unanswered if call.result is None else call.result
             result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
             if call.has_failed:
                 result["is_error"] = True
