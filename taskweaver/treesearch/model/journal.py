@@ -12,7 +12,7 @@ from typing import Any, Self
 from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.model.samples import Noise, NoisePool, Samples
+from taskweaver.treesearch.model.samples import MeasurementNoise, NoisePool, Samples
 
 _UNNAMED = {"", "all"}
 """Names of the data set of a figure that names none."""
@@ -175,8 +175,8 @@ class Journal:
         return tuple(run.value for run in runs if run.is_good and run.value is not None)
 
     @property
-    def noise(self) -> Noise | None:
-        """Noise of the run's measurements; None while no program was measured repeatedly."""
+    def noise(self) -> MeasurementNoise | None:
+        """MeasurementNoise of the run's measurements; None while no program was measured repeatedly."""
         return self._noise.noise
 
     def samples(self, node_id: str) -> Samples:

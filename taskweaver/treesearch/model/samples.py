@@ -15,8 +15,8 @@ CLEAR_ERRORS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """Noise of a run's measurements, pooled over the programs that were measured repeatedly.
+class MeasurementNoise:
+    """MeasurementNoise of a run's measurements, pooled over the programs that were measured repeatedly.
 
     Attributes:
         deviation: Standard deviation of one measurement; a share of the mean where it is relative.
@@ -40,12 +40,12 @@ class Samples:
     Attributes:
         values: The measurements that worked.
         failed: Number of repetitions that did not.
-        noise: Noise of the run; None while no program was measured repeatedly.
+        noise: MeasurementNoise of the run; None while no program was measured repeatedly.
     """
 
     values: tuple[float, ...]
     failed: int = 0
-    noise: Noise | None = None
+    noise: MeasurementNoise | None = None
 
     @property
     def n(self) -> int:
@@ -142,7 +142,7 @@ def with_error(value: float, error: float) -> str:
 
 
 class NoisePool:
-    """Noise of a run, kept up to date as programs are measured again."""
+    """MeasurementNoise of a run, kept up to date as programs are measured again."""
 
     def __init__(self, objective: Objective) -> None:
         self._is_relative = objective.is_timed
@@ -168,9 +168,9 @@ class NoisePool:
         return squares, len(values) - 1
 
     @property
-    def noise(self) -> Noise | None:
+    def noise(self) -> MeasurementNoise | None:
         """The noise; None while no program was measured repeatedly."""
         if not self._freedom:
             return None
         deviation = math.sqrt(max(self._squares, 0.0) / self._freedom)
-        return Noise(deviation, self._freedom, self._is_relative)
+        return MeasurementNoise(deviation, self._freedom, self._is_relative)

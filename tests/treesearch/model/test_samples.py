@@ -13,7 +13,7 @@ from search_story import node
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.model.samples import Noise, NoisePool, Samples, difference
+from taskweaver.treesearch.model.samples import MeasurementNoise, NoisePool, Samples, difference
 
 PLAIN, SPEED = Objective(), Objective("speed", unit="MFLOPS")
 NUMBERS = st.floats(-1e6, 1e6).map(lambda value: round(value, 3))
@@ -36,12 +36,14 @@ def test_a_mean_has_the_digits_of_its_standard_error(values: tuple[float, ...], 
 
 def test_a_single_value_has_the_noise_of_the_run() -> None:
     assert Samples((5.0,)).standard_error is None
-    assert Samples((5.0,), noise=Noise(0.5, 1)).standard_error == 0.5
-    assert Samples((200.0,), noise=Noise(0.1, 1, is_relative=True)).standard_error == 20.0
+    assert Samples((5.0,), noise=MeasurementNoise(0.5, 1)).standard_error == 0.5
+    assert (
+        Samples((200.0,), noise=MeasurementNoise(0.1, 1, is_relative=True)).standard_error == 20.0
+    )
 
 
 def test_two_values_that_are_close_by_chance_keep_the_noise_of_the_run() -> None:
-    noise = Noise(0.8, 6)
+    noise = MeasurementNoise(0.8, 6)
     assert Samples((5.0, 5.01), noise=noise).standard_error == pytest.approx(0.8 / math.sqrt(2))
     assert Samples((5.0, 5.0), noise=noise).standard_error == 0.0
 
