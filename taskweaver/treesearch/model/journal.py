@@ -176,7 +176,7 @@ class Journal:
 
     @property
     def noise(self) -> MeasurementNoise | None:
-        """MeasurementNoise of the run's measurements; None while no program was measured repeatedly."""
+        """Noise of the run's measurements; None while no program was measured repeatedly."""
         return self._noise.noise
 
     def samples(self, node_id: str) -> Samples:

@@ -16,7 +16,7 @@ CLEAR_ERRORS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MeasurementNoise:
-    """MeasurementNoise of a run's measurements, pooled over the programs that were measured repeatedly.
+    """Noise of a run's measurements, pooled over the programs that were measured repeatedly.
 
     Attributes:
         deviation: Standard deviation of one measurement; a share of the mean where it is relative.
@@ -40,7 +40,7 @@ class Samples:
     Attributes:
         values: The measurements that worked.
         failed: Number of repetitions that did not.
-        noise: MeasurementNoise of the run; None while no program was measured repeatedly.
+        noise: Noise of the run; None while no program was measured repeatedly.
     """
 
     values: tuple[float, ...]
@@ -142,7 +142,7 @@ def with_error(value: float, error: float) -> str:
 
 
 class NoisePool:
-    """MeasurementNoise of a run, kept up to date as programs are measured again."""
+    """Noise of a run, kept up to date as programs are measured again."""
 
     def __init__(self, objective: Objective) -> None:
         self._is_relative = objective.is_timed

@@ -37,7 +37,8 @@ def test_a_mean_has_the_digits_of_its_standard_error(values: tuple[float, ...], 
 def test_a_single_value_has_the_noise_of_the_run() -> None:
     assert Samples((5.0,)).standard_error is None
     assert Samples((5.0,), noise=MeasurementNoise(0.5, 1)).standard_error == 0.5
-    assert (
+    relative = MeasurementNoise(0.1, 1, is_relative=True)
+    assert Samples((200.0,), noise=relative).standard_error == 20.0
         Samples((200.0,), noise=MeasurementNoise(0.1, 1, is_relative=True)).standard_error == 20.0
     )
 
