@@ -51,7 +51,7 @@ _RISKS: dict[Risk, str] = {
     "address": """
         llm.api_base llm.embedding_api_base llm.aad_tenant_id llm.aad_client_id
         llm.aad_api_resource llm.aad_api_scope web_search.searxng_url tracing.endpoint
-        execution.server
+        execution.server execution.server_command
         """,
     "provider": """
         llm.api_type llm.recorded.api_type llm.embedding_api_type web_search.api_provider
@@ -128,7 +128,8 @@ _RISKS: dict[Risk, str] = {
         execution.zygote
         search.workers search.steps search.stage1_nodes search.stage2_nodes search.stage3_nodes
         search.stage4_nodes search.num_drafts search.debug_prob search.max_debug_depth
-        search.num_seeds search.policy search.seed search.phase_mode search.fork_kernels
+        search.num_seeds search.policy search.uct_c search.seed search.phase_mode
+        search.fork_kernels
         search.install search.phase1_max_steps search.time_limit_s search.token_limit
         search.cost_limit search.model_calls search.download_timeout_s search.compile_timeout_s
         search.run_timeout_s search.attempts search.retries search.phase0 search.review

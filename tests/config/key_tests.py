@@ -8,6 +8,8 @@ from __future__ import annotations
 _ROWS = """
 doors/test_remote_kernels.py::test_a_project_runs_its_code_on_a_server
   execution.server execution.server_token
+doors/test_ssh_worker.py::test_code_and_files_are_on_the_other_side
+  execution.server_command
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
   llm.reasoning_effort
@@ -230,7 +232,7 @@ treesearch/engine/test_search_keys.py::test_a_failed_attempt_is_repaired_as_conf
 treesearch/engine/test_search_keys.py::test_the_best_node_is_repeated_as_often_as_configured
   search.num_seeds search.seed
 treesearch/engine/test_search_keys.py::test_the_policy_is_the_configured_one
-  search.policy
+  search.policy search.uct_c
 treesearch/engine/test_search_again.py::test_one_script_is_run_again
   search.phase_mode search.fork_kernels
 treesearch/execution/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured

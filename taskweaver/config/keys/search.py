@@ -26,6 +26,7 @@ SEARCH_KEYS: tuple[Key, ...] = (
     key("search.max_debug_depth", 3, "Longest chain of repairs."),
     key("search.num_seeds", 3, "Repetitions of a stage's best node; 0 none."),
     enum("search.policy", "best_first", "best_first uct", "Which attempt is built on next."),
+    key("search.uct_c", 0.25, "Weight of rarely tried attempts (policy uct).", minimum=0.0),
     key("search.seed", 0, "Seed of everything random in a run."),
     enum(
         "search.phase_mode",

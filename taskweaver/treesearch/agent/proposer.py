@@ -86,6 +86,9 @@ class Question:
     loss: str
 
 
+Claim = Callable[[Node, str, Artifacts], str]
+
+
 class Proposer:
     """Asks the agent of one node for plans, attempts and commands."""
 
@@ -122,12 +125,10 @@ class Proposer:
 
         return self._agent.ask("phase0", prompt, read, hint="phase0_planning", form=self._form)
 
-    def propose(
-        self, question: Question, plan: Phase0Plan | None, claim: Callable[[Node, str], str]
-    ) -> Proposal:
+    def propose(self, question: Question, plan: Phase0Plan | None, claim: Claim) -> Proposal:
         """Return a proposed attempt.
 
-        `claim` claims its change, and returns the node that makes it already, or nothing.
+        `claim` claims its change and program, and returns why it cannot have them, or nothing.
 
         Raises:
             ReplyUnusable, ModelError: If there can be none.
@@ -137,11 +138,9 @@ class Proposer:
 
         def read(text: str) -> Proposal:
             found = read_proposal(text, question)
-            other = claim(question.node, found.name)
-            if other:
-                raise PhasePlanError(
-                    "name", f"{other} makes the change {found.name} already; make another change"
-                )
+            problem = claim(question.node, found.name, found.artifacts)
+            if problem:
+                raise PhasePlanError("", problem)
             return found
 
         return self._agent.ask(kind.value, prompt, read, hint=HINTS[kind], form=self._form)

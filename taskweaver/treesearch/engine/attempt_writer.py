@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,9 @@ from taskweaver.treesearch.agent.events import storable
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, inherit_plan, save_plan, situation_of
 from taskweaver.treesearch.agent.proposer import Proposer, Question
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.artifacts import Artifacts
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.record.places import NodePlaces
 from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import redact_secrets_in
@@ -24,26 +27,43 @@ _MOST_ATTEMPTS_SHOWN = 100
 
 
 class ChangeClaims:
-    """The change each node makes: of two nodes proposed at once, one alone makes a change."""
+    """Claims of nodes to a change of their parent, and to a program while they run."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, journal: Journal) -> None:
         """Start with the changes of existing nodes."""
+        self._journal = journal
         self._lock = threading.Lock()
-        self._taken = {_claim(node, node.name): node.id for node in nodes if node.name}
+        self._changes: dict[tuple[str | None, bool], dict[str, str]] = {}
+        self._programs: dict[str, str] = {}
+        for node in journal.nodes:
+            if node.name:
+                self._of(node).setdefault(node.name, node.id)
 
-    def take(self, node: Node, name: str) -> str:
-        """Claim a change for a node; return the id of the node that makes it already, or nothing.
+    def take(self, node: Node, name: str, artifacts: Artifacts) -> str:
+        """Claim a change and a program for a node; return why it cannot have them, or nothing.
 
         A change without a name cannot be claimed.
         """
+        program = json.dumps(artifacts.to_dict(), sort_keys=True)
         with self._lock:
-            owner = self._taken.setdefault(_claim(node, name), node.id) if name else node.id
-            return "" if owner == node.id else owner
+            changes = self._of(node)
+            twin = self._programs.get(program, node.id)
+            if twin != node.id and self._is_running(twin):
+                problem = f"{twin} tries exactly this program now"
+                changes |= {name: twin} if name else {}
+            elif name and changes.setdefault(name, node.id) != node.id:
+                problem = f"{changes[name]} makes the change {name} already"
+            else:
+                self._programs[program] = node.id
+                return ""
+            return f"{problem}; make another change than {', '.join(changes) or 'this'}"
 
+    def _of(self, node: Node) -> dict[str, str]:
+        """Return the changes of a node's parent: each may be tried to improve, and to take away."""
+        return self._changes.setdefault((node.parent, node.kind is NodeKind.ABLATION), {})
 
-def _claim(node: Node, name: str) -> tuple[str | None, bool, str]:
-    """Return the key of a change: the same one may be tried to improve, and to take away."""
-    return node.parent, node.kind is NodeKind.ABLATION, name
+    def _is_running(self, node_id: str) -> bool:
+        return node_id in self._journal and self._journal[node_id].status is NodeStatus.RUNNING
 
 
 @dataclass(slots=True)

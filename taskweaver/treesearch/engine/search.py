@@ -256,7 +256,7 @@ class Search:
             is_embedded=self.is_embedded,
             prompts=prompts,
             store=self.store,
-            claims=ChangeClaims(journal.nodes),
+            claims=ChangeClaims(journal),
             budget=self.budget,
         )
         asks = not self.is_embedded

@@ -41,6 +41,7 @@ class SearchConfig(ModuleConfig):
             self._get_int("num_drafts"),
             self._get_float("debug_prob"),
             self._get_int("max_debug_depth"),
+            self._get_float("uct_c"),
         )
         self.num_seeds = self._get_int("num_seeds")
         self.policy = self._get_enum("policy")

@@ -204,6 +204,10 @@ class Journal:
         """Return the best of all or some nodes, the first of `leaders`; None if none measured."""
         return next(iter(self.leaders(1, among)), None)
 
+    def best_until(self, stage: int) -> Node | None:
+        """Return the best node of a stage and those before it; see `best`."""
+        return self.best([node for node in self.nodes if node.stage <= stage])
+
     def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
         """Return the best nodes, the best first: by metric, of equals the earliest.
 
