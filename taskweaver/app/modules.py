@@ -62,6 +62,7 @@ class ExecutionConfig(ModuleConfig):
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
         self.server = self._get_str("server")
         self.server_token = self._get_str("server_token")
+        self.server_command = self._get_str("server_command")
         self.limits = KernelLimits.from_source(self.src)
 
 
@@ -117,7 +118,12 @@ class AppModule(Module):
     ) -> Manager:
         """The owner of all kernels."""
         if execution.server:
-            return RemoteManager(execution.server, execution.server_token, folders.env_dir)
+            return RemoteManager(
+                execution.server,
+                execution.server_token,
+                folders.env_dir,
+                program=execution.server_command,
+            )
         return code_execution_service_factory(
             folders.env_dir,
             limits=execution.limits,
