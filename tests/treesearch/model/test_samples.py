@@ -39,8 +39,6 @@ def test_a_single_value_has_the_noise_of_the_run() -> None:
     assert Samples((5.0,), noise=MeasurementNoise(0.5, 1)).standard_error == 0.5
     relative = MeasurementNoise(0.1, 1, is_relative=True)
     assert Samples((200.0,), noise=relative).standard_error == 20.0
-        Samples((200.0,), noise=MeasurementNoise(0.1, 1, is_relative=True)).standard_error == 20.0
-    )
 
 
 def test_two_values_that_are_close_by_chance_keep_the_noise_of_the_run() -> None:
