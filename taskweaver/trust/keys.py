@@ -131,9 +131,9 @@ _RISKS: dict[Risk, str] = {
         search.workers search.executor search.steps search.stage1_nodes search.stage2_nodes
         search.stage3_nodes
         search.stage4_nodes search.num_drafts search.debug_prob search.max_debug_depth
-        search.num_seeds search.policy search.uct_c search.seed search.phase_mode
-        search.fork_kernels
-        search.install search.phase1_max_steps search.time_limit_s search.token_limit
+        search.num_seeds search.timed search.policy search.uct_c search.seed search.phase_mode
+        search.fork_kernels search.install search.phase1_max_steps search.time_limit_s
+        search.token_limit
         search.cost_limit search.model_calls search.download_timeout_s search.compile_timeout_s
         search.run_timeout_s search.attempts search.retries search.phase0 search.review
         search.summaries search.plots search.calls search.code_alias search.feedback_alias

@@ -265,6 +265,8 @@ treesearch/agent/test_two_calls.py::test_an_attempt_takes_two_calls
   search.calls
 treesearch/agent/test_two_calls.py::test_models_are_chosen_by_their_work
   search.code_alias search.feedback_alias search.summary_alias
+treesearch/engine/test_evaluator.py::test_timed_runs_have_the_machine_alone
+  search.timed
 treesearch/agent/test_two_calls.py::test_a_reply_may_begin_late
   search.first_token_timeout_s
 treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached

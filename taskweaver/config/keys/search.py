@@ -26,6 +26,13 @@ SEARCH_KEYS: tuple[Key, ...] = (
         "Probability that a failed attempt is repaired rather than a good one improved, 0 to 1.",
     ),
     key("search.max_debug_depth", 3, "Longest chain of repairs."),
+    enum(
+        "search.timed",
+        "auto",
+        "auto always never",
+        "Whether the run phase of an attempt has the machine to itself; `auto`: where the metric is"
+        " a time or a rate.",
+    ),
     key("search.num_seeds", 3, "Repetitions of a stage's best node; 0 none."),
     enum("search.policy", "best_first", "best_first uct", "Which attempt is built on next."),
     key("search.uct_c", 0.25, "Weight of rarely tried attempts (policy uct).", minimum=0.0),

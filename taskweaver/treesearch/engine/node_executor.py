@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import Evaluator
 from taskweaver.treesearch.execution.executors.probe import WorkerFacts
 from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor, Resources
 from taskweaver.treesearch.execution.installation.download_phase import (
@@ -23,6 +24,7 @@ from taskweaver.treesearch.execution.installation.download_phase import (
 )
 from taskweaver.treesearch.execution.job import PHASES, Job, JobResult
 from taskweaver.treesearch.execution.materials import Materials
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
 from taskweaver.treesearch.execution.phases import run_download_command, run_job
 from taskweaver.treesearch.execution.scripts import Script, ScriptRunner, program_of
 from taskweaver.treesearch.model.artifacts import UnreadArtifacts
@@ -51,7 +53,8 @@ class ExecutionSetup:
 
     `worker` describes the machines that run its jobs. `scripts` is None where attempts have phases.
     The most commands of the installer that asks a model are `install_steps`, 0 where none is asked.
-    `on_phase` is called with a node's id and the phase that begins.
+    `on_phase` is called with a node's id and the phase that begins. `evaluator` is None where
+    attempts measure themselves.
     """
 
     places: RunPlaces
@@ -62,6 +65,8 @@ class ExecutionSetup:
     limits: PhaseLimits
     install_steps: int
     on_phase: Callable[[str, str], None]
+    slot: MeasuringSlot
+    evaluator: Evaluator | None
 
 
 class NodeExecutor:
@@ -100,6 +105,7 @@ class NodeExecutor:
     def cut_off(self) -> None:
         """End the command it waits for, from any thread."""
         self._is_cut_off.set()
+        self._setup.slot.wake()
         if self._future is not None:
             self._future.cancel()
         if self._setup.scripts is not None:
@@ -162,7 +168,8 @@ class NodeExecutor:
         self._setup.on_phase(node.id, "run")
         before = tuple(program_of(self._journal[id_]) for id_ in node.line)
         log = self._places.phase_logs / "run.log"
-        result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
+        with self._setup.slot.alone(self._is_cut_off.is_set):
+            result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:
             self._stop_if_cut_off()
         return result
@@ -216,6 +223,7 @@ class NodeExecutor:
             seed=self._node.seed,
             limits=self._setup.limits,
             sandbox=self._setup.worker.sandbox,
+            evaluator=self._setup.evaluator,
         )
 
     def _takes_over(self) -> tuple[Path | None, tuple[WorkspacePlan, ...]]:
@@ -237,15 +245,17 @@ class NodeExecutor:
         phases = ("install",) if is_command else job.phases
         call = JobCall(function, (job, *more), self._new_key(phases[-1]))
         resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group)
-        future = self._setup.executor.submit(call, longest_s + _GRACE_S, resources)
-        self._future = future
-        if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
-            future.cancel()
-        try:
-            return future.result()
-        except CancelledError as error:
-            self._stop_if_cut_off()
-            raise WorkCancelled("It was stopped.") from error
+        slot, is_run = self._setup.slot, "run" in phases
+        with (slot.alone if is_run else slot.shared)(self._is_cut_off.is_set):
+            future = self._setup.executor.submit(call, longest_s + _GRACE_S, resources)
+            self._future = future
+            if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
+                future.cancel()
+            try:
+                return future.result()
+            except CancelledError as error:
+                self._stop_if_cut_off()
+                raise WorkCancelled("It was stopped.") from error
 
     def _new_key(self, phase: str) -> str:
         """Return a name that no other job of the node has: ``n0001-run-1`` in its first attempt."""

@@ -34,10 +34,12 @@ from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.executors.opening import open_executor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
 from taskweaver.treesearch.execution.scripts import ScriptRunner
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
@@ -232,7 +234,20 @@ class Search:
             limits=config.limits_on(self.worker.memory_bytes),
             install_steps=config.install_steps if is_stepwise else 0,
             on_phase=self._on_phase,
+            slot=MeasuringSlot(is_timed=config.is_timed(self.objective)),
+            evaluator=self._evaluator(),
         )
+
+    def _evaluator(self) -> Evaluator | None:
+        line = self._idea.evaluation
+        if not line:
+            return None
+        if self._config.is_script:
+            raise SearchError(
+                "The idea names an evaluator, and scripts in kernels measure themselves.",
+                "Search with search.phase_mode = split.",
+            )
+        return kept_evaluator(line, self.places.evaluator)
 
     def _environment(self) -> dict[str, Any]:
         """Return facts about the machine and the resources, noted in the memory too."""
@@ -258,7 +273,13 @@ class Search:
             config=config,
             journal=journal,
             background=RunBackground(
-                idea, environment, self.worker.compilers, resources, history, earlier
+                idea,
+                environment,
+                self.worker.compilers,
+                resources,
+                history,
+                earlier,
+                setup.evaluator,
             ),
             setup=setup,
             services=self.services,

@@ -9,6 +9,7 @@ from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits, RoleModels
+from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.policy import SearchRules
 
 STAGES = 4
@@ -55,6 +56,7 @@ class SearchConfig(ModuleConfig):
             self._get_int("max_debug_depth"),
             self._get_float("uct_c"),
         )
+        self.timed = self._get_enum("timed")
         self.num_seeds = self._get_int("num_seeds")
         self.policy = self._get_enum("policy")
         self.seed = self._get_int("seed")
@@ -98,3 +100,7 @@ class SearchConfig(ModuleConfig):
         self.has_memory = self.src.get_bool("memory.enabled")
         resources = self._get_path("resources")
         self.resources = Path(resources) if resources else None
+
+    def is_timed(self, objective: Objective) -> bool:
+        """Return whether runs have the machine alone, since their metric depends on its load."""
+        return self.timed == "always" or (self.timed == "auto" and objective.is_timed)
