@@ -55,20 +55,17 @@ def main() -> None:
         except Forked as again:
             forked = again
         else:
-            _end(app)
+            _end()
 
 
-def _end(app: Any) -> None:
-    """End this process: threads, exit functions, variables, open files, then the C library's exit.
+def _end() -> None:
+    """End this process: threads, exit functions, open files, then the C library's exit.
 
-    The interpreter's own end would also take every library apart, which copies each page that this
-    process shares with its template.
+    IPython's exit function drops the variables. The interpreter's own end would also take every
+    library apart, which copies each page that this process shares with its template.
     """
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as `multiprocessing` does
     atexit._run_exitfuncs()  # noqa: SLF001
-    names = app.kernel.shell.user_ns
-    for name in reversed(list(names)):  # what was made last may need what was made before
-        names.pop(name, None)
     gc.collect()
     for thing in gc.get_objects():
         if issubclass(type(thing), io.IOBase):

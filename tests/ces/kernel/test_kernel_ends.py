@@ -250,7 +250,7 @@ def test_a_kernel_that_is_stopped_writes_what_its_cells_left_open(fresh: Client)
     code = (
         "import atexit, ctypes, threading, helper\n"
         "class Leaver:\n"
-        "    def __del__(self): os.mkdir('deleted')\n"
+        "    def __del__(self, make=os.mkdir): make('deleted')\n"
         "leaver = Leaver()\n"
         "file = open('of a cell', 'w'); file.write('a')\n"
         "helper.log.write('b')\n"
