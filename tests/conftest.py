@@ -6,14 +6,13 @@ import os
 import signal
 import socket
 import tempfile
-import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import hypothesis
-import psutil
 import pytest
+from leftovers import nothing_left
 from warm_kernels import WarmKernels, warm_kernels
 
 from taskweaver.ces import manager
@@ -43,7 +42,7 @@ _TESTS = Path(__file__).parent
 _SLOW = {
     "kernel": (
         "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py", "face",
-        "docs_/test_documented_commands.py", "evaluation/test_evaluate.py",
+        "docs_/test_documented_commands.py", "doors", "evaluation/test_evaluate.py",
         "evaluation/test_shipped_cases.py", "llm_offline", "mcp_", "original",
     ),
     "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),
@@ -149,34 +148,8 @@ def _measure_other_processes_where_they_are_the_point(
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
-def _pids_below(pid: int) -> set[int]:
-    """Return the processes below one; most tests have none, which is cheap to see."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    children = {int(child) for task in tasks for child in (task / "children").read_text().split()}
-    return children.union(*map(_pids_below, children))
-
-
-def _descendants(warm: WarmKernels) -> list[psutil.Process]:
-    """Return the processes below this one, without the warm one."""
-    kept = set() if warm.template is None else {warm.template.pid}
-    try:
-        is_alone = _pids_below(os.getpid()) == kept
-    except OSError:  # one of them has just ended, or the system has no such files
-        is_alone = False
-    found = [] if is_alone else psutil.Process().children(recursive=True)
-    return [process for process in found if process.pid not in kept]
-
-
 @pytest.fixture(autouse=True)
 def _nothing_left_running(_warm_kernels: WarmKernels) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
-    threads = set(threading.enumerate())
-    children = {child.pid for child in _descendants(_warm_kernels)}
-    yield
-    late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
-    for thread in late:
-        thread.join(60)
-    assert not [t for t in late if t.is_alive()], "threads left running"
-    new = [c for c in _descendants(_warm_kernels) if c.pid not in children]
-    _, alive = psutil.wait_procs(new, timeout=60)
-    assert not alive, f"processes left running: {alive}"
+    with nothing_left(_warm_kernels):
+        yield

@@ -8,7 +8,13 @@ from typing import Any
 
 from injector import Injector
 
-from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
+from taskweaver.app.modules import (
+    AppModule,
+    ExecutionConfig,
+    FoldersConfig,
+    LoggingModule,
+    ModelFunction,
+)
 from taskweaver.app.receipt_check import ReceiptVerdict, check_receipt
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
@@ -133,6 +139,9 @@ class TaskWeaverApp:
     @property
     def sandbox(self) -> str:
         """Kind of sandbox code runs in, or its absence, in a few words."""
+        server = self.app_injector.get(ExecutionConfig).server
+        if server:
+            return f"that of {server}, where code runs"
         policy = self.app_injector.get(SandboxChoice).policy
         if policy is None:
             return "none: code runs with your rights"
@@ -143,16 +152,36 @@ class TaskWeaverApp:
         return f"{name}, no network but {hosts}" if hosts else f"{name}, no network"
 
     @property
+    def sandbox_tier(self) -> str:
+        """Kind of sandbox code runs in: ``bwrap``, ``landlock`` or ``none``."""
+        policy = self.app_injector.get(SandboxChoice).policy
+        return "none" if policy is None else policy.tier
+
+    @property
+    def kernels(self) -> Manager:
+        """The owner of all kernels."""
+        kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
+        return kernels
+
+    @property
+    def workspace(self) -> Path:
+        """Folder of all that the application writes: sessions, searches, the server's accounts."""
+        return self.app_injector.get(FoldersConfig).workspace
+
+    @property
+    def log(self) -> TelemetryLogger:
+        """The log."""
+        return self._logger
+
+    @property
     def cell_tables(self) -> CellTables:
         """Tables that cells ended with; kept for a program that switches this on."""
-        kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
-        return kernels.tables
+        return self.kernels.tables
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on each session's resources, and the mechanisms that enforce them here."""
-        kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
-        return kernels.bounds
+        return self.kernels.bounds
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.
@@ -233,7 +262,7 @@ class TaskWeaverApp:
         """Stop all sessions, kernels and connections; safe to call again."""
         self.session_manager.close()
         self.mcp_servers.close()
-        self.app_injector.get(Manager).clean_up()  # type: ignore[type-abstract]  # the key of a binding
+        self.kernels.clean_up()
         self.app_injector.get(ModelServices).close()
         self._end_logs()
 

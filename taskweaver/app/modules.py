@@ -11,6 +11,7 @@ from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.remote.manager import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, choose
 from taskweaver.config.config_mgt import AppConfigSource
@@ -59,6 +60,9 @@ class ExecutionConfig(ModuleConfig):
         AllowedHosts(self.allowed_hosts)  # a mistake in it is told now, not by the first kernel
         self.read_only = [Path(path) for path in self._get_list("read_only_paths")]
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
+        self.server = self._get_str("server")
+        self.server_token = self._get_str("server_token")
+        self.server_command = self._get_str("server_command")
         self.limits = KernelLimits.from_source(self.src)
 
 
@@ -100,7 +104,7 @@ class AppModule(Module):
     @singleton
     @provider
     def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
-        """The sandbox for kernels, or its absence."""
+        """The sandbox for kernels of this machine, or its absence."""
         readable = (folders.plugins, *execution.read_only)
         policy = SandboxPolicy(
             execution.has_network, readable, tuple(execution.writable), execution.allowed_hosts
@@ -113,6 +117,13 @@ class AppModule(Module):
         self, folders: FoldersConfig, execution: ExecutionConfig, choice: SandboxChoice
     ) -> Manager:
         """The owner of all kernels."""
+        if execution.server:
+            return RemoteManager(
+                execution.server,
+                execution.server_token,
+                folders.env_dir,
+                program=execution.server_command,
+            )
         return code_execution_service_factory(
             folders.env_dir,
             limits=execution.limits,

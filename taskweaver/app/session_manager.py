@@ -236,9 +236,9 @@ class SessionManager:
         def client_id(name: str) -> str:
             return f"{session_id}-{name}"
 
-        def open_branch(name: str) -> BranchParts:
+        def open_branch(name: str, open_round: str) -> BranchParts:
             place = SessionMetadata(session_id, workspace, files.working_folder(name))
-            memory = files.memory(name)
+            memory = files.memory(name, open_round)
             module = BranchModule(place, memory, client_id(name))
             below = child.create_child_injector(module)
             roles = self._roles(below, config.roles)

@@ -19,6 +19,7 @@ from taskweaver.cli.options import FILE, FOLDER, PATH
 from taskweaver.cli.projects.plugin import plugin
 from taskweaver.cli.projects.role import role
 from taskweaver.cli.search.search_command import search
+from taskweaver.cli.serving.serve_command import serve_command
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -40,6 +41,7 @@ Examples:
   taskweaver -p sales eval my_cases.yaml  try the model on cases, count calls and tokens
   taskweaver trust sales                  decide what the folder may run
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
+  taskweaver -p sales serve               serve it over HTTP
   taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
@@ -220,9 +222,23 @@ def doctor(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
 def mcp(project: Path | None) -> None:
     """Serve the project to other programs as an MCP server, on standard input and output."""
     require_folder(project)
-    from taskweaver.cli.conversations.serve import serve
+    from taskweaver.cli.conversations.mcp_stdio import serve_mcp
 
-    serve(project)
+    serve_mcp(project)
+
+
+@commands.command()
+@click.option("--stdio", is_flag=True, required=True, help="End with standard input.")
+@click.option("--socket", "path", required=True, type=PATH, help="Local socket, in a new folder.")
+@click.pass_obj
+def worker(project: Path | None, *, stdio: bool, path: Path) -> None:
+    """Run code for another machine, whose ssh starts this: see execution.server."""
+    require_folder(project)
+    from taskweaver.cli.serving.run_worker import run_worker
+
+    if not (stdio and path.is_absolute()):
+        raise click.UsageError("--socket must be an absolute path.")
+    run_worker(project, path)
 
 
 commands.add_command(eval_command)
@@ -231,6 +247,7 @@ commands.add_command(role)
 commands.add_command(plugin)
 commands.add_command(sessions)
 commands.add_command(search)
+commands.add_command(serve_command)
 commands.add_command(trust)
 
 

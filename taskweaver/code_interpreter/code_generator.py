@@ -23,10 +23,12 @@ from taskweaver.role.asking import ComposePrompt, RefusedReply, RoleModel, View
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
+from taskweaver.role.forms.actions import ModelReply, ReplyReading
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, ReplyReading, read_reply
+from taskweaver.role.forms.reading import read_reply
 from taskweaver.role.prompt import prompt_version
+from taskweaver.role.situation import Surroundings
 
 
 class CodeGeneratorConfig(CompactingRoleConfig):
@@ -109,7 +111,7 @@ class CodeGenerator:
         memory: Memory,
         view: View,
         plugins: Sequence[PluginEntry],
-        around: str,
+        around: Surroundings,
         progress: OrderProgress,
     ) -> list[ChatMessage]:
         """Return the prompt for the next reply to an order; `around` is the situation."""
@@ -120,7 +122,8 @@ class CodeGenerator:
             view.summary,
             self.examples,
             plugins,
-            self._newest(memory, view.rounds, around),
+            self._newest(memory, view.rounds),
+            around,
             progress.task,
             self.form,
             offer,
@@ -164,12 +167,12 @@ class CodeGenerator:
             raise RefusedReply(problem, revise, reply=kept)
         return reading
 
-    def _newest(self, memory: Memory, rounds: Sequence[Round], files: str) -> NewestTurn:
+    def _newest(self, memory: Memory, rounds: Sequence[Round]) -> NewestTurn:
         task = task_of(rounds, self.alias)
         plans = tuple(entry.content for entry in memory.get_shared_memory_entries("plan"))
         is_users_own = task is None or task.send_from == "User"
         request = "" if is_users_own or not rounds else rounds[-1].user_query
-        return NewestTurn(request, plans, files)
+        return NewestTurn(request, plans)
 
     def close(self) -> None:
         """Stop the summaries."""

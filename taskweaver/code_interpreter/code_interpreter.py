@@ -41,6 +41,7 @@ from taskweaver.role.asking import PostAsking
 from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.role.situation import Situations
 from taskweaver.utils.text import fill
 
 
@@ -114,6 +115,7 @@ class CodeInterpreter(Role, Interpreter):
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
+        self._situations = Situations()
         self._interpreters = {self.alias: self}
 
     @property
@@ -246,9 +248,13 @@ class CodeInterpreter(Role, Interpreter):
         rounds, generator = memory.conversation.rounds, self.generator
         view = generator.model.view(memory, self.alias)
         shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
-        facts = self.long_memory.text(progress.task.message)
-        sections = [self.files.text(), generator.prompt.variables(rounds), facts]
-        around = "\n\n".join(filter(None, sections))
+        around = self._situations.around(
+            view.rounds,
+            rounds,
+            self.files,
+            lambda: self.long_memory.text(progress.task.message),
+            shows_pictures=generator.model.takes("images"),
+        )
         return generator.compose(memory, view, shown, around, progress)
 
     def run(self, memory: Memory, task: Post) -> Post:

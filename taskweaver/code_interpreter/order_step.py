@@ -13,8 +13,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview
+from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell
 from taskweaver.role.forms.offer import USER
-from taskweaver.role.forms.reading import ModelReply, ReplyReading, RunCell
 from taskweaver.role.forms.writing import ReplyWriter
 
 

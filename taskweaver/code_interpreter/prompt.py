@@ -21,9 +21,10 @@ from taskweaver.role.prompt import (
     example_messages,
     load_prompt,
     reply_schema,
+    with_head,
     with_start,
 )
-from taskweaver.role.situation import variables_text
+from taskweaver.role.situation import Surroundings, variables_text
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
@@ -58,7 +59,6 @@ class NewestTurn:
 
     request: str
     plans: tuple[str, ...]
-    files: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class PromptInput:
         examples: Example conversations.
         plugins: The functions that cells may call.
         newest: Sections of the newest turn.
+        around: The situation, and the pictures that are shown.
         task: The newest order; None for none.
         form: The form of replies.
         full_offer: The actions of any reply to the order.
@@ -82,6 +83,7 @@ class PromptInput:
     examples: Sequence[Conversation]
     plugins: Sequence[PluginEntry]
     newest: NewestTurn
+    around: Surroundings
     task: Post | None
     form: Form
     full_offer: ActionOffer
@@ -142,27 +144,23 @@ class CodePrompt:
 
     def compose(self, given: PromptInput) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, files, plugins, rounds."""
-        newest = given.newest
-        live = self._past.messages(
-            given.rounds,
-            self._round_messages,
-            lambda last, previous: self._round_messages(last, previous, newest),
-        )
+        heads = given.around.heads
+
+        def past(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            return with_head(self._round_messages(round_, previous), heads.get(round_.id, ""))
+
+        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            messages = self._round_messages(round_, previous, given.newest)
+            return with_head(messages, heads.get(round_.id, ""))
+
+        live = self._past.messages(given.rounds, past, newest, heads)
         return [
             format_chat_message(
                 "system", fill(self._texts["instruction"], ROLE_NAME=self._role_name)
             ),
             *example_messages(given.examples, self._round_messages),
-            *with_start(
-                self._with_plugins(live, given.plugins),
-                compaction=given.compaction,
-                files=newest.files,
-            ),
+            *with_start(self._with_plugins(live, given.plugins), compaction=given.compaction),
         ]
-
-    def variables(self, _rounds: Sequence[Round]) -> str:
-        """Return nothing: the variables stand behind the outcome of the cell before."""
-        return ""
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""

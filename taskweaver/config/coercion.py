@@ -91,6 +91,8 @@ _CONVERTERS: dict[KeyType, Callable[[object], Any]] = {
 
 
 def _to_choice(value: object, choices: tuple[str, ...]) -> str:
+    if isinstance(value, bool):  # as a file of JSON or YAML has it
+        value = str(value).lower()
     if isinstance(value, str) and value in choices:
         return value
     close = get_close_matches(str(value), choices, n=1)

@@ -25,7 +25,7 @@ _SENT = "it is not sent; set it at the endpoint."
 _AD = "it is used with llm.api_type azure_ad."
 _TOKENS = "tokens are kept in memory."
 _RECORDED = "the mock asks no endpoint; to record replies set llm.api_type recorded."
-_KERNELS = "kernels belong to the process that opens the project, and no server is needed."
+_KERNELS = "no server is needed; execution.server names one, see docs/server.md."
 
 _SELECTION = "set the key of this name under code_interpreter."
 

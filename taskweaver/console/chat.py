@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
@@ -17,6 +18,7 @@ from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.session.session import Session
+from taskweaver.session.storage.store import working_folder
 from taskweaver.session.storage.workdir import files_in
 from taskweaver.utils.files import leaves
 from taskweaver.utils.text import counted
@@ -112,7 +114,8 @@ class Chat:
         paths = list(dict.fromkeys([*self.waiting, *named]))
         if named:
             self.note(f"adding {', '.join(map(display_path, named))}")
-        view = RoundView(self.surface, session.execution_cwd, lambda: session.usage)
+        folder_of = partial(working_folder, session.workspace)
+        view = RoundView(self.surface, folder_of, lambda: session.usage)
         try:
             with self.surface.working(view.status):
                 answered = session.send_message(

@@ -87,17 +87,22 @@ class RoundView:
     """Shows one round on a surface; pass it to `Session.send_message` inside `watching`."""
 
     def __init__(
-        self, surface: Surface, files_in: Path, usage: Callable[[], Usage] = Usage
+        self,
+        surface: Surface,
+        files_in: Callable[[str], Path],
+        usage: Callable[[], Usage] = Usage,
     ) -> None:
-        """Show a round, whose artifact paths start in `files_in`.
+        """Show a round.
 
-        `usage` returns the consumption of the session's models so far.
+        `files_in` returns the folder where artifact paths of a branch start, `usage` the
+        consumption of the session's models so far.
         """
         self._surface = surface
         self._files_in = files_in
         self._usage = usage
         self._usage_before = usage()
         self._since = monotonic()
+        self._own_branch = self._branch = ""
         self._draft = _Draft("")
         self._run = _Run()
         self._plan = self._code = ""
@@ -119,7 +124,16 @@ class RoundView:
         if isinstance(event.t, RoundEventType):
             self._round_changed(event.t, event.msg)
         elif isinstance(event.t, PostEventType):
+            self._enter(event.branch)
             self._post_changed(event.t, event.msg, event.extra)
+
+    def _enter(self, branch: str) -> None:
+        """Name the branch of the next events where it is another than the round's own."""
+        self._own_branch = self._own_branch or branch
+        if branch != self._branch:
+            self._branch = branch
+            if branch != self._own_branch:
+                self._surface.show(NoteBlock(f"on branch {safe(branch)}:"))
 
     def _round_changed(self, kind: RoundEventType, text: str) -> None:
         if kind is RoundEventType.round_error:
@@ -247,15 +261,18 @@ class RoundView:
                 self._flush_lines()
                 self._surface.show(RunBlock(text == "SUCCESS", monotonic() - self._run.since))
             case AttachmentType.execution_result:
+                is_of_cells = self._draft.is_report  # else of branches, whose cells were shown
+                self._draft.is_report = True
                 value = section(text, "Result")
-                if value.strip():
+                if is_of_cells and value.strip():
                     self._surface.show(ValueBlock(value))
             case AttachmentType.code_error:
                 lines = text.strip().splitlines()
                 cut = ["..."] if len(lines) > TRACEBACK_LINES else []
                 self._surface.show(TracebackBlock("\n".join([*cut, *lines[-TRACEBACK_LINES:]])))
             case AttachmentType.artifact_paths:
-                paths = [self._files_in / line for line in text.splitlines() if line.strip()]
+                folder = self._files_in(self._branch)
+                paths = [folder / line for line in text.splitlines() if line.strip()]
                 self._surface.show(FilesBlock(tuple(openable_path(path) for path in paths)))
 
     def _print(self, stream: str, text: str) -> None:

@@ -122,6 +122,18 @@ class ModelServices:
         view.meter = meter
         return view
 
+    def patient(self, first_token_s: float) -> ModelServices:
+        """Return models of the same configuration, which the caller closes.
+
+        The first token of a reply may take `first_token_s` seconds, unless a limit is configured.
+        """
+        src, key = self._src.clone(), "llm.first_token_timeout_s"
+        if src.lookup(key) is None:
+            src.set_config_value(key, "float", first_token_s, source="override")
+        return ModelServices(
+            src, function=self._function, tracing=self.tracing, on_new_host=self._on_new_host
+        )
+
     @property
     def announcement(self) -> str:
         """One line: which model answers, and why.
@@ -253,6 +265,11 @@ class ModelServices:
             headers=spoken.headers(endpoint.api_key),
             configured_window=config.window,
         )
+        learnt = facts.learnt
+        dialects.remember(
+            lambda needs: learnt.note(needs_responses=needs),
+            is_for_reasoning=learnt.known.needs_responses,
+        )
         service = EndpointService(
             endpoint,
             dialects=dialects,
@@ -260,7 +277,7 @@ class ModelServices:
             deadlines=config.deadlines,
             response_format=config.response_format,
             forms=_forms(config, facts, endpoint),
-            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images),
+            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images, learnt),
             facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""

@@ -22,10 +22,17 @@ _CACHED_MESSAGES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a million tokens; None when they are not configured."""
+    """Prices of a million tokens; None when they are not configured.
+
+    Attributes:
+        prompt: Price of prompts.
+        completion: Price of replies.
+        cached: Price of the tokens of prompts that were read from a cache; None for that of others.
+    """
 
     prompt: float | None = None
     completion: float | None = None
+    cached: float | None = None
 
     @property
     def are_known(self) -> bool:
@@ -36,9 +43,12 @@ class Prices:
         """Return `usage` with its cost."""
         if self.prompt is None and self.completion is None:
             return usage
-        prompt = usage.prompt_tokens * (self.prompt or 0.0)
+        full = self.prompt or 0.0
+        cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
+        cached = cached_tokens * (full if self.cached is None else self.cached)
+        prompt = (usage.prompt_tokens - cached_tokens) * full
         completion = usage.completion_tokens * (self.completion or 0.0)
-        return replace(usage, cost=(prompt + completion) / 1e6)
+        return replace(usage, cost=(prompt + cached + completion) / 1e6)
 
 
 class Meter:

@@ -46,6 +46,7 @@ class AttachmentType(Enum):
     shared_memory_entry = "shared_memory_entry"
     answer_check = "answer_check"
     reply_record = "reply_record"
+    alternatives = "alternatives"
 
     invalid_response = "invalid_response"
     text = "text"

@@ -16,6 +16,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import save_raw_experience
 from taskweaver.memory.log.conversation_log import ConversationLog, NoLog
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import has_orders
 from taskweaver.memory.reading.views import EVERY_ROLE, RoleView, SharedEntries
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
@@ -96,8 +97,8 @@ class Memory:
     def get_lasting_rounds(self, role: RoleName = EVERY_ROLE) -> list[Round]:
         """Return the rounds as `role` will see them later, for a summary of them.
 
-        As `get_role_rounds`, but without the text between temporal delimiters in any round; by
-        default with the posts of all roles.
+        As `get_role_rounds`, but without the text between temporal delimiters in any round, and
+        with failed rounds in which work was ordered; by default with the posts of all roles.
         """
         with self._lock:
             view = self._views.setdefault(role, RoleView(role))
@@ -122,6 +123,29 @@ class Memory:
             return rounds, None
         uncovered = summary.uncovered(rounds)
         return uncovered, summary if len(uncovered) < len(rounds) else None
+
+    def get_prompt_rounds(self, role: RoleName) -> tuple[list[Round], CompactedMessage | None]:
+        """Return the rounds that a prompt of `role` shows, and the summary of the others.
+
+        As `get_role_rounds_with_compaction`, with those failed rounds after the summary in which
+        work was ordered: files and variables may have changed.
+        """
+        rounds, summary = self.get_role_rounds_with_compaction(role)
+        failed = {r.id for r in self.conversation.rounds if r.state == "failed" and has_orders(r)}
+        if summary is not None:
+            failed -= summary.round_ids
+        if not failed:
+            return rounds, summary
+        shown, found = {round_.id: round_ for round_ in rounds}, []
+        for round_ in self.get_role_rounds(role, include_failure_rounds=True):
+            if round_.id in failed:
+                found.append(round_)
+            elif round_.state != "failed":
+                if round_.id not in shown:
+                    found.clear()  # a summary covers the rounds so far
+                    continue
+                found.append(shown[round_.id])
+        return found, summary
 
     def register_compaction_provider(
         self,

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from taskweaver.errors import TaskWeaverError
+from taskweaver.module.lanes import in_turn
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.parsing import signature_of
 
@@ -124,6 +125,9 @@ class Confirmations:
         Raises:
             NotConfirmed: If there is no handler, it fails, or no answer comes in time.
         """
+        return bool(in_turn(lambda: self._ask(request, timeout_s)))
+
+    def _ask(self, request: ConfirmationRequest, timeout_s: float) -> bool:
         if request.kinds <= self._always:
             return True
         self._tell("request", request, "")

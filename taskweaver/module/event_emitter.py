@@ -1,7 +1,8 @@
 """The one emitter of a session: roles write posts through it, listeners hear of it.
 
-Events are handled in the thread that emits them, in order. A listener that raises is logged
-and heard of again with the next event: listening never steers the session.
+Events are handled in order, in the thread of the round; see `lanes` for work side by side. A
+listener that raises is logged and heard of again with the next event: listening never steers the
+session.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from taskweaver.logging.log import TelemetryLogger
@@ -31,6 +33,7 @@ from taskweaver.module.events import (
     SessionEventType,
     TaskWeaverEvent,
 )
+from taskweaver.module.lanes import in_turn
 
 __all__ = [
     "ConfirmationHandler",
@@ -194,7 +197,10 @@ class SessionEventEmitter:
             self.unregister(handler)
 
     def emit(self, event: TaskWeaverEvent) -> None:
-        """Send an event to every listener."""
+        """Send an event to every listener, when its turn comes."""
+        in_turn(partial(self._send, event), waits=False)
+
+    def _send(self, event: TaskWeaverEvent) -> None:
         for handler in tuple(self._handlers):
             try:
                 handler.handle(event)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -65,12 +68,16 @@ class PostEventType(Enum):
 EventType = SessionEventType | RoundEventType | PostEventType
 
 
+_branch: ContextVar[str] = ContextVar("branch", default="")
+
+
 @dataclass(frozen=True, slots=True)
 class TaskWeaverEvent:
     """An event of a session.
 
     `round_id` is None for a session event, `post_id` for session and round events; for `msg` and
-    `extra` see the event types.
+    `extra` see the event types. `branch` is the branch of the session on which it happened; empty
+    outside of a round.
     """
 
     scope: EventScope
@@ -79,6 +86,17 @@ class TaskWeaverEvent:
     post_id: str | None
     msg: str
     extra: dict[str, Any] = field(default_factory=dict)
+    branch: str = field(default_factory=_branch.get)
+
+
+@contextmanager
+def on_branch(name: str) -> Iterator[None]:
+    """Have the events of this context happen on a branch."""
+    token = _branch.set(name)
+    try:
+        yield
+    finally:
+        _branch.reset(token)
 
 
 class SessionEventHandler(Protocol):

@@ -32,7 +32,7 @@ _TEXTS = (
     "json_code", "fences_code", "fences_ask", "incoming", "shared_plan",
     "revise_tools", "revise_json", "revise_fences", "revise_answer",
 )  # fmt: skip
-_MEMORY_TEXTS = ("json_memory", "fences_memory")
+_PACKAGED_TEXTS = ("json_memory", "fences_memory", "json_alternatives", "fences_alternatives")
 
 
 class LeaderPrompt:
@@ -61,7 +61,7 @@ class LeaderPrompt:
         Raises:
             ConfigError: If the file cannot be read or lacks a text.
         """
-        packaged = load_prompt(PROMPT_FILE, _MEMORY_TEXTS)
+        packaged = load_prompt(PROMPT_FILE, _PACKAGED_TEXTS)
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
         self._alias = alias
         self._workers = workers
@@ -152,7 +152,8 @@ class LeaderPrompt:
         ask = self._texts["fences_ask"] if form == "fences" and self.offer.roles else ""
         fields = ", ".join(f'"{name}": "..."' for name in self.offer.fields)
         memory = self._texts[f"{form}_memory"] if self.offer.has_memory else ""
-        acting = "\n".join(filter(None, [code, ask, memory]))
+        branches = self._texts[f"{form}_alternatives"] if self.offer.has_branches else ""
+        acting = "\n".join(filter(None, [code, ask, branches, memory]))
         return fill(rules, ACTING=acting, FIELDS=fields).replace("\n\n", "\n")
 
 

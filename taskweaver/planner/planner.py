@@ -28,16 +28,16 @@ from taskweaver.role.cells import CellRunner
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import follows_empty_reply, tries_so_far
 from taskweaver.role.errors import UnusableReply
-from taskweaver.role.files import no_pictures
+from taskweaver.role.forms.actions import ModelReply
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import ModelReply, last_words, read_reply
+from taskweaver.role.forms.reading import last_words, read_reply
 from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import Situations, Surroundings
+from taskweaver.role.situation import Situations
 
 _ANSWER_NOW = "Answer now."
 
@@ -103,7 +103,12 @@ class Planner(Role):
             return ActionOffer(roles=tuple(others), has_plan=True, has_memory=has_memory)
         roles = tuple(alias for alias in others if alias != runner.alias)
         return ActionOffer(
-            runner.language, runner.alias, roles, has_plan=True, has_memory=has_memory
+            runner.language,
+            runner.alias,
+            roles,
+            has_plan=True,
+            has_memory=has_memory,
+            has_branches=self.may_branch,
         )
 
     def _load_examples(self, memory: Memory | None) -> None:
@@ -200,13 +205,14 @@ class Planner(Role):
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
         request = rounds[-1].user_query
-        self._situations.update(
-            view.rounds, rounds, self.files, lambda: self.long_memory.text(request)
+        around = self._situations.around(
+            view.rounds,
+            rounds,
+            self.files,
+            lambda: self.long_memory.text(request),
+            shows_pictures=self.model.takes("images"),
+            guide=guide,
         )
-        is_shown = self.model.takes("images")
-        pictures = self.files.pictures if is_shown else no_pictures
-        heads, news = self._situations.heads, self._situations.news
-        around = Surroundings(guide, heads, news, pictures)
         messages = self.prompt.compose(form, *view, self.examples, around)
         return self.model.with_experiences(messages, memory)
 

@@ -13,6 +13,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.outcomes import PastOutcomes
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview, as_list
@@ -81,11 +82,13 @@ class RoleModel:
         self._emitter = event_emitter
         self._compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self._experiences = RoleExperiences(config, llm_api, logger)
+        self._outcomes = PastOutcomes()
 
     def view(self, memory: Memory, alias: str) -> View:
         """Return the rounds `alias` sees; the last one is being answered."""
         self._compaction.attach(memory, alias)
-        return View(*memory.get_role_rounds_with_compaction(alias))
+        rounds, summary = memory.get_prompt_rounds(alias)
+        return View(self._outcomes.shortened(rounds, self.llm_api.window(self.llm_alias)), summary)
 
     def with_experiences(self, messages: list[ChatMessage], memory: Memory) -> list[ChatMessage]:
         """Return a prompt with the experiences that suit the newest request."""

@@ -36,10 +36,6 @@ def no_pictures(_post_id: str) -> Sequence[CellPicture]:
 class RoleFiles(Protocol):
     """The user's files, as a role sees them."""
 
-    def text(self) -> str:
-        """Return the section of a prompt that lists them as they are now; empty for none."""
-        ...
-
     def listed(self) -> Sequence[ListedFile]:
         """Return them as they are now."""
         ...
@@ -68,10 +64,6 @@ class RoleFiles(Protocol):
 
 class NoFiles:
     """The files of a role that has none."""
-
-    def text(self) -> str:
-        """Return no section."""
-        return ""
 
     def listed(self) -> Sequence[ListedFile]:
         """Return none."""

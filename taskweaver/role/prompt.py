@@ -19,6 +19,7 @@ from taskweaver.utils.files import read_yaml
 from taskweaver.utils.markup.quoting import quoted_section
 
 CONVERSATION_START = "Let's start the new conversation!"
+_UNANSWERED = "(The round was interrupted or failed here: its request has no answer.)"
 
 ComposeRound = Callable[[Round, Round | None], list[ChatMessage]]
 """Composes a round, given the round before it that has any posts."""
@@ -106,10 +107,22 @@ class ComposedRounds:
         if ids[: len(self._ids)] != self._ids:
             self._ids, self._messages = [], []
         for index in range(len(self._ids), len(ids)):
-            self._messages += compose_past(rounds[index], _before(rounds, index))
+            messages = compose_past(rounds[index], _before(rounds, index))
+            self._messages += _with_end(messages, rounds[index])
         self._ids = ids
         newest = compose_newest(rounds[-1], _before(rounds, len(ids))) if rounds else []
         return self._messages + newest
+
+
+def _with_end(messages: list[ChatMessage], round_: Round) -> list[ChatMessage]:
+    """Return the messages of a round, with a note at its end where it failed without an answer."""
+    posts = round_.post_list
+    if round_.state != "failed" or not messages or (posts and posts[-1].send_to == "User"):
+        return messages
+    last = messages[-1]
+    if last["role"] == "assistant":
+        return [*messages, format_chat_message("user", _UNANSWERED)]
+    return [*messages[:-1], with_tail(last, _UNANSWERED)]
 
 
 def _before(rounds: Sequence[Round], index: int) -> Round | None:
@@ -134,16 +147,14 @@ def with_start(
     *,
     is_first: bool = True,
     compaction: CompactedMessage | None = None,
-    files: str = "",
 ) -> list[ChatMessage]:
-    """Return `messages`, the first opened by the start line, files and summary of earlier rounds.
+    """Return `messages`, the first opened by the start line and the summary of earlier rounds.
 
-    Those that do not begin a conversation are returned as they are. `files` is the section that
-    lists the user's files, empty for none.
+    Those that do not begin a conversation are returned as they are.
     """
     if not is_first:
         return messages
-    head = f"{CONVERSATION_START}\n\n{files}" if files else CONVERSATION_START
+    head = CONVERSATION_START
     if compaction is not None:
         head += f"\n\n## Summary of earlier rounds\n{quoted_section(compaction.summary)}"
     return with_head(messages, head)
@@ -160,3 +171,11 @@ def with_head(messages: list[ChatMessage], head: str) -> list[ChatMessage]:
     else:
         opened = {**first, "content": [{"type": "text", "text": head}, *content]}
     return [opened, *messages[1:]]
+
+
+def with_tail(message: ChatMessage, text: str) -> ChatMessage:
+    """Return a message with a text at its end."""
+    content = message["content"]
+    if isinstance(content, list):
+        return {**message, "content": [*content, {"type": "text", "text": text}]}
+    return {**message, "content": f"{content}\n\n{text}" if content else text}

@@ -55,6 +55,7 @@ class Role:
             sign of being stuck; a repeated question is.
         answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
             of the session, so that their numbers are checked.
+        may_branch: Whether its orders may be carried out on branches of the session.
         answer_review: Checks its answers to the user; None for no check.
         config_type: Class of its configuration where its constructor is inherited; None takes the
             one that the constructor names.
@@ -62,6 +63,7 @@ class Role:
 
     only_acknowledges = False
     answers_from_outcomes = False
+    may_branch = False
     answer_review: AnswerReview | None = None
     files: RoleFiles = NoFiles()
     long_memory: LongMemory = NoLongMemory()

@@ -104,6 +104,30 @@ class Situations:
             self._place(newest.id, memory())
         self._note_files(newest, files)
 
+    def around(
+        self,
+        shown: Sequence[Round],
+        rounds: Sequence[Round],
+        files: RoleFiles,
+        memory: Callable[[], str],
+        *,
+        shows_pictures: bool,
+        guide: str = "",
+    ) -> Surroundings:
+        """Return the parts around the rounds of the next prompt.
+
+        Args:
+            shown: The rounds that it shows; the last one is being answered.
+            rounds: All rounds of the conversation, that one included.
+            files: The user's files.
+            memory: Returns the section with the facts kept for the request; called once a round.
+            shows_pictures: Whether its reader is shown images.
+            guide: Rules for an author of cells; empty where it writes none.
+        """
+        self.update(shown, rounds, files, memory)
+        pictures = files.pictures if shows_pictures else no_pictures
+        return Surroundings(guide, self.heads, self.news, pictures)
+
     @property
     def heads(self) -> dict[str, str]:
         """The situation at the beginning of each round, by its id; the memory stands once."""

@@ -81,7 +81,7 @@ class _Scratch:
             current = self._branches.current
             rounds = current.memory.conversation.rounds
             last = next(round_ for round_ in reversed(rounds) if ran_code(round_))
-            self._branches.states.end_round(RoundEnd(self.name, last.id, current.client))
+            self._branches.states.end_round([RoundEnd(self.name, last.id, current.client)])
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""

@@ -171,7 +171,7 @@ class Session:
             if left:
                 self.event_emitter.warn(left)
             self.event_emitter.end_round(round_.id)
-            self._branches.keep_state(round_)
+            self._branches.end_round(round_)
         return round_
 
     def extend_limits(self) -> None:

@@ -51,12 +51,13 @@ _RISKS: dict[Risk, str] = {
     "address": """
         llm.api_base llm.embedding_api_base llm.aad_tenant_id llm.aad_client_id
         llm.aad_api_resource llm.aad_api_scope web_search.searxng_url tracing.endpoint
+        execution.server execution.server_command
         """,
     "provider": """
         llm.api_type llm.recorded.api_type llm.embedding_api_type web_search.api_provider
         """,
     "account": """
-        llm.api_key llm.aad_client_secret web_search.google_api_key
+        llm.api_key llm.aad_client_secret execution.server_token web_search.google_api_key
         web_search.google_search_engine_id web_search.bing_api_key
         """,
     "models": "ext_llms.llm_configs",
@@ -84,7 +85,8 @@ _RISKS: dict[Risk, str] = {
         llm.context_window llm.max_tokens
         llm.stop_token llm.seed llm.auto_detect llm.max_retries llm.max_retry_time_s
         llm.connect_timeout_s llm.first_token_timeout_s llm.gap_timeout_s llm.call_timeout_s
-        llm.log_prompts llm.prompt_price llm.completion_price llm.recorded.mode llm.use_mock
+        llm.log_prompts llm.prompt_price llm.cached_prompt_price llm.completion_price
+        llm.recorded.mode llm.use_mock
         llm.mock.mode llm.mock.fixed_chat_responses llm.mock.fixed_embedding_responses
         llm.aad_auth_mode llm.embedding_model
         session.leader_writes_code
@@ -126,12 +128,14 @@ _RISKS: dict[Risk, str] = {
         execution.zygote
         search.workers search.steps search.stage1_nodes search.stage2_nodes search.stage3_nodes
         search.stage4_nodes search.num_drafts search.debug_prob search.max_debug_depth
-        search.num_seeds search.policy search.seed search.phase_mode search.fork_kernels
-        search.install search.phase1_max_steps search.time_limit_s search.token_limit
+        search.num_seeds search.timed search.policy search.uct_c search.seed search.phase_mode
+        search.fork_kernels search.install search.phase1_max_steps search.time_limit_s
+        search.token_limit
         search.cost_limit search.model_calls search.download_timeout_s search.compile_timeout_s
         search.run_timeout_s search.attempts search.retries search.phase0 search.review
-        search.summaries search.plots search.vlm_alias search.goals search.max_substages
-        search.judge
+        search.summaries search.plots search.calls search.code_alias search.feedback_alias
+        search.vlm_alias search.summary_alias search.first_token_timeout_s search.goals
+        search.max_substages search.judge
         logging.level tracing.service_name
         """,
 }

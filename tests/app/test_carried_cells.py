@@ -112,7 +112,7 @@ def test_a_refused_cell_goes_back_with_the_rule_it_breaks(project: Path) -> None
 
 def test_a_console_user_sees_the_cell_once(project: Path) -> None:
     shown = io.StringIO()
-    view = RoundView(PlainSurface(shown), project)
+    view = RoundView(PlainSurface(shown), lambda _branch: project)
     script = Script([cell("7 * 6"), cell("7 * 6"), planner_reply("User", "It is 42.")])
     with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
         session.send_message("go", event_handler=view)

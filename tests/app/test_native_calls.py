@@ -67,7 +67,7 @@ def test_a_call_runs_its_cell_and_text_is_the_answer(project: Path) -> None:
     assert order.message == "multiply"
     first, second = (call.body for call in calls)
     assert [tool["function"]["name"] for tool in first["tools"]] == [
-        "run_python", "set_plan", "remember", "forget", "recall",
+        "run_python", "set_plan", "try_alternatives", "remember", "forget", "recall",
     ]  # fmt: skip
     assert "response_format" not in first
     assert "tool_choice" not in first
@@ -228,7 +228,7 @@ def test_fences_by_configuration(project: Path) -> None:
 def printed(project: Path, *bodies: Body, **config: object) -> str:
     """Return the lines of a terminal without colours, of one round."""
     shown = io.StringIO()
-    listening = RoundView(PlainSurface(shown), project)
+    listening = RoundView(PlainSurface(shown), lambda _branch: project)
     replies = iter(bodies)
     with serving(lambda call: call.stream(next(replies))) as endpoint:
         more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -289,3 +290,32 @@ def test_an_order_that_is_answered_in_words_alone_needs_no_cell(project: Path) -
     )
     assert texts(round_.post_list[2], KIND.reply_type) == ["text"]
     assert newest(calls[2]) == "Which file?"
+
+
+TABLE = "pd.DataFrame({'a': [1, 2]}).to_csv('made.csv')"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interpreter_reads_the_files_once_and_then_their_changes(
+    project: Path, form: str
+) -> None:
+    replies = [cell(form, "x = 1"), words(form, "One."), cell(form, TABLE), words(form, "Two.")]
+    _, calls = play(project, form, *replies, words(form, "Three."), rounds=3, **ALONE)
+    for before, after in itertools.pairwise(calls):
+        old = before.body["messages"]
+        assert after.body["messages"][: len(old)] == old  # for the cache
+    last = [str(message["content"]) for message in calls[4].body["messages"][1:]]
+    assert sum('"tiny.csv"' in text for text in last) == 1
+    assert sum(text.count("- x: 1") for text in last) == 2  # as the outcome, and as a change
+    assert sum('"made.csv"' in text and "rows" in text for text in last) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interpreter_sees_its_figures_in_their_round(project: Path, form: str) -> None:
+    plot = "plt.bar(['North', 'South'], [3, 5])\nplt.title('Counts')\nplt.savefig('chart.png')"
+    code = f"import matplotlib.pyplot as plt\n{plot}"
+    replies = [cell(form, code), words(form, "South leads."), words(form, "As I said.")]
+    _, calls = play(project, form, *replies, rounds=2, **ALONE, **{"llm.model": "gpt-4o"})
+    shown = [json.dumps(call.body["messages"]) for call in calls]
+    assert ["data:image/png" in text for text in shown] == [False, True, False]
+    assert all("Counts" in text for text in shown[1:])  # its description stays

@@ -35,7 +35,7 @@ Bodies = Sequence[Body | Callable[[Call], None]]
 SECRET = "c2lnbmF0dXJl-sk-0123456789abcdefABCDEF0123"
 SIGNATURE = {"google": {"thought_signature": SECRET}}
 VERSION_1 = Path(taskweaver.__file__).parent / "planner" / "planner_prompt_version_1.yaml"
-NOT_RUN = "Interrupted, not run."
+NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_90_another_form_goes_on_without_records(project: Path, config: dict[str
 def test_a_record_counts_where_rounds_are_summarised(project: Path) -> None:
     (round_,) = signed_session(project).memory.conversation.rounds
     shown = Round.from_dict(round_.shown_dict())
-    assert tokens_of(round_) > tokens_of(shown) > 0
+    assert tokens_of(round_, 2_000) > tokens_of(shown, 2_000) > 0
 
 
 def test_50_a_refused_signature_does_not_end_the_session(project: Path) -> None:
@@ -341,13 +341,13 @@ def delete_reports(project: Path) -> None:
         connection.commit()
 
 
-def test_89_a_call_whose_result_is_lost_was_not_run(project: Path) -> None:
+def test_89_a_call_whose_result_is_lost_may_have_run(project: Path) -> None:
     signed_session(project)
     delete_reports(project)
     with app_at(project, [good("Then not.")]) as (app, asked):
         assert app.resume_session().send_message("and?").state == "finished"
     check_pairs(asked[0]["messages"])
-    assert results(asked[0])[-1] == NOT_RUN
+    assert results(asked[0])[-1] == NOT_ENDED
     assert len(asked) == 1
 
 
@@ -384,6 +384,11 @@ def test_89_a_chat_killed_between_a_call_and_its_result_goes_on(project: Path) -
     assert len(asked) == 2
     for body in asked:
         check_pairs(body["messages"])
+        begun, waiting = results(body)[:2]
+        assert begun == NOT_ENDED
+        assert waiting.startswith("Interrupted, not run.")
+        assert waiting.endswith("its request has no answer.)")
+        assert "open('ran', 'w')" in json.dumps(body)
 
 
 def test_92_a_session_of_the_first_release_goes_on_in_the_form_in_force(project: Path) -> None:

@@ -339,6 +339,14 @@ def test_settings_of_the_original_are_understood(project: Path) -> None:
     named = told.partition(": ")[2].partition(";")[0].split(", ")
     assert named == ["exec.format_tb_ipython", "exec.singularity_image", "agent.unknown",
                      "agent.code"]  # fmt: skip
+    assert "not used: the model gpt-5.2" in result.output
+    configure(project, {"ext_llms.llm_configs": {"gpt-5.2": {"llm.model": "m"}}})
+    arguments[3] = "c"
+    result = ask(project, "search", str(IDEA), *arguments)
+    assert result.exit_code == 0, result.output
+    assert "gpt-5.2" not in result.output
+    kept = json.loads((project / "experiments/c/config.json").read_text())
+    assert kept["search.code_alias"] == "gpt-5.2"
     assert kept["search.seed"] == 7
     assert kept["search.steps"] == 0
 

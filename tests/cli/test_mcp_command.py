@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from support import make_project
 
-from taskweaver.cli.conversations import serve
+from taskweaver.cli.conversations import mcp_stdio
 from taskweaver.cli.main import commands
 
 pytestmark = [pytest.mark.measured, pytest.mark.usefixtures("cold_kernels")]
@@ -178,7 +178,7 @@ def test_it_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
 def test_without_the_package_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "find_spec", lambda _name: None)
+    monkeypatch.setattr(mcp_stdio, "find_spec", lambda _name: None)
     result = CliRunner().invoke(commands, ["-p", str(offline_project(tmp_path)), "mcp"])
     assert result.exit_code == 2
     assert 'python -m pip install "mcp>=' in result.output

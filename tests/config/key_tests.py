@@ -6,6 +6,10 @@ A new key gets a row, or a place in one: the test's file and name, then the keys
 from __future__ import annotations
 
 _ROWS = """
+doors/test_remote_kernels.py::test_a_project_runs_its_code_on_a_server
+  execution.server execution.server_token
+doors/test_ssh_worker.py::test_code_and_files_are_on_the_other_side
+  execution.server_command
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
   llm.reasoning_effort
@@ -42,6 +46,8 @@ llm/test_llm_services.py::test_looking_can_be_switched_off
   llm.auto_detect
 llm/test_llm_api.py::test_the_servers_figures_and_the_price_are_added_up
   llm.prompt_price llm.completion_price
+llm/test_llm_api.py::test_cached_tokens_have_a_price_of_their_own
+  llm.cached_prompt_price
 llm/test_llm_services.py::test_recordings_are_played_without_a_key_and_made_with_a_function
   llm.recorded.mode llm.recorded.path llm.recorded.api_type
 llm/test_llm_api.py::test_texts_become_vectors_in_order
@@ -226,7 +232,7 @@ treesearch/engine/test_search_keys.py::test_a_failed_attempt_is_repaired_as_conf
 treesearch/engine/test_search_keys.py::test_the_best_node_is_repeated_as_often_as_configured
   search.num_seeds search.seed
 treesearch/engine/test_search_keys.py::test_the_policy_is_the_configured_one
-  search.policy
+  search.policy search.uct_c
 treesearch/engine/test_search_again.py::test_one_script_is_run_again
   search.phase_mode search.fork_kernels
 treesearch/execution/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured
@@ -253,6 +259,14 @@ treesearch/engine/test_search_keys.py::test_a_model_is_asked_for_what_is_configu
   search.phase0 search.review search.summaries search.plots
 treesearch/engine/test_after_run.py::test_a_model_nobody_knows_is_told_at_once
   search.vlm_alias
+treesearch/agent/test_two_calls.py::test_an_attempt_takes_two_calls
+  search.calls
+treesearch/agent/test_two_calls.py::test_models_are_chosen_by_their_work
+  search.code_alias search.feedback_alias search.summary_alias
+treesearch/engine/test_evaluator.py::test_timed_runs_have_the_machine_alone
+  search.timed
+treesearch/agent/test_two_calls.py::test_a_reply_may_begin_late
+  search.first_token_timeout_s
 treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached
   search.goals
 treesearch/engine/test_search_whole.py::test_further_substages_have_goals_of_their_own

@@ -85,7 +85,7 @@ class Album:
 
 def album_of(events: Iterable[TaskWeaverEvent], files_in: Path = Path("/w/cwd")) -> Album:
     album = Album()
-    view = RoundView(album, files_in)
+    view = RoundView(album, lambda _branch: files_in)
     for event in events:
         view.handle(event)
     return album
@@ -196,7 +196,7 @@ def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -
 
 def test_a_thought_does_not_look_like_an_answer() -> None:
     shown = io.StringIO()
-    view = RoundView(PlainSurface(shown), Path("/w"))
+    view = RoundView(PlainSurface(shown), lambda _branch: Path("/w"))
     for event in attachment("thought", "Perhaps 5.\nOr 6."):
         view.handle(event)
     assert shown.getvalue() == "\nthought:\n  Perhaps 5.\n  Or 6.\n"
@@ -288,7 +288,7 @@ def test_text_that_would_steer_the_terminal_is_made_harmless() -> None:
 def test_tokens_and_cost_of_the_round_stand_in_its_last_line() -> None:
     spent = [Usage(100, 20, 0.5, 1)]
     album = Album()
-    view = RoundView(album, Path(), lambda: spent[0])
+    view = RoundView(album, lambda _branch: Path(), lambda: spent[0])
     assert view.status() == "Ctrl-C stops"
     spent[0] = Usage(1000, 220, 0.75, 2, is_estimated=True)
     assert view.status() == "1,100 tokens, Ctrl-C stops"
@@ -321,7 +321,7 @@ def test_a_pipe_of_any_encoding_gets_plain_lines(encoding: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding)
     surface = PlainSurface(stream)
-    view = RoundView(surface, Path("/w"))
+    view = RoundView(surface, lambda _branch: Path("/w"))
     with surface.working(view.status):
         for event in [*answered_round(), *order("User", "größer ☃ \ud800")]:
             view.handle(event)

@@ -34,7 +34,7 @@ from taskweaver.console.render import RoundView
 from taskweaver.console.terminal.surface import open_surface
 
 surface = open_surface()
-view = RoundView(surface, Path("/w"))
+view = RoundView(surface, lambda _branch: Path("/w"))
 with surface.working(view.status):
     for event in answered_round():
         view.handle(event)
@@ -117,7 +117,7 @@ def test_the_live_region_shows_what_is_written_beside_the_status() -> None:
 def test_a_round_can_be_shown_in_ascii() -> None:
     out = Terminal()
     surface = LiveSurface(Console(file=out, force_terminal=True, width=60), ASCII)
-    view = RoundView(surface, Path("/w"))
+    view = RoundView(surface, lambda _branch: Path("/w"))
     with surface.working(view.status):
         for event in answered_round():
             view.handle(event)

@@ -37,6 +37,7 @@ NOT_RUN = {
     "docker run": "network",
     "taskweaver # chat": "terminal",
     "python -m taskweaver -p project/ sessions repair": "damage",
+    "taskweaver -p sales serve --": "serving",
     "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ": "server",
 }
 """Begins of commands that no test here runs, with the reason."""
@@ -45,6 +46,7 @@ REASONS = {
     "network": re.compile(r"\b(clone|install|chat|docker)\b"),
     "terminal": re.compile(r"# chat"),
     "damage": re.compile(r"\brepair\b"),
+    "serving": re.compile(r"\bserve\b"),
     "server": re.compile(r"http://127\.0\.0\.1"),
 }
 """Words by which a command shows that its reason holds."""

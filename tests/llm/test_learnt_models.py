@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from response_events import completed, created, message
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
@@ -24,7 +25,7 @@ from taskweaver.llm.facts.learnt import (
 )
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import Endpoint
-from taskweaver.llm.types import ChatMessage, ModelRequest, ModelTool
+from taskweaver.llm.types import ChatMessage, ModelRequest, ModelTool, image_part
 
 HELLO: list[ChatMessage] = [{"role": "user", "content": "a question with secrets"}]
 LONG: list[ChatMessage] = [{"role": "user", "content": "word " * 3_000}]
@@ -239,3 +240,49 @@ def test_it_can_be_forgotten(state: Path) -> None:
     assert forget_models() == 2
     assert stored_facts() == []
     assert (state / "notes.txt").exists()
+
+
+def test_a_model_that_needs_responses_is_asked_there_at_once() -> None:
+    paths: list[str] = []
+
+    def play(call: Call) -> None:
+        paths.append(call.path.rpartition("/")[2])
+        if "input" in call.body:
+            call.stream([created(), *message(0, "x"), completed()])
+        else:
+            words = "Function tools with reasoning_effort are not supported for m"
+            call.refuse(400, f"{words} in /v1/chat/completions. Use /v1/responses instead.")
+
+    with serving(play) as endpoint:
+        for _ in range(2):
+            with services(endpoint.url, form="tools") as models:
+                list(LLMApi(models).stream_chunks(HELLO, tools=[TOOL]))
+        assert paths == ["completions", "responses", "responses"]
+        with services(endpoint.url, form="tools", dialect="chat") as models:
+            assert models.model("").service.dialect.name == "chat"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_kept"),
+    [("image input is not supported by this model", True), ("image exceeds 5 MB", False)],
+)
+def test_a_model_that_takes_no_images_is_sent_none_later(words: str, *, is_kept: bool) -> None:
+    url = "data:image/png;base64,iVBORw0KGgo="
+    part = image_part(url, name="a.png", instead="a chart")
+    seen: ChatMessage = {"role": "user", "content": [{"type": "text", "text": "look"}, part]}
+
+    def play(call: Call) -> None:
+        if url in str(call.body):
+            call.refuse(400, words)
+        else:
+            call.stream(good("x"))
+
+    with serving(play) as endpoint:
+        for _ in range(2):
+            with services(endpoint.url, model="gpt-4o") as models:
+                LLMApi(models).chat_completion([seen])
+        with services(endpoint.url, model="gpt-4o", images="yes") as models:
+            LLMApi(models).chat_completion([seen])
+    sent = [url in str(call.body) for call in endpoint.calls]
+    later = [False] if is_kept else [True, False]
+    assert sent == [True, False, *later, True, False]

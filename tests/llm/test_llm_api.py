@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -14,6 +15,7 @@ from fake_endpoint import DONE, SOON_S, Call, event, good, serving
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
 from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
+from taskweaver.llm.usage import Prices
 
 HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
 SCHEMA = {"type": "object"}
@@ -66,6 +68,23 @@ def test_the_servers_figures_and_the_price_are_added_up() -> None:
         api._services.close()
 
     assert api.usage == Usage(22, 6, 34.0, 2)
+
+
+def test_cached_tokens_have_a_price_of_their_own() -> None:
+    usage = Usage(1_000, 100, cached_tokens=600)
+    assert Prices(10.0, 0.0).apply(usage).cost == pytest.approx(0.01)
+    assert Prices(10.0, 0.0, 1.0).apply(usage).cost == pytest.approx(0.0046)
+    assert Prices(10.0, 0.0, 0.0).apply(replace(usage, cached_tokens=9_999)).cost == 0.0
+
+    details = {"prompt_tokens_details": {"cached_tokens": 10}}
+    told = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14, **details}
+    body = [event("ab"), event(finish="stop", usage=told), DONE]
+    with serving(lambda call: call.stream(body)) as endpoint:
+        prices = {"prompt_price": 1e6, "completion_price": 0.0, "cached_prompt_price": 1e5}
+        api = api_at(endpoint.url, **prices)
+        api.chat_completion(HELLO)
+        api._services.close()
+    assert api.usage.cost == pytest.approx(2.0)
 
 
 def test_usage_is_estimated_when_nobody_reports_it() -> None:

@@ -259,3 +259,33 @@ def test_an_origin_has_no_login() -> None:
         base = played.service.endpoint.api_base.replace("//", "//me:secretword@")
         assert "secretword" not in Endpoint(base, "m").address
         assert Endpoint(base, "m").address == played.service.endpoint.address
+
+
+def thinking(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}
+
+
+def test_thinking_parts_go_back_as_they_came_with_the_calls() -> None:
+    pieces = [
+        delta(content=[thinking("6 times ")]), delta(content=[thinking("7", closed=True)]),
+        delta(content=[{"type": "text", "text": "I "}]), delta(content="multiply."),
+        delta(content=[{"type": "reference", "reference_ids": [1]}]),
+    ]  # fmt: skip
+    with chat([*pieces, *called(RUNS)], ANSWER) as (played, asked):
+        played.ask()
+        played.ask()
+        at = Endpoint(played.service.endpoint.api_base, "gpt-5", "a-key-0123456789")
+        played.service.close()
+        played.service = EndpointService(at, forms=fixed("tools"))
+        played.ask()
+    assert sent_reply(asked[1])["content"] == [
+        thinking("6 times 7", closed=True), {"type": "text", "text": "I multiply."},
+        {"type": "reference", "reference_ids": [1]},
+    ]  # fmt: skip
+    assert "6 times" not in json.dumps(asked[2].body)
+
+
+def test_text_in_parts_without_thinking_stays_text() -> None:
+    parts = [delta(content=[{"type": "text", "text": "I look."}]), *called(RUNS)]
+    with chat(parts, ANSWER) as (played, _):
+        assert played.ask().record == {}

@@ -10,6 +10,7 @@ import pytest
 from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell, Say
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
@@ -19,7 +20,7 @@ from taskweaver.role.forms.memory_calls import (
     kept,
 )
 from taskweaver.role.forms.offer import ActionOffer
-from taskweaver.role.forms.reading import ModelReply, ReplyReading, RunCell, Say, read_reply
+from taskweaver.role.forms.reading import read_reply
 
 OFFER = ActionOffer("python", "CodeInterpreter", has_plan=True, has_memory=True)
 FORMS: tuple[Form, ...] = get_args(Form)

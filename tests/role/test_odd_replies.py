@@ -10,8 +10,9 @@ from bench.odd.playing import ANSWER
 from bench.odd.variants import CODE, FORMS, Meant, Reply, Variant, variants
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
 from taskweaver.llm.parsing.thinking import ThinkingSplitter
+from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell, Say
 from taskweaver.role.forms.offer import ActionOffer
-from taskweaver.role.forms.reading import ModelReply, ReplyReading, RunCell, Say, read_reply
+from taskweaver.role.forms.reading import read_reply
 
 OFFER = ActionOffer("python", "CodeInterpreter", has_plan=True)
 CORRECTED = {

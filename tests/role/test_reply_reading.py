@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskweaver.llm.types import ToolCall
+from taskweaver.role.forms.actions import ModelReply, Order, ReplyReading, RunCell, Say
 from taskweaver.role.forms.offer import ActionOffer
-from taskweaver.role.forms.reading import (
-    MOST_CALLS,
-    ModelReply,
-    Order,
-    ReplyReading,
-    RunCell,
-    Say,
-    read_reply,
-)
+from taskweaver.role.forms.reading import MOST_CALLS, read_reply
 
 OFFER = ActionOffer("python", "CodeInterpreter", ("WebExplorer",), has_plan=True)
 

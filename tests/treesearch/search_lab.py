@@ -25,13 +25,14 @@ FAST = {
     "search.stage3_nodes": 4,
     "search.stage4_nodes": 3,
     "search.install": "batch",
-    "search.phase0": False,
+    "search.calls": "seeds",
+    "search.phase0": "off",
     "search.review": False,
     "search.summaries": False,
     "search.plots": False,
 }
-"""Settings of a search that asks for attempts, and for nothing else."""
-FULL = {"search.phase0": True, "search.review": True, "search.summaries": True}
+"""Settings of a search that asks for attempts, and for nothing else; each question is one alone."""
+FULL = {"search.phase0": "node", "search.review": True, "search.summaries": True}
 NAMES = ("x", "y", "z")
 _VALUES = re.compile(r"VALUES (\{.*?\})")
 _CHILD = re.compile(r"^- n\d+ \w+(?: \S+)? of (n\d+):", re.MULTILINE)

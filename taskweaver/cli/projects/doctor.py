@@ -219,6 +219,10 @@ def _learnt_of(known: LearntFacts) -> Iterator[str]:
     yield from (f"takes {other} for {name}" for name, other in known.renamed.items())
     if known.is_effort_refused:
         yield "takes tools without reasoning alone"
+    if known.needs_responses:
+        yield "asked through Responses"
+    if known.are_images_refused:
+        yield "takes no images"
     yield from (f"takes no effort {name}" for name in known.efforts)
     if known.longest_reply:
         yield f"replies of {known.longest_reply:,} tokens at most"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,13 +57,13 @@ def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: b
         if options.note:
             _say(options.note, "yellow")
         if options.resume is not None:
-            search = resume_search(app, options.resume, options.settings)
+            search = resume_search(app, options.resume, _settings(app, options))
         else:
             assert options.idea is not None
             search = start_search(
                 app,
                 options.idea,
-                options.settings,
+                _settings(app, options),
                 name=options.name,
                 index=options.index,
                 memory_db=options.memory_db,
@@ -74,6 +75,15 @@ def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: b
             _say("writing the report ...")
             write_results(search.places, search.state, search.budget, search.store)
         return _conclude(project, search)
+
+
+def _settings(app: TaskWeaverApp, options: SearchOptions) -> dict[str, Any]:
+    """Return the settings of a run, with the models whose names are aliases of the project."""
+    aliases = app.config.get_dict("ext_llms.llm_configs")
+    for name in sorted({*options.models.values()} - aliases.keys()):
+        _say(f"not used: the model {name}, which ext_llms.llm_configs does not have", "yellow")
+    known = {key: name for key, name in options.models.items() if name in aliases}
+    return {**known, **options.settings}
 
 
 def _introduce(app: TaskWeaverApp, search: Search) -> None:

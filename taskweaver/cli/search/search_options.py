@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class SearchOptions:
         index: Number of the idea in a JSON list.
         memory_db: File of the memory of a new one; None keeps it in the run's folder.
         note: A note for the user; empty for none.
+        models: Names of models by configuration key; used where the project has such aliases.
     """
 
     idea: Path | None
@@ -52,6 +53,7 @@ class SearchOptions:
     index: int = 0
     memory_db: Path | None = None
     note: str = ""
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_options(idea: Path | None, resume: str | None, options: dict[str, Any]) -> SearchOptions:
@@ -68,7 +70,7 @@ def read_options(idea: Path | None, resume: str | None, options: dict[str, Any])
     if resume is not None and given:
         raise click.UsageError(f"{' and '.join(given)}: only for a new run; leave --resume out.")
     file = options.pop("bfts")
-    bfts = read_bfts(file) if file else Bfts({}, None, ())
+    bfts = read_bfts(file) if file else Bfts({}, {}, None, ())
     settings = dict(bfts.settings)
     if options.pop("enable_memgpt"):
         settings["memory.enabled"] = True
@@ -85,5 +87,12 @@ def read_options(idea: Path | None, resume: str | None, options: dict[str, Any])
         f"not used of {file}: {', '.join(ignored)}; see docs/search-reference.md" if ignored else ""
     )
     return SearchOptions(
-        idea, resume, settings, own["name"] or "", own["idea_idx"] or 0, memory_db, note
+        idea,
+        resume,
+        settings,
+        own["name"] or "",
+        own["idea_idx"] or 0,
+        memory_db,
+        note,
+        bfts.models,
     )

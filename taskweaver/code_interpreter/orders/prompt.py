@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,17 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import has_run
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.forms.history import History, answer_in_words, cell_in, correction, numbered
+from taskweaver.role.files import PicturesOf, no_pictures
+from taskweaver.role.forms.history import (
+    History,
+    answer_in_words,
+    cell_in,
+    correction,
+    image_parts,
+    numbered,
+    with_images,
+    with_news,
+)
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.prompt import (
     ComposedRounds,
@@ -23,6 +33,7 @@ from taskweaver.role.prompt import (
     load_prompt,
     with_head,
     with_start,
+    with_tail,
 )
 from taskweaver.role.situation import variables_text
 from taskweaver.utils.markup.quoting import quoted_section
@@ -75,31 +86,25 @@ class OrderPrompt:
 
     def compose(self, given: PromptInput) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, rounds."""
-        form, around, is_first = given.form, given.newest.files, len(given.rounds) == 1
+        around, known = given.around, self._past.setdefault(given.form, ComposedRounds())
 
         def past(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            return self._round_messages(form, round_, previous)
+            texts = _RoundTexts(self, round_, previous, around.news)
+            return with_head(self._messages(given.form, texts), around.heads.get(round_.id, ""))
 
         def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            messages = self._round_messages(form, round_, previous, given)
-            return messages if is_first else with_head(messages, around)
+            texts = _RoundTexts(self, round_, previous, around.news, given, around.pictures)
+            return with_head(self._messages(given.form, texts), around.heads.get(round_.id, ""))
 
-        live = self._past.setdefault(form, ComposedRounds()).messages(given.rounds, past, newest)
-        head = around if is_first else ""
+        live = known.messages(given.rounds, past, newest, around.heads)
         messages = [
             format_chat_message("system", self._instructions(given)),
             *example_messages(given.examples, past),
-            *with_start(live, compaction=given.compaction, files=head),
+            *with_start(live, compaction=given.compaction),
         ]
         if not given.offer.language:
-            messages[-1] = _with_text(messages[-1], self._texts["answer_now"])
+            messages[-1] = with_tail(messages[-1], self._texts["answer_now"])
         return numbered(messages)
-
-    def variables(self, rounds: Sequence[Round]) -> str:
-        """Return the section with the variables before the newest of all rounds."""
-        posts = [post for round_ in rounds[:-1] for post in round_.post_list]
-        text = variables_text(_newest_variables(posts).items(), _VARIABLES_CHARS)
-        return f"## Variables\n{text}" if text else ""
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""
@@ -139,29 +144,26 @@ class OrderPrompt:
         )
         return "\n\n".join(filter(None, [text, self.policy, plugins]))
 
-    def _round_messages(
-        self,
-        form: Form,
-        round_: Round,
-        previous: Round | None,
-        given: PromptInput | None = None,
-    ) -> list[ChatMessage]:
-        texts = _RoundTexts(self, round_, previous, given)
+    def _messages(self, form: Form, texts: _RoundTexts) -> list[ChatMessage]:
+        """Return the messages of a round."""
+        round_, previous, given = texts.round, texts.previous, texts.given
         if form == "tools":
             language = given.full_offer.language if given else self._language(round_)
-            history = History(self._alias, form, "", language, orders=texts)
+            history = History(
+                self._alias, form, "", language, texts.pictures, texts.news, orders=texts
+            )
             return history.messages(round_.post_list)
         messages: list[ChatMessage] = []
         feedback = texts.feedback(previous.post_list[-1]) if previous else ""
         for post in round_.post_list:
             if post.send_from == self._alias:
-                own = self._own(form, post)
-                messages.append(own)
+                messages.append(self._own(form, post))
                 feedback = texts.feedback(post)
             if post.send_to == self._alias:
                 shown = texts.note(post) if post.send_from == self._alias else texts.order(post)
                 parts = [self.text("feedback", FEEDBACK=feedback)] if feedback else []
-                messages.append(format_chat_message("user", "\n\n".join([*parts, shown])))
+                message = format_chat_message("user", "\n\n".join([*parts, shown]))
+                messages.append(with_images(message, image_parts(post, texts.pictures)))
                 feedback = ""
         return messages
 
@@ -195,7 +197,9 @@ class _RoundTexts:
     prompt: OrderPrompt
     round: Round
     previous: Round | None
-    given: PromptInput | None
+    news: Mapping[str, str]
+    given: PromptInput | None = None
+    pictures: PicturesOf = no_pictures
     _variables: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -238,7 +242,7 @@ class _RoundTexts:
             self._variables.get(post.id),
         )
         parts = [result, f"### Variables\n{variables}" if variables else "", self._repeated(post)]
-        return "\n\n".join(filter(None, parts))
+        return with_news("\n\n".join(filter(None, parts)), post, self.news)
 
     def outcome(self, post: Post) -> str:
         """Return the result of the call that a post of the role stands for; empty for none."""
@@ -255,14 +259,6 @@ class _RoundTexts:
         cells = [item for item in posts[: at + 1] if has_run(item)]
         is_repeated = has_run(post) and repeats(cells) > 1
         return self.prompt.text("repeated") if is_repeated else ""
-
-
-def _with_text(message: ChatMessage, text: str) -> ChatMessage:
-    """Return a message with a text at its end."""
-    content = message["content"]
-    if isinstance(content, list):
-        return {**message, "content": [*content, {"type": "text", "text": text}]}
-    return {**message, "content": f"{content}\n\n{text}"}
 
 
 def _newest_variables(posts: Sequence[Post]) -> dict[str, str]:

@@ -124,6 +124,13 @@ KEYS: tuple[Key, ...] = (
         "Whether each model call is written to `prompts.jsonl` in the session's folder, unmasked.",
     ),
     Key("llm.prompt_price", "float", None, "Price of a million prompt tokens, in any currency."),
+    Key(
+        "llm.cached_prompt_price",
+        "float",
+        None,
+        "Price of a million prompt tokens that the provider read from its cache; not set for"
+        " `llm.prompt_price`.",
+    ),
     Key("llm.completion_price", "float", None, "Price of a million completion tokens."),
     enum(
         "llm.recorded.mode",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from taskweaver.config.keys.key import Key, enum, key, path
 
+_MODEL = "The model of `ext_llms.llm_configs` that"
+_MAIN = "empty for the main model"
+
 SEARCH_KEYS: tuple[Key, ...] = (
     key("memory.enabled", True, "Whether attempts of a search have a memory."),
     path("search.folder", "${AppBaseDir}/experiments", "Where runs are kept, a folder each."),
@@ -21,8 +24,16 @@ SEARCH_KEYS: tuple[Key, ...] = (
         "Probability that a failed attempt is repaired rather than a good one improved, 0 to 1.",
     ),
     key("search.max_debug_depth", 3, "Longest chain of repairs."),
+    enum(
+        "search.timed",
+        "auto",
+        "auto always never",
+        "Whether the run phase of an attempt has the machine to itself; `auto`: where the metric is"
+        " a time or a rate.",
+    ),
     key("search.num_seeds", 3, "Repetitions of a stage's best node; 0 none."),
     enum("search.policy", "best_first", "best_first uct", "Which attempt is built on next."),
+    key("search.uct_c", 0.25, "Weight of rarely tried attempts (policy uct).", minimum=0.0),
     key("search.seed", 0, "Seed of everything random in a run."),
     enum(
         "search.phase_mode",
@@ -51,14 +62,38 @@ SEARCH_KEYS: tuple[Key, ...] = (
     key("search.run_timeout_s", 3600.0, "Longest run command, or script.", minimum=1.0),
     key("search.attempts", 2, "Attempts at a node whose worker is lost.", minimum=1),
     key("search.retries", 3, "Replies to a question that may be unusable.", minimum=1),
-    key("search.phase0", True, "Whether each attempt is planned before it is written."),
+    enum(
+        "search.calls",
+        "two",
+        "two seeds",
+        "Questions about an attempt: itself and its review, which may update the memory as well, or"
+        " each step alone, as in the original.",
+    ),
+    enum(
+        "search.phase0",
+        "draft",
+        "draft node off true false",
+        "Attempts planned before they are written: first ones (others inherit the plan, and ask"
+        " again on another machine or with other resources), each (`node`, or `true`), or none"
+        " (`off`, or `false`).",
+    ),
     key("search.review", True, "Whether a model judges each attempt that ran."),
     key("search.summaries", True, "Whether a model says what each attempt taught."),
-    key("search.plots", True, "Whether a model writes programs that draw the results."),
     key(
-        "search.vlm_alias",
-        "",
-        "A model of `ext_llms.llm_configs` that looks at plots; empty for none.",
+        "search.plots",
+        True,
+        "Whether a model writes programs that draw the results: where the review asks for a plot,"
+        " or of each attempt that ran (`search.calls = seeds`).",
+    ),
+    key("search.code_alias", "", f"{_MODEL} writes attempts; {_MAIN}."),
+    key("search.feedback_alias", "", f"{_MODEL} judges attempts that ran; {_MAIN}."),
+    key("search.vlm_alias", "", f"{_MODEL} looks at plots; empty for none."),
+    key("search.summary_alias", "", f"{_MODEL} sums up stages and chooses the best; {_MAIN}."),
+    key(
+        "search.first_token_timeout_s",
+        900.0,
+        "Longest wait for the first token of a reply, in seconds, instead of the chat's.",
+        minimum=1.0,
     ),
     key("search.goals", False, "Whether a model sets goals of further substages."),
     key("search.max_substages", 3, "Most substages of a stage.", minimum=1),

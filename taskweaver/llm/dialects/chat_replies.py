@@ -14,6 +14,9 @@ from taskweaver.llm.types import ChatMessage, ToolCall
 DETAILS, REASONING = "reasoning_details", ("reasoning_content", "reasoning")
 """Fields of a message that go back under the name they came with."""
 
+PARTS = "content"
+"""Field of a message whose text has parts with reasoning, which go back as they came."""
+
 _GROWING = ("text", "summary", "data")
 
 
@@ -27,6 +30,7 @@ class ChatReply:
         self._text: list[str] = []
         self._reasoning: dict[str, list[str]] = {}
         self._details: list[dict[str, Any]] = []
+        self._parts: list[dict[str, Any]] = []
         self._calls = CallCollector()
         self._has_failed = False
 
@@ -39,6 +43,9 @@ class ChatReply:
                 self._reasoning.setdefault(name, []).append(event.returned[name])
         for detail in event.returned.get(DETAILS, ()):
             self._add_detail(detail)
+        text = [{"type": "text", "text": event.text}] if event.text else []
+        for part in event.returned.get(PARTS, text):
+            self._add_part(part)
         for piece in event.calls:
             self._calls.add(piece)
 
@@ -51,6 +58,17 @@ class ChatReply:
         for name, value in detail.items():
             is_piece = name in _GROWING and isinstance(last.get(name), str)
             last[name] = last[name] + value if is_piece and isinstance(value, str) else value
+
+    def _add_part(self, part: Mapping[str, Any]) -> None:
+        """Add a part of the content; one of the type of the last continues that."""
+        kind = str(part.get("type"))
+        last = self._parts[-1] if self._parts else None
+        if last is None or last.get("type") != kind or kind not in part:
+            self._parts.append(dict(part))
+            return
+        before, more = last.get(kind), part[kind]
+        is_joined = type(before) is type(more) and isinstance(more, str | list)
+        self._parts[-1] = {**last, **part, kind: before + more if is_joined else more}
 
     def items(self) -> Sequence[Mapping[str, Any]]:
         """Return the message, if something in it has to go back; else nothing."""
@@ -66,10 +84,29 @@ class ChatReply:
 
     def _returned(self) -> dict[str, Any]:
         """Return the reasoning under one name: servers that have several repeat it."""
+        if any(part.get("type") == "thinking" for part in self._parts):
+            return {PARTS: [_joined(part) for part in self._parts]}
         if self._details:
             return {DETAILS: self._details}
         names = [name for name in REASONING if name in self._reasoning]
         return {name: repair("".join(self._reasoning[name])) for name in names[:1]}
+
+
+def _joined(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of the content with the pieces of its texts joined."""
+    inner = part.get("thinking")
+    if isinstance(inner, list) and all(map(_is_text, inner)):
+        text = repair("".join(piece["text"] for piece in inner))
+        return {**part, "thinking": [{"type": "text", "text": text}]}
+    return {**part, "text": repair(part["text"])} if _is_text(part) else dict(part)
+
+
+def _is_text(part: object) -> bool:
+    return (
+        isinstance(part, Mapping)
+        and part.get("type") == "text"
+        and isinstance(part.get("text"), str)
+    )
 
 
 def returned_fields(delta: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +117,9 @@ def returned_fields(delta: Mapping[str, Any]) -> dict[str, Any]:
     details = delta.get(DETAILS)
     if isinstance(details, list):
         found[DETAILS] = [detail for detail in details if isinstance(detail, Mapping)]
+    content = delta.get(PARTS)
+    if isinstance(content, list):
+        found[PARTS] = [part for part in content if isinstance(part, Mapping)]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from taskweaver.llm.dialects.dialect import Dialect
 
@@ -28,11 +29,24 @@ class DialectSwitch:
         self._current = first
         self._fallback = fallback
         self._for_reasoning = for_reasoning
+        self._keep: Callable[[bool], None] = lambda _: None
 
     @property
     def current(self) -> Dialect:
         """The dialect in force."""
         return self._current
+
+    def remember(self, keep: Callable[[bool], None], *, is_for_reasoning: bool) -> None:
+        """Begin with the dialect that an earlier session found.
+
+        Args:
+            keep: Keeps whether the dialect for reasoning is in force, from now on.
+            is_for_reasoning: Whether it was.
+        """
+        with self._lock:
+            if is_for_reasoning:
+                self._leave(self._current, self._for_reasoning, back_to=self._current)
+            self._keep = keep
 
     def refuse_path(self, asked: Dialect) -> bool:
         """Leave a dialect whose path is unknown; return whether another is in force."""
@@ -53,4 +67,5 @@ class DialectSwitch:
         if other is None:
             return False
         self._current, self._fallback, self._for_reasoning = other, back_to, None
+        self._keep(back_to is not None)
         return True

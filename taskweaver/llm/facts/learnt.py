@@ -46,6 +46,8 @@ class LearntFacts:
         efforts: Substitutes for efforts that it refuses; empty for none.
         longest_reply: Tokens of the longest reply that may be asked for; 0 where that is not known.
         window: Window that it named in a refusal; 0 without one.
+        needs_responses: Whether it takes tools beside reasoning in Responses alone.
+        are_images_refused: Whether it takes no images.
     """
 
     form: str = ""
@@ -56,6 +58,8 @@ class LearntFacts:
     efforts: Mapping[str, str] = field(default_factory=dict)
     longest_reply: int = 0
     window: int = 0
+    needs_responses: bool = False
+    are_images_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,8 @@ def _facts(value: Mapping[str, Any]) -> LearntFacts:
         dict(_pairs(value.get("efforts"))),
         tokens_of(value.get("longest_reply")),
         tokens_of(value.get("window")),
+        value.get("needs_responses") is True,
+        value.get("are_images_refused") is True,
     )
 
 

@@ -213,9 +213,10 @@ class EndpointService:
             return False
         if not has_described_images(request.messages):
             return False
-        is_refused = is_about_images(error_words(cause.body) or error.detail)
+        words = error_words(cause.body) or error.detail
+        is_refused = is_about_images(words)
         if is_refused:
-            self.images.refuse()
+            self.images.refuse(words)
         return is_refused
 
     def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:

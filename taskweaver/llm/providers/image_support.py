@@ -6,6 +6,8 @@ import re
 import threading
 from collections.abc import Callable
 
+from taskweaver.llm.facts.learnt import LearntModel
+
 _TAKES_IMAGES = re.compile(
     r"gpt-(?:4o|4\.[1-9]|4-(?:turbo|vision)|[5-9])|chatgpt-4o|\bo[1-9](?!\d)"
     r"|claude-(?!2|instant)|gemini|gemma-?[3-9]|llama-?4|grok-[4-9]|nova-(?:lite|pro|premier)"
@@ -24,6 +26,11 @@ _REFUSED = re.compile(
     r"|input should be a valid string|invalid type: sequence, expected a string",
     re.IGNORECASE,
 )
+_ABOUT_ONE = re.compile(
+    r"too (?:large|big|small|many)|exceed|\bsizes?\b|dimension|pixel|corrupt|decode|\bprocess"
+    r"|download|invalid (?:image|base64)|unsafe|policy",
+    re.IGNORECASE,
+)
 
 
 def takes_images(model: str) -> bool:
@@ -38,13 +45,17 @@ def is_about_images(words: str) -> bool:
 
 
 class ImageSupport:
-    """Whether one model is shown images; a refusal ends that for good. Thread-safe.
+    """Whether one model is shown images; a refusal ends that, for later sessions too. Thread-safe.
 
     Images that a question is about are sent in any case: no text can replace them.
     """
 
     def __init__(
-        self, model: str, wanted: str = "auto", stated: Callable[[], bool | None] = lambda: None
+        self,
+        model: str,
+        wanted: str = "auto",
+        stated: Callable[[], bool | None] = lambda: None,
+        learnt: LearntModel | None = None,
     ) -> None:
         """Decide by the configuration and the name, or when images come.
 
@@ -52,11 +63,14 @@ class ImageSupport:
             model: Name of the model.
             wanted: ``yes``, ``no``, or ``auto`` to decide by its server's statement or the name.
             stated: Returns the statement of its server; None without one.
+            learnt: Keeps a refusal, which the configuration overrides; None to keep none.
         """
         self._refused = threading.Event()
         self._stated = stated if wanted == "auto" else lambda: None
         self._is_known = takes_images(model) if wanted == "auto" else wanted == "yes"
-        if wanted == "no":
+        self._learnt = learnt
+        is_known_refused = learnt is not None and learnt.known.are_images_refused
+        if wanted == "no" or (wanted == "auto" and is_known_refused):
             self._refused.set()
 
     @property
@@ -72,6 +86,12 @@ class ImageSupport:
         """Whether texts stand for images in its prompts."""
         return self._refused.is_set()
 
-    def refuse(self) -> None:
-        """Send texts for images from now on."""
+    def refuse(self, words: str) -> None:
+        """Send texts for images from now on; in later sessions, unless one image is refused.
+
+        Args:
+            words: The endpoint's explanation.
+        """
         self._refused.set()
+        if self._learnt is not None and not _ABOUT_ONE.search(words):
+            self._learnt.note(are_images_refused=True)

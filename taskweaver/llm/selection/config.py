@@ -80,7 +80,9 @@ class LLMServiceConfig(ModuleConfig):
         )
         self.retry = RetryPolicy(self._get_int("max_retries"), self._get_float("max_retry_time_s"))
         self.prices = Prices(
-            self._get_float("prompt_price", None), self._get_float("completion_price", None)
+            self._get_float("prompt_price", None),
+            self._get_float("completion_price", None),
+            self._get_float("cached_prompt_price", None),
         )
         self._configure_variants()
 

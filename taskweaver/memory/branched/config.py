@@ -44,6 +44,7 @@ class MemoryConfig:
         budgets: ``memory.<task>_budget_chars`` by task.
         log_dir: Folder of the operation logs; None is beside the database.
         prompt_dir: Folder of prompt files that replace the package's own; None for none.
+        plain_kinds: Kinds of events that a program writes; a model is not asked to sum them up.
     """
 
     core_max_chars: int = 16000
@@ -69,6 +70,7 @@ class MemoryConfig:
     budgets: Mapping[str, int] = field(default_factory=_TASK_BUDGETS.copy)
     log_dir: Path | None = None
     prompt_dir: Path | None = None
+    plain_kinds: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check values that SQLite or a limit would misread.

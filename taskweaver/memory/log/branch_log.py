@@ -30,10 +30,11 @@ class BranchLog:
         self._store = store
         self._seqs: dict[str, int] = {}
 
-    def resume(self) -> Conversation:
+    def resume(self, open_round: str = "") -> Conversation:
         """Return the conversation of the branch, to continue it.
 
-        A round that was torn is ended as failed.
+        A round that was torn is ended as failed, but for the one with the id `open_round`, which
+        goes on.
 
         Raises:
             UnknownBranch: If the branch does not exist.
@@ -42,9 +43,10 @@ class BranchLog:
         conversation = Conversation.init()
         for stored in self._store.turns.load(self.branch_id):
             self._seqs[stored.id] = stored.seq
-            if not stored.state:
+            is_open = stored.id == open_round
+            if not stored.state and not is_open:
                 self._store.turns.end_round(self.branch_id, stored.seq, _TORN)
-            conversation.add_round(_round(stored))
+            conversation.add_round(_round(stored, is_open=is_open))
         return conversation
 
     def rounds(self) -> list[Round]:
@@ -81,12 +83,12 @@ class BranchLog:
         return BranchSummaries(self._store, self.branch_id, role)
 
 
-def _round(stored: RoundRow) -> Round:
+def _round(stored: RoundRow, *, is_open: bool = False) -> Round:
     try:
         data = {
             "id": stored.id,
             "user_query": stored.user_query,
-            "state": stored.state or _TORN,
+            "state": stored.state or ("created" if is_open else _TORN),
             "post_list": [json.loads(body) for body in stored.posts],
         }
         found = Round.from_dict(cast("RoundDict", data))

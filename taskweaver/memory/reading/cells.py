@@ -87,6 +87,14 @@ def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
                 yield str(status[-1].content), cell
 
 
+def has_orders(round_: Round) -> bool:
+    """Return whether a role gave another one an order in a round, so that work may be done."""
+    return any(
+        post.send_from not in ("User", post.send_to) and post.send_to != "User"
+        for post in round_.post_list
+    ) or ran_code(round_)
+
+
 def ran_code(round_: Round) -> bool:
     """Return whether code ran in a round, with success or without."""
     return any(post.get_attachment(AttachmentType.execution_status) for post in round_.post_list)

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import has_orders
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.utils.text import (
@@ -90,14 +91,17 @@ class RoleView:
         Args:
             conversation: All rounds. One in which the role has no part is kept, without posts.
             include_failure_rounds: Whether failed rounds are part of the view.
-            is_lasting: Whether text meant for the moment is left out of the last round too.
+            is_lasting: Whether text meant for the moment is left out of the last round too, and
+                failed rounds with orders are part of the view.
         """
         now = self._now.refresh(conversation)
         later = self._later.refresh(conversation[:-1])
         seen = [
             index
             for index, round_ in enumerate(conversation)
-            if include_failure_rounds or round_.state != "failed"
+            if include_failure_rounds
+            or round_.state != "failed"
+            or (is_lasting and has_orders(round_))
         ]
         if not seen:
             return []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from taskweaver.memory.reading.outcomes import outcome_chars, with_short_outcomes
 from taskweaver.memory.round import Round
 from taskweaver.memory.summaries.compacted import CompactedMessage
 from taskweaver.memory.summaries.ledger import LEDGER_CHARS, notes_of
@@ -97,7 +98,7 @@ class Schedule:
         """
         self._config = config
         self._window = window
-        self._tokens: dict[str, int] = {}
+        self._tokens: dict[tuple[str, int], int] = {}
         self._failures = 0
         self._rest = range(0)
 
@@ -156,7 +157,8 @@ class Schedule:
         limit_chars >>= min(self._failures, 3)
         texts: list[str] = []
         for number, round_ in enumerate(due.rounds, len(_ids(due.covered)) + 1):
-            text = shorten(transcript_of(round_, number), limit_chars)
+            shown = with_short_outcomes(round_, outcome_chars(self._window()))
+            text = shorten(transcript_of(shown, number), limit_chars)
             if texts and sum(map(len, texts)) + len(text) > limit_chars:
                 break
             texts.append(text)
@@ -183,8 +185,11 @@ class Schedule:
             return False
         window = self._window()
         limit = min(limit, int(window * _ROUNDS_SHARE)) if window else limit
-        self._tokens = {r.id: self._tokens.get(r.id) or tokens_of(r) for r in settled}
-        total, freed = sum(self._tokens.values()), sum(self._tokens[r.id] for r in old)
+        chars, known = outcome_chars(window), self._tokens
+        self._tokens = {
+            (r.id, chars): known.get((r.id, chars)) or tokens_of(r, chars) for r in settled
+        }
+        total, freed = sum(self._tokens.values()), sum(self._tokens[r.id, chars] for r in old)
         return total >= limit and freed * 4 >= limit
 
 

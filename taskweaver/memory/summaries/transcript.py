@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.outcomes import with_short_outcomes
 from taskweaver.memory.round import Round
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import estimate_tokens, remove_temporal_parts, shorten
@@ -43,8 +44,13 @@ def transcript_of(round_: Round, number: int) -> str:
     return shorten("\n".join(lines), ROUND_CHARS)
 
 
-def tokens_of(round_: Round) -> int:
-    """Estimate the tokens of a round's text: messages, and what is attached and not in them."""
+def tokens_of(round_: Round, outcome_chars: int) -> int:
+    """Estimate the tokens of a past round: messages, and what is attached and not in them.
+
+    Args:
+        round_: The round.
+        outcome_chars: Most characters of an outcome.
+    """
     return sum(
         estimate_tokens(post.message)
         + sum(
@@ -53,7 +59,7 @@ def tokens_of(round_: Round) -> int:
             if item.type not in _REPEATED
         )
         + sum(_record_tokens(item) for item in post.get_attachment(AttachmentType.reply_record))
-        for post in round_.post_list
+        for post in with_short_outcomes(round_, outcome_chars).post_list
     )
 
 

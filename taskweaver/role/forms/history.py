@@ -13,13 +13,27 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
 from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
+from taskweaver.role.forms.alternatives import (
+    ALTERNATIVES,
+    as_arguments,
+    as_text,
+    kept_alternatives,
+)
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, kept_reply
 from taskweaver.role.forms.memory_calls import RECALL, kept
-from taskweaver.role.forms.offer import ASK_TOOL, PLAN_SHOWN, PLAN_TOOL, RUN_TOOLS, USER
+from taskweaver.role.forms.offer import (
+    ASK_TOOL,
+    BRANCH_TOOL,
+    PLAN_SHOWN,
+    PLAN_TOOL,
+    RUN_TOOLS,
+    USER,
+)
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
 
 _NOT_RUN = "Interrupted, not run."
+_NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
 _NO_TEXT = "(no text)"
 _NOT_SHOWN = "(A picture that you are not shown.)"
 
@@ -149,6 +163,8 @@ class History:
             intent = post.message if self.orders is None else _text(post, AttachmentType.thought)
             arguments = _json({"intent": intent, "code": code})
             calls.append(KeptCall(RUN_TOOLS[self.language], arguments, post.id))
+        elif alternatives := kept_alternatives(post):
+            calls.append(KeptCall(BRANCH_TOOL, _json(as_arguments(alternatives)), post.id))
         elif post.send_to not in (USER, self.alias) and self.orders is None:
             arguments = _json({"role": post.send_to, "order": post.message})
             calls.append(KeptCall(ASK_TOOL, arguments, post.id))
@@ -190,7 +206,8 @@ class History:
     def _results_of_calls(self) -> Iterator[ChatMessage]:
         """Yield a result for each open call, in order; endpoints refuse a call that lacks one."""
         for call in self._open:
-            text = _NOT_RUN if call.result is None else call.result
+            unanswered = _NOT_ENDED if call.role else _NOT_RUN
+            text = unanswered if call.result is None else call.result
             result: ChatMessage = {"role": "tool", "content": text, "tool_call_id": call.id}
             if call.has_failed:
                 result["is_error"] = True
@@ -300,6 +317,8 @@ def _as_json(post: Post) -> str:
         "message": post.message,
         "code": carried_code(post),
     }
+    if alternatives := kept_alternatives(post):
+        fields |= {"message": "", ALTERNATIVES: as_text(alternatives)}
     fields |= {one.name: one.text for one in kept(post)}
     used = {name: text for name, text in fields.items() if text}
     return json.dumps({"response": used}, ensure_ascii=False)
@@ -314,6 +333,8 @@ def _as_fences(post: Post, language: str) -> str:
         parts.append(fenced(code, language))
     elif post.send_to == USER:
         parts.append(post.message)
+    elif alternatives := kept_alternatives(post):
+        parts.append(fenced(as_text(alternatives), ALTERNATIVES))
     else:
         parts.append(fenced(post.message, f"ask {post.send_to}"))
     return "\n\n".join(filter(None, parts))

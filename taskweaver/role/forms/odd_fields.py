@@ -12,6 +12,7 @@ from taskweaver.llm.parsing.json_stream import ParsedReply, parse_reply
 from taskweaver.llm.parsing.notation import closed
 from taskweaver.llm.parsing.text_calls import QUOTES
 from taskweaver.llm.types import Form
+from taskweaver.role.forms.alternatives import ALTERNATIVES
 from taskweaver.role.forms.memory_calls import OPERATIONS
 from taskweaver.role.forms.values import compiles, folded
 
@@ -19,7 +20,7 @@ FIELDS = {
     "thought", "plan_reasoning", "plan", "current_plan_step", "init_plan", "stop", "send_to",
     "message", "answer", "code", "reply_type", "reply_content",
 }  # fmt: skip
-_NAMES = {folded(name): name for name in (*FIELDS, *OPERATIONS, "is_last")}
+_NAMES = {folded(name): name for name in (*FIELDS, ALTERNATIVES, *OPERATIONS, "is_last")}
 _KEY = re.compile(rf'"({"|".join(_NAMES.values())})"\s*:\s*"')
 _HEAD = re.compile(r'\s*(?:```\w*\s*)?\{\s*(?:"response"\s*:\s*\{\s*)?')
 _VALUE = re.compile(r'(.*)"\s*,\s*', re.DOTALL)

@@ -6,14 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from taskweaver.llm.types import ModelTool
+from taskweaver.role.forms.alternatives import ALTERNATIVES, MOST_ALTERNATIVES
 from taskweaver.role.forms.memory_calls import OPERATIONS
 
 _TEXT = {"type": "string"}
 _LAST = "Whether the outcome of this cell alone answers the order, which ends with it."
+_BRANCHES = (
+    "Only when the user wants alternatives compared: carry out orders in words side by side, each"
+    " on its own branch, a fork of all variables and files. The reports come back; variables and"
+    " files stay there."
+)
+_LIST = {
+    "type": "array",
+    "maxItems": MOST_ALTERNATIVES,
+    "items": {
+        "type": "object",
+        "properties": {"branch": _TEXT, "order": _TEXT},
+        "required": ["branch", "order"],
+        "additionalProperties": False,
+    },
+}
 RUN_TOOLS = {"python": "run_python", "bash": "run_shell"}
 """Name of the tool that runs a cell, by the language of the cells."""
 
-PLAN_TOOL, ASK_TOOL = "set_plan", "ask"
+PLAN_TOOL, ASK_TOOL, BRANCH_TOOL = "set_plan", "ask", "try_alternatives"
 PLAN_SHOWN = "The user sees the plan. Go on."
 """Result of a plan."""
 
@@ -30,6 +46,7 @@ class ActionOffer:
         roles: Aliases of the roles that take orders in words.
         has_plan: Whether it may write a plan.
         has_memory: Whether it may keep, forget and look up facts.
+        has_branches: Whether it may have alternatives carried out on branches.
         asker: Alias that an answer in words is for.
         is_order: Whether the author's own role runs the cells, to carry out an order.
         has_last: Whether a cell of an order may be marked as its last.
@@ -40,6 +57,7 @@ class ActionOffer:
     roles: tuple[str, ...] = ()
     has_plan: bool = False
     has_memory: bool = False
+    has_branches: bool = False
     asker: str = USER
     is_order: bool = False
     has_last: bool = False
@@ -61,7 +79,8 @@ class ActionOffer:
         if self.is_order:
             return ["thought", "message", *code, *(["is_last"] * self.has_last)]
         memory = list(OPERATIONS) if self.has_memory else []
-        return ["thought", *plan, "send_to", "message", *code, *memory]
+        branches = [ALTERNATIVES] if self.has_branches else []
+        return ["thought", *plan, "send_to", "message", *code, *branches, *memory]
 
     def with_role(self, alias: str) -> ActionOffer:
         """Return the offer with a further role that takes orders in words."""
@@ -90,6 +109,8 @@ class ActionOffer:
             role = {**_TEXT, "enum": list(self.roles)}
             order = {**_TEXT, "description": "The whole order, with exact names."}
             found.append(_tool(ASK_TOOL, "Give another role an order.", role=role, order=order))
+        if self.has_branches:
+            found.append(_tool(BRANCH_TOOL, _BRANCHES, **{ALTERNATIVES: _LIST}))
         if self.has_memory:
             found += [
                 _tool(name, description, **{argument: _TEXT})

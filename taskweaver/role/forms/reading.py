@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.parsing.text_calls import text_calls
 from taskweaver.llm.types import Form, ToolCall
+from taskweaver.role.forms.actions import (
+    Action,
+    Alternatives,
+    Meaning,
+    ModelReply,
+    Order,
+    ReadCall,
+    ReplyReading,
+    RunCell,
+    Say,
+)
+from taskweaver.role.forms.alternatives import ALTERNATIVES, alternatives_of
 from taskweaver.role.forms.kept_replies import is_object
 from taskweaver.role.forms.labels import repeats_itself, without_labels
 from taskweaver.role.forms.memory_calls import (
@@ -20,7 +32,7 @@ from taskweaver.role.forms.memory_calls import (
     of_fields,
 )
 from taskweaver.role.forms.odd_fields import FIELDS, is_reply, looks_like_fields, read_fields
-from taskweaver.role.forms.offer import ASK_TOOL, PLAN_TOOL, USER, ActionOffer
+from taskweaver.role.forms.offer import ASK_TOOL, BRANCH_TOOL, PLAN_TOOL, USER, ActionOffer
 from taskweaver.role.forms.values import (
     EMPTY_REPLY,
     call_arguments,
@@ -53,96 +65,13 @@ _RUN_NAMES = {
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
 _CALL = re.compile(r"^\s*(?:<tool_call>|<function=|\[TOOL_CALLS\])", re.MULTILINE)
 _CODE_FIELDS = ("code", "reply_content")
+_ACTING_FIELDS = ("message", "answer", ALTERNATIVES, *_CODE_FIELDS)
 _REPLY_TYPES = {"text"}
 _OWN_MARKS = {"send_to", "thought", "reply_type", "reply_content"}
 _CODE_FOR_USER = (
     'send_to is "User", and there is code. To run it, send it to the role that runs code; to show'
     " it, put it into message and leave code empty."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ModelReply:
-    """A whole reply of a model.
-
-    Attributes:
-        text: Its text, without reasoning.
-        calls: Its native tool calls.
-        is_cut: Whether it ended at the length limit.
-        record: The reply as its provider sent it; empty where nothing has to go back.
-    """
-
-    text: str
-    calls: tuple[ToolCall, ...] = ()
-    is_cut: bool = False
-    record: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def raw(self) -> str:
-        """The reply as text; calls are written out, so that a broken one never is a call again."""
-        calls = [f"{call.name}({call.arguments})" for call in self.calls]
-        return "\n".join(filter(None, [self.text, *calls]))
-
-
-@dataclass(frozen=True, slots=True)
-class RunCell:
-    """Run a cell; an order ends with the outcome of its last one."""
-
-    code: str
-    intent: str = ""
-    is_last: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Give a role an order in words."""
-
-    role: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Answer the user, or the role that gave an order."""
-
-    text: str
-
-
-Action = RunCell | Order | Say
-Meaning = Action | FactOperation | str
-"""Meaning of a call: an action, an operation on memory, or the text of a plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadCall:
-    """A call as it may go back to its model, and its meaning: the same object as in the reading."""
-
-    name: str
-    arguments: str
-    meaning: Meaning
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyReading:
-    """The content of a reply.
-
-    Attributes:
-        actions: Its actions, in order; none if it only has a plan, or a problem.
-        thought: Words beside the actions.
-        plan: The plan; empty for none.
-        memory: Operations on long-term memory, in order.
-        ignores_tools: Whether an action was written into the text instead of called.
-        problem: Reason why it cannot be used, in a sentence to the model; empty for none.
-        calls: All calls of the reply, in order; no part of its content.
-    """
-
-    actions: tuple[Action, ...] = ()
-    thought: str = ""
-    plan: str = ""
-    problem: str = ""
-    memory: tuple[FactOperation, ...] = ()
-    ignores_tools: bool = False
-    calls: tuple[ReadCall, ...] = field(default=(), compare=False)
 
 
 def read_reply(
@@ -195,7 +124,7 @@ def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form
     if written is not None and (fences_run or not written.is_shown):
         return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
     parsed = read_fields(text, is_cut=reply.is_cut)
-    names = FIELDS.union(OPERATIONS if offer.has_memory else ()) if form == "json" else _OWN_MARKS
+    names = FIELDS.union(offer.fields) if form == "json" else _OWN_MARKS
     if parsed.problem is None and names & parsed.fields.keys() and is_reply(text, form):
         return _of_fields(parsed.fields, offer, has_outcome=not fences_run)
     is_broken_call = bool(written is None and offer.run_tool and _CALL.search(text))
@@ -259,6 +188,8 @@ def _tool_name(call: ToolCall, meaning: Meaning, offer: ActionOffer) -> str:
             return offer.run_tool
         case Order():
             return ASK_TOOL
+        case Alternatives():
+            return BRANCH_TOOL
         case FactOperation(name):
             return name
         case str():
@@ -272,6 +203,8 @@ def _meaning(call: ToolCall, arguments: Mapping[str, Any], offer: ActionOffer) -
         return plan_text(arguments.get("steps", arguments.get("plan", "")))
     if name == ASK_TOOL and offer.roles:
         return Order(receiver(str(arguments.get("role", "")), offer), text_of(arguments, "order"))
+    if name == BRANCH_TOOL and offer.has_branches:
+        return alternatives_of(arguments.get(ALTERNATIVES, arguments))
     if name in OPERATIONS and offer.has_memory:
         return FactOperation(name, words_of(arguments, OPERATIONS[name][0]))
     if name in _ANSWER_NAMES:
@@ -289,7 +222,7 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
     thought = fields.get("thought", "").strip()
     plan = plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
-    acts = any(fields.get(name, "").strip() for name in ("message", "answer", *_CODE_FIELDS))
+    acts = any(fields.get(name, "").strip() for name in _ACTING_FIELDS)
     if memory and not acts:
         return ReplyReading((), thought, plan, memory=memory)
     try:
@@ -302,6 +235,8 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
 
 
 def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> Action:
+    if offer.has_branches and fields.get(ALTERNATIVES, "").strip():
+        return alternatives_of(fields[ALTERNATIVES])
     message = (fields.get("message") or fields.get("answer") or "").strip()
     code = fields.get("code") or fields.get("reply_content") or ""
     kind = fields.get("reply_type", "").strip().lower()
@@ -376,8 +311,8 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
             is_last = offer.is_order and rest.strip().lower() == "last"
         elif kind.lower() == "plan" and offer.has_plan:
             plan = body.strip()
-        elif kind.lower() == "ask" and offer.roles:
-            orders.append((rest, body.strip()))
+        elif (kind.lower() == "ask" and offer.roles) or _has_alternatives(kind, offer):
+            orders.append((kind, rest, body))
         else:
             continue
         if not (code or orders) or len(code) + len(orders) == 1:
@@ -388,12 +323,23 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
         return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
     if orders:
         try:
-            asked = tuple(Order(receiver(name, offer), order) for name, order in orders)
+            asked = tuple(_ordered(*order, offer) for order in orders)
         except ValueError as error:
             return ReplyReading(problem=str(error))
         return ReplyReading(asked, _joined(words), plan)
     answer = _joined([*words, text[end:]])
     return ReplyReading((Say(answer),) if answer else (), "", plan)
+
+
+def _has_alternatives(kind: str, offer: ActionOffer) -> bool:
+    return offer.has_branches and kind.lower() in (ALTERNATIVES, BRANCH_TOOL)
+
+
+def _ordered(kind: str, rest: str, body: str, offer: ActionOffer) -> Action:
+    """Return the order in a fence; raises ValueError where it cannot be read."""
+    if _has_alternatives(kind, offer):
+        return alternatives_of(body)
+    return Order(receiver(rest, offer), body.strip())
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -11,10 +11,19 @@ from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.role.forms.actions import (
+    Action,
+    Alternatives,
+    ModelReply,
+    Order,
+    ReplyReading,
+    RunCell,
+    Say,
+)
+from taskweaver.role.forms.alternatives import as_arguments, as_text
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
 from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
-from taskweaver.role.forms.reading import Action, ModelReply, Order, ReplyReading, RunCell, Say
 from taskweaver.role.forms.reasoning import ReasoningStatus
 from taskweaver.role.translator import FieldWriter
 
@@ -202,6 +211,7 @@ class ReplyWriter:
         _set(proxy, AttachmentType.plan, reading.plan)
         _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
         _set(proxy, AttachmentType.reply_content, code)
+        _set_alternatives(proxy, action)
         self._keep_operations(proxy, reading.memory)
         _set_message(proxy, message)
         proxy.update_send_to(self._receiver(proxy, action))
@@ -218,6 +228,8 @@ class ReplyWriter:
         match action:
             case RunCell():
                 return self._offer.runner or proxy.post.send_from
+            case Alternatives():
+                return self._offer.runner
             case Order(role):
                 return role
             case Say():
@@ -244,9 +256,18 @@ def _message(action: Action | None) -> str:
     match action:
         case RunCell(_, intent):
             return intent
+        case Alternatives(orders):
+            return as_text(orders)
         case Order(_, text) | Say(text):
             return text
     return ""
+
+
+def _set_alternatives(proxy: PostEventProxy, action: Action | None) -> None:
+    proxy.post.del_attachment([AttachmentType.alternatives])
+    if isinstance(action, Alternatives):
+        names = ", ".join(order.branch for order in action.orders)
+        proxy.update_attachment(names, AttachmentType.alternatives, as_arguments(action.orders))
 
 
 def _set_message(proxy: PostEventProxy, text: str) -> None:

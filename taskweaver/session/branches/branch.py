@@ -14,11 +14,12 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import Ran, RecordedCell
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.events import on_branch
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
 from taskweaver.session.branches.file_list import BranchFiles
 from taskweaver.session.branches.long_memory import BranchLongMemory
-from taskweaver.session.branches.turn import USER, Turn
+from taskweaver.session.branches.turn import USER, RoundControl, Turn
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.states.restoring import Restoring
@@ -60,14 +61,10 @@ class SessionBranch:
         parts: BranchParts,
         emitter: SessionEventEmitter,
         config: AppSessionConfig,
-        check: Callable[[], None],
+        control: RoundControl,
         origin: Origin,
     ) -> None:
-        """Open a branch.
-
-        `check` raises when the round must not go on; `origin` returns the stored state that its
-        kernel starts from.
-        """
+        """Open a branch; `origin` returns the stored state that its kernel starts from."""
         self.name = name
         self.memory = parts.memory
         self.client = parts.client
@@ -80,7 +77,7 @@ class SessionBranch:
                 parts.execution_cwd, config, parts.client, self.files, may_start=is_new
             )
             for role in parts.roles.values():
-                role.files = files
+                role.files, role.may_branch = files, True
         self.long_memory = parts.long_memory
         for role in parts.roles.values():
             role.long_memory = parts.long_memory
@@ -93,12 +90,18 @@ class SessionBranch:
         answers = AnswerCheck(parts.memory, leader, most) if config.checks_answers else None
         parts.roles[leader].answer_review = answers
         self._turn = Turn(
-            parts.memory, parts.roles, leader, emitter, most, config.stuck_after, check, answers
+            parts.memory, parts.roles, leader, emitter, most, config.stuck_after, control, answers
         )
 
     def play(self, round_: Round) -> None:
         """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
-        self._turn.play(round_)
+        with on_branch(self.name):
+            self._turn.play(round_)
+
+    def carry_out(self, order: Post) -> Post:
+        """Have an order of the leader carried out in the open round; see `Turn.carry_out`."""
+        with on_branch(self.name):
+            return self._turn.carry_out(order)
 
     def run(self, code: str) -> Callable[[Round], None]:
         """Return a function that plays a round that runs the user's code; raises as `play`."""
@@ -108,7 +111,8 @@ class SessionBranch:
                 if isinstance(role, _RunsCode):
                     task = Post.create(code, USER, alias)
                     self.memory.add_post(round_, task)
-                    self.memory.add_post(round_, role.run(self.memory, task))
+                    with on_branch(self.name):
+                        self.memory.add_post(round_, role.run(self.memory, task))
                     return
             raise SessionError("No role of this session runs code.")
 

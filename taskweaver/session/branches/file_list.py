@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from taskweaver.analyst.files.file_list import ListedFile, TableOverview, file_list
+from taskweaver.analyst.files.file_list import ListedFile, TableOverview
 from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
@@ -28,7 +28,6 @@ from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
 from taskweaver.utils.files import leaves
-from taskweaver.utils.markup.quoting import quoted_section
 
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
 _TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})
@@ -58,10 +57,6 @@ class BranchFiles:
         self._may_start = may_start
         self._known: dict[str, tuple[Stamp, ListedFile]] = {}
         self._pictures = CellPictures(cwd, client)
-
-    def text(self) -> str:
-        """Return the section of a prompt that lists the files; see `RoleFiles`."""
-        return quoted_section(file_list(self.listed()), level=3)
 
     def listed(self) -> Sequence[ListedFile]:
         """Return the files; see `RoleFiles`."""

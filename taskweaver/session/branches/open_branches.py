@@ -14,8 +14,10 @@ from taskweaver.ces.state.restorable import Restorable
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.reading.cells import ran_code
 from taskweaver.memory.round import Round
+from taskweaver.session.branches.alternatives import AlternativeBranches
 from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.parts import SessionParts
+from taskweaver.session.branches.turn import RoundControl
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.states.restoring import (
@@ -63,6 +65,7 @@ class SessionBranches:
         self.config = config
         self.session_var: dict[str, str] = {}
         self.check = check
+        self._alternatives = AlternativeBranches(self._fork_in_round, parts.emitter, self._cancel)
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
@@ -71,21 +74,22 @@ class SessionBranches:
         self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
         self.current = self.open(self.files.current)
 
-    def open(self, name: str) -> SessionBranch:
-        """Return a branch, opened if it is not open yet.
+    def open(self, name: str, open_round: str = "") -> SessionBranch:
+        """Return a branch, opened if it is not open yet; it goes on with the round of an id.
 
         Raises:
             SessionError: If the branch does not exist.
         """
         self.files.require(name)
         if name not in self._open:
-            parts = self._parts.open_branch(name)
+            parts = self._parts.open_branch(name, open_round)
             emitter, lineage = self._parts.emitter, self.files.lineage(name)
 
             def origin() -> Restorable | None:
                 return self._restorable(lineage, parts.memory.conversation.rounds)
 
-            branch = SessionBranch(name, parts, emitter, self.config, self.check, origin)
+            control = RoundControl(self.check, self._cancel, self._alternatives)
+            branch = SessionBranch(name, parts, emitter, self.config, control, origin)
             branch.update_session_var(self.session_var)
             self._open[name] = branch
         return self._open[name]
@@ -95,10 +99,19 @@ class SessionBranches:
         self.current = self.open(name)
         self.files.set_current(name)
 
-    def keep_state(self, round_: Round) -> None:
-        """Take and store the state of the current kernel at a round's end, in the background."""
-        end = RoundEnd(self.current.name, round_.id, self.current.client)
-        self.states.end_round(end if ran_code(round_) else None)
+    def end_round(self, round_: Round) -> None:
+        """End a round on the branches of its alternatives, and keep its states.
+
+        The states of the kernels are taken and stored in the background.
+        """
+        ended = [(self.current, round_)]
+        ended += [
+            (branch, branch.memory.conversation.rounds[-1])
+            for branch in self._alternatives.end(round_)
+        ]
+        self.states.end_round(
+            [RoundEnd(each.name, own.id, each.client) for each, own in ended if ran_code(own)]
+        )
 
     def fork(self, name: str, at_round: int | None) -> str:
         """Make a branch of the current one; return its name. See `Session.fork`."""
@@ -107,6 +120,20 @@ class SessionBranches:
         self._why_restored[name] = self.fork_kernel(name, at_round)
         self.open(name)
         return name
+
+    def _fork_in_round(self, name: str) -> tuple[SessionBranch, str]:
+        """Make a branch of the current one inside the open round, which goes on there as well.
+
+        Returns:
+            The branch, and the reason its kernel was not forked; empty if it was.
+
+        Raises:
+            SessionError: As `fork`; a name that is taken is given a number.
+        """
+        name = self.files.similar_name(name)
+        self.files.fork(self.current.name, name, None, limit_bytes=self.config.fork_limit_bytes)
+        why = self._why_restored[name] = self.fork_kernel(name, None)
+        return self.open(name, self.current.memory.conversation.rounds[-1].id), why
 
     def fork_kernel(self, name: str, at_round: int | None) -> str:
         """Fork the current branch's kernel for another branch.
@@ -214,9 +241,14 @@ class SessionBranches:
 
     def interrupt(self) -> None:
         """Interrupt the open round; may be called from any thread."""
-        self.current.interrupt()
+        for branch in (self.current, *self._alternatives.branches):
+            branch.interrupt()
         if self.scratch is not None:
             self.scratch.interrupt()
+
+    def _cancel(self) -> None:
+        self._parts.llm_api.interrupt()
+        self.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read, in all open branches."""

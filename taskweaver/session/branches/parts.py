@@ -27,13 +27,14 @@ class SessionMetadata:
 class SessionParts:
     """Parts a session owns and closes.
 
-    Branches go by their names; that of `client` need not exist yet.
+    Branches go by their names; that of `client` need not exist yet. A branch is opened with the
+    id of the round it goes on with, empty for none.
     """
 
     emitter: SessionEventEmitter
     llm_api: LLMApi
     files: SessionFiles
-    open_branch: Callable[[str], BranchParts]
+    open_branch: Callable[[str, str], BranchParts]
     client: Callable[[str], Client]
     fork_kernel: Callable[[str, Snapshot], None]
     limits: LimitsConfig

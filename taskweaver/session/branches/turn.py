@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.lanes import side_by_side
 from taskweaver.role.errors import UnknownRole, UnusableReply
+from taskweaver.role.forms.alternatives import kept_alternatives
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
 from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
@@ -19,6 +24,35 @@ from taskweaver.session.errors import RoundLimit
 
 USER = "User"
 PLANNER = "Planner"
+
+
+class AlternativeRunner(Protocol):
+    """Carries out the alternatives that a post of the leader orders."""
+
+    def fork(self, post: Post) -> None:
+        """Make the branches, before the post is stored."""
+
+    def carry_out(self, post: Post) -> Post:
+        """Carry out the alternatives on their branches; return the report on all of them.
+
+        Raises:
+            TaskWeaverError: If the round must end.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RoundControl:
+    """Control of a round: its end from outside, and its forks.
+
+    Attributes:
+        check: Called before each role's answer; raises when the round must end.
+        cancel: Ends the round soon; called when its thread is interrupted.
+        alternatives: Has alternatives carried out on branches.
+    """
+
+    check: Callable[[], None]
+    cancel: Callable[[], None]
+    alternatives: AlternativeRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +66,7 @@ class Turn:
         emitter: Receives events.
         max_posts: Most replies of roles.
         stuck_after: Repetitions before a hint; one more after it ends the round.
-        check: Called before each role's answer; raises when the round must end.
+        control: Ends the round from outside, and forks it.
         answers: Checks the leader's answer to the user; None for no check.
     """
 
@@ -42,7 +76,7 @@ class Turn:
     emitter: SessionEventEmitter
     max_posts: int
     stuck_after: int
-    check: Callable[[], None]
+    control: RoundControl
     answers: AnswerCheck | None = None
 
     def play(self, round_: Round) -> Post:
@@ -53,26 +87,78 @@ class Turn:
             UnknownRole: If a post is for a role that does not take part.
             TaskWeaverError: If a role cannot answer, or `check` forbids it.
         """
-        waiting = deque([Post.create(round_.user_query, USER, self.leader)])
-        for _ in range(self.max_posts):
-            post = self._next(round_, waiting)
-            if post.send_to == USER:
+        request = Post.create(round_.user_query, USER, self.leader)
+        answer = self._carry(round_, request, {USER}, iter(range(self.max_posts)))
+        self.memory.add_post(round_, answer)
+        return answer
+
+    def carry_out(self, order: Post) -> Post:
+        """Have an order of the leader carried out in the open round; return the report on it.
+
+        Raises:
+            TaskWeaverError: As `play`.
+        """
+        round_ = self.memory.conversation.rounds[-1]
+        ends = {USER, self.leader}
+        report = self._carry(round_, order, ends, iter(range(self.max_posts)))
+        self.memory.add_post(round_, report)
+        return report
+
+    def _carry(
+        self, round_: Round, first: Post, ends: AbstractSet[str], steps: Iterator[int]
+    ) -> Post:
+        """Carry posts between roles until one is for one of `ends`; return it, not stored."""
+        waiting = deque([first])
+        for _ in steps:
+            post = self._next(round_, waiting, ends)
+            if post.send_to in ends:
                 return post
-            self.check()
-            waiting.extendleft(reversed(self._answers(round_, post)))
+            self.control.check()
+            answers = self._answers(round_, post)
+            if self._are_side_by_side(answers):
+                answers = self._side_by_side(round_, answers, steps)
+            waiting.extendleft(reversed(answers))
         raise RoundLimit(
             f"The roles exchanged {self.max_posts} messages without an answer. Ask for less at"
             " once, or raise session.max_internal_chat_round_num."
         )
 
-    def _next(self, round_: Round, waiting: deque[Post]) -> Post:
+    def _are_side_by_side(self, posts: Sequence[Post]) -> bool:
+        """Return whether posts are orders of the leader to different roles."""
+        receivers = [post.send_to for post in posts]
+        others = self.roles.keys() - {self.leader}
+        is_each_other = set(receivers) <= others and len(set(receivers)) == len(receivers)
+        return len(posts) > 1 and is_each_other and not any(map(kept_alternatives, posts))
+
+    def _side_by_side(
+        self, round_: Round, orders: Sequence[Post], steps: Iterator[int]
+    ) -> list[Post]:
+        """Have orders carried out at the same time; return the reports in the order of these.
+
+        Where one fails, the reports on the others are stored.
+        """
+        ends = {USER, self.leader}
+        works = [partial(self._carry, round_, order, ends, steps) for order in orders]
+        found = side_by_side(works, self.control.cancel)
+        failed = [end for end in found if end.exception() is not None]
+        if failed:
+            for end in found:
+                if end not in failed:
+                    self.memory.add_post(round_, end.result())
+        return [end.result() for end in (failed or found)]
+
+    def _next(self, round_: Round, waiting: deque[Post], ends: AbstractSet[str]) -> Post:
         """Store the next post, and further ones that are collected before a role is asked.
 
         The leader reads all answers to its orders at once, and a role all its notes to itself of
-        one reply.
+        one reply. A post for one of `ends` is not stored.
         """
         while True:
             post = waiting.popleft()
+            if post.send_to in ends:
+                return post
+            if kept_alternatives(post):
+                self.control.alternatives.fork(post)
             self.memory.add_post(round_, post)
             if not waiting:
                 return post
@@ -81,6 +167,8 @@ class Turn:
                 return post
 
     def _answers(self, round_: Round, post: Post) -> list[Post]:
+        if kept_alternatives(post):
+            return [self.control.alternatives.carry_out(post)]
         role = self._role(post.send_to)
         try:
             with role.tracing.agent(role.alias):

@@ -2,13 +2,14 @@
 
 At a round's end two children are forked off the kernel, in the background: a snapshot, which
 branches start from at once, and a writer, which stores the variables. The next cell waits for the
-forks, never for the writing. One writer writes at a time; of those that wait the newest wins.
+forks, never for the writing. One writer writes at a time; of those of a branch that wait the
+newest wins.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class RoundStates:
         self._is_playing = False
         self._again: RoundEnd | None = None
         self._forks: Future[None] | None = None
-        self._waiting: tuple[Future[None], ForkedWriter] | None = None
+        self._waiting: dict[str, tuple[Future[None], ForkedWriter]] = {}
         self._stuck: dict[str, str] = {}
         self._problems: list[str] = []
         self._is_closed = False
@@ -65,14 +66,20 @@ class RoundStates:
             self._is_playing = True
         self.settle()
 
-    def end_round(self, end: RoundEnd | None) -> None:
-        """Take and store the state at a round's end, None if it ran no code; returns at once."""
+    def end_round(self, ends: Sequence[RoundEnd]) -> None:
+        """Take and store the states of a round's end, of the branches on which code ran.
+
+        Returns at once.
+        """
         with self._lock:
             self._is_playing = False
             again, self._again = self._again, None
-            last = end or again
-            if last is not None and not self._is_closed:
-                self._forks = self._forker.submit(self._take, last, is_again=end is None)
+            if self._is_closed:
+                return
+            if again is not None and again.branch not in {end.branch for end in ends}:
+                self._forks = self._forker.submit(self._take, again, is_again=True)
+            for end in ends:
+                self._forks = self._forker.submit(self._take, end)
 
     def settle(self) -> None:
         """Wait until the state of the last round is taken."""
@@ -115,9 +122,10 @@ class RoundStates:
         except KernelError as error:
             self._logger.info(f"the state after round {end.round_id} is not stored: {error}")
             return
-        if self._waiting is not None and self._waiting[0].cancel():
-            self._waiting[1].close()  # newer than the one it waits for, but not the newest any more
-        self._waiting = self._storer.submit(self._store, end, writer), writer
+        older = self._waiting.get(end.branch)
+        if older is not None and older[0].cancel():
+            older[1].close()
+        self._waiting[end.branch] = self._storer.submit(self._store, end, writer), writer
 
     def _store(self, end: RoundEnd, writer: ForkedWriter) -> None:
         try:
@@ -167,8 +175,7 @@ class RoundStates:
             self.snapshots.close()
 
     def _break_off(self) -> None:
-        if self._waiting is not None:
-            future, writer = self._waiting
+        for future, writer in self._waiting.values():
             if future.cancel():
                 writer.close()
             else:

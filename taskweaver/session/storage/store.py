@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -35,6 +36,14 @@ from taskweaver.utils.files import read_text, write_text
 
 WORKING_FOLDER, BRANCHES_FOLDER = "cwd", "branches"
 _MOST_NAME_BYTES = 1_000
+_MOST_STEM_CHARS = 40
+
+
+def working_folder(session_folder: Path, branch: str) -> Path:
+    """Return the working directory of a branch of the session in a folder."""
+    if branch == MAIN_BRANCH:
+        return session_folder / WORKING_FOLDER
+    return session_folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +103,17 @@ class SessionFiles:
             self.store.close()
             raise
 
-    def memory(self, branch: str) -> Memory:
-        """Return a branch's conversation as it was left; every write to it goes to disk."""
+    def memory(self, branch: str, open_round: str = "") -> Memory:
+        """Return a branch's conversation as it was left; every write to it goes to disk.
+
+        `open_round` is the id of the round it goes on with, empty for none.
+        """
         log = BranchLog(self.store, branch)
-        return Memory(self.session_id, log, log.resume())
+        return Memory(self.session_id, log, log.resume(open_round))
 
     def working_folder(self, branch: str) -> Path:
         """Return the working directory of a branch."""
-        if branch == MAIN_BRANCH:
-            return self.folder / WORKING_FOLDER
-        return self.folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
+        return working_folder(self.folder, branch)
 
     @property
     def current(self) -> str:
@@ -172,6 +182,12 @@ class SessionFiles:
         """Return the first of ``stem-1``, ``stem-2``, ... that no branch has."""
         known = {branch.id for branch in self.store.branches()}
         return next(f"{stem}-{n}" for n in count(1) if f"{stem}-{n}" not in known)
+
+    def similar_name(self, name: str) -> str:
+        """Return a name that no branch has, as similar to `name` as can be."""
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_MOST_STEM_CHARS] or "branch"
+        known = {branch.id for branch in self.store.branches()}
+        return self.free_name(plain) if plain in known else plain
 
     def fork(self, parent: str, name: str, at_round: int | None, *, limit_bytes: int) -> str:
         """Make a branch: its files first, its row last, so that none is ever without its files.

@@ -8,7 +8,7 @@ from textwrap import shorten as shorten_words
 from typing import Any
 
 from taskweaver.treesearch.agent.prompt_files import plan_lines
-from taskweaver.treesearch.model.artifacts import artifact_files
+from taskweaver.treesearch.model.artifacts import artifact_files, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record import run_statistics
@@ -80,6 +80,26 @@ def run_sections(node: Node, journal: Journal) -> dict[str, str]:
     }
 
 
+def change_sections(node: Node, journal: Journal) -> dict[str, str]:
+    """Return the sections of a node that has run, with its changes of the parent's files alone.
+
+    Without a parent, and where the changes are longer than the files, these stand whole.
+    """
+    sections = run_sections(node, journal)
+    if node.parent is None:
+        return sections
+    before = journal.files(node.parent)
+    after = {**before, **artifact_files(node.artifacts)}
+    changed = changes(before, after, _CODE_CHARS)
+    if not changed or len(changed) >= len(sections["Code"]):
+        return sections
+    parts = [fenced(changed, "diff"), _commands(node)]
+    code = f"Its changes of {node.parent}, which was reviewed before:\n\n" + "\n\n".join(
+        filter(None, parts)
+    )
+    return sections | {"Code": code}
+
+
 def candidate_sections(node: Node, journal: Journal) -> dict[str, str]:
     """Return the sections of a node that is compared with others as the best."""
     objective = journal.objective
@@ -130,11 +150,13 @@ def repeated(node: Node, journal: Journal) -> dict[str, str]:
 def _code(node: Node, files: Mapping[str, str]) -> str:
     """Return files, by path, with the commands that build and run them."""
     parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
+    return shorten("\n\n".join(filter(None, [*parts, _commands(node)])), _CODE_CHARS)
+
+
+def _commands(node: Node) -> str:
     sections = node.artifacts.to_dict() if node.artifacts else {}
     rest = {name: sections[name] for name in ("compile", "run") if name in sections}
-    if rest:
-        parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
-    return shorten("\n\n".join(parts), _CODE_CHARS)
+    return fenced(json.dumps(rest, ensure_ascii=False), "json") if rest else ""
 
 
 def metric_text(journal: Journal) -> str:

@@ -165,12 +165,16 @@ class RunEvents:
         root.write(event=storable(event), records=storable(records))
         return True
 
+    def _count(self, state: StageState) -> int:
+        """Return the number of nodes of a stage and those before; later ones may have begun."""
+        return sum(node.stage <= state.stage.number for node in self._journal.nodes)
+
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
         """Note that a substage is over."""
         kind = f"substage_{'complete' if is_complete else 'incomplete'}"
         number = state.stage.number
         tags = ["STAGE_COMPLETE", f"stage:{number}"] if is_complete else None
-        self._note(kind, state.label, f"{state.label}: {reason}", tags)
+        self._note(kind, state.label, f"{state.label}: {reason}", tags, self._count(state))
 
     def stage_ended(self, state: StageState, reason: str, tested: str) -> None:
         """Note that a stage is over; of the second and the fourth, the tested variants."""
@@ -178,12 +182,13 @@ class RunEvents:
         names = {2: "DATASETS_TESTED", 4: "ABLATIONS"}
         if number in names:
             tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
-            self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
+            kind, text = f"stage{number}_complete", tested or reason
+            self._note(kind, state.stage.label, text, tags, self._count(state))
 
     def judged(self, state: StageState, after: int, text: str) -> None:
         """Note that another node is carried on than the one the metric puts first."""
         tags = ["BEST_NODE", f"stage:{state.stage.number}"]
-        self._note("best_node_judged", f"{state.label}:{after}", text, tags)
+        self._note("best_node_judged", f"{state.label}:{after}", text, tags, self._count(state))
 
     def goal_generated(self, state: StageState) -> None:
         """Note the goals of a substage."""
@@ -195,12 +200,12 @@ class RunEvents:
         target = new.stage.label if new else "the end"
         text = f"{old.stage.label} -> {target}: {reason}"
         tags = ["STAGE_PROGRESSION", f"stage:{old.stage.number}"]
-        self._note("stage_progression", old.stage.label, text, tags)
+        self._note("stage_progression", old.stage.label, text, tags, self._count(old))
 
     def stage_summary(self, state: StageState, summary: str) -> None:
         """Note the summary of a stage."""
         tags = ["SUMMARY", f"stage:{state.stage.number}", "FINDINGS"]
-        self._note("stage_summary", state.stage.label, summary, tags)
+        self._note("stage_summary", state.stage.label, summary, tags, self._count(state))
 
     def lesson(self, best: Node) -> None:
         """Promote the lesson of a stage's best node to the root, where every attempt sees it."""

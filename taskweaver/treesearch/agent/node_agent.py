@@ -17,7 +17,7 @@ from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
-from taskweaver.memory.branched.protocol.protocol import instructions
+from taskweaver.memory.branched.protocol.protocol import brief_instructions, instructions
 from taskweaver.memory.branched.rounds import MemoryTurn
 from taskweaver.treesearch.agent.prompt_files import save_prompt, to_markdown
 from taskweaver.treesearch.errors import ReplyUnusable
@@ -70,12 +70,14 @@ def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
 class NodeMemory:
     """The memory of a node: its branch, and the log of the memory shown and of the operations.
 
-    Keys, tags and kinds that are `left_out` are not shown, since other sections have them.
+    Keys, tags and kinds that are `left_out` are not shown, since other sections have them. Where a
+    block `is_required`, each reply begins with one, and an object is asked for after it.
     """
 
     branch: BranchHandle
     log: MemoryPromptLog
     left_out: Collection[str] = ()
+    is_required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,16 @@ class NodeAgent:
     memory: NodeMemory | None
     limits: AskLimits
 
-    def ask(self, label: str, prompt: Mapping[str, Any], parse: Parse[T], *, hint: str) -> T:
-        """Ask for an answer in text, after a memory block where there is a memory.
+    def ask(
+        self,
+        label: str,
+        prompt: Mapping[str, Any],
+        parse: Parse[T],
+        *,
+        hint: str,
+        form: AnswerForm = AnswerForm(),
+    ) -> T:
+        """Ask for an answer in text, with a memory block where there is a memory.
 
         `parse` reads the answer, and raises a `TaskWeaverError` or ValueError with the problem. The
         label names the prompt's files; the hint is the kind of task the memory is rendered for.
@@ -126,7 +136,7 @@ class NodeAgent:
             ModelError: If the model cannot be asked.
         """
         turn = self._turn(label, hint)
-        return _NodeAsking(self, label, _with_memory(prompt, turn), parse, turn).ask()
+        return _NodeAsking(self, label, _with_memory(prompt, turn), parse, turn, form).ask()
 
     def ask_structured(
         self,
@@ -137,10 +147,11 @@ class NodeAgent:
         *,
         hint: str,
     ) -> dict[str, Any]:
-        """Ask for an object of a schema; where there is a memory, for the memory block first.
+        """Ask for an object of a schema; where a memory block is required, for that first.
 
         Both questions show the memory, the second as the first left it, and the results of reads.
-        An unusable block does not prevent the answer.
+        An unusable block does not prevent the answer. Where a block may be left out, there is one
+        question, and the reply may hold both. A section `Reply` of the prompt is kept.
 
         Raises:
             ReplyUnusable: If no reply could be used.
@@ -149,7 +160,16 @@ class NodeAgent:
         schema = form.schema or {}
         example = json.dumps(_example(schema), ensure_ascii=False).replace(": true", ": true|false")
         reply = f"Reply with one JSON object and nothing else, like {example}"
-        shown = {**prompt, "Reply": reply}
+        shown = {"Reply": reply, **prompt}
+        shown["Reply"] = shown.pop("Reply")
+
+        def parse(text: str) -> dict[str, Any]:
+            return required_object(text, schema)
+
+        if self.memory is not None and not self.memory.is_required:
+            shown["Introduction"] = introduction
+            text = AnswerForm(alias=form.alias, images=form.images)
+            return self.ask(label, shown, parse, hint=hint, form=text)
         if self.memory is not None:
             turn = self._turn(f"{label}_memory", hint)
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
@@ -160,10 +180,6 @@ class NodeAgent:
             shown = _with_memory(shown, self._turn(label, hint, is_relieved=True))
             del shown[_OPERATIONS]
             shown |= {title: sections[title] for title in (_READ_TITLE,) if title in sections}
-
-        def parse(text: str) -> dict[str, Any]:
-            return required_object(text, schema)
-
         return _NodeAsking(self, label, shown, parse, None, form).ask()
 
     def _turn(self, label: str, hint: str, *, is_relieved: bool = False) -> MemoryTurn | None:
@@ -221,6 +237,11 @@ class _NodeAsking(Asking[str, T]):
         self._name = ""
         self._is_kept = False
 
+    @property
+    def _is_required(self) -> bool:
+        memory = self._agent.memory
+        return memory is not None and memory.is_required
+
     def call(self) -> str:
         """Ask with the sections as they are now."""
         self._name = f"{self._label}_attempt{self.failed + 1}"
@@ -228,7 +249,11 @@ class _NodeAsking(Asking[str, T]):
             self._name += f"_round{self._reads}"
         if self._turn is not None:
             reads = self._agent.limits.read_rounds - self._reads
-            self._sections[_OPERATIONS] = instructions(is_required=True, reads=reads)
+            self._sections[_OPERATIONS] = (
+                instructions(is_required=True, reads=reads)
+                if self._is_required
+                else brief_instructions(reads=reads)
+            )
         return self._agent.call(self._name, self._sections, self._form)
 
     def read(self, reply: str) -> T | None:
@@ -239,7 +264,7 @@ class _NodeAsking(Asking[str, T]):
         self._is_kept = False
         if self._turn is None:
             return self._parse(_without_memory(reply))
-        presence: Presence = "optional" if self.failed else "required"
+        presence: Presence = "required" if self._is_required and not self.failed else "optional"
         body, results, is_reading = self._turn.take(reply, presence, self._name)
         self._is_kept = True
         if results and is_reading and self._reads < self._agent.limits.read_rounds:

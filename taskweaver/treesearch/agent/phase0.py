@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
-from taskweaver.utils.files import write_json, write_text
+from taskweaver.treesearch.record.places import NodePlaces
+from taskweaver.utils.files import read_text, write_json, write_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
+
+_PLAN_FILE = "phase0_plan.json"
+_LASTING_FACTS = ("os", "machine", "cpu", "cpus", "memory_mib", "gpus", "compilers", "network")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,32 @@ def read_plan(text: str) -> Phase0Plan:
     )
 
 
-def save_plan(folder: Path, plan: Phase0Plan, raw: str, history: Mapping[str, Any]) -> None:
+def situation_of(environment: Mapping[str, Any], compilers: Sequence[str], resources: str) -> str:
+    """Return a digest of the facts that a plan is made for; others change from start to start."""
+    facts = [environment.get(name) for name in _LASTING_FACTS]
+    text = json.dumps([facts, list(compilers), resources], default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def inherit_plan(parent: NodePlaces, own: NodePlaces, situation: str) -> Phase0Plan | None:
+    """Return a parent's plan, written for a node; None if there is none for this situation."""
+    try:
+        data = json.loads(read_text(parent.plans / _PLAN_FILE))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(data, Mapping) or data.get("situation") != situation:
+        return None
+    origin = data.get("inherited_from", parent.node_id)
+    write_json(own.plans / _PLAN_FILE, {**data, "inherited_from": origin})
+    return read_plan(json.dumps(data))
+
+
+def save_plan(
+    folder: Path, plan: Phase0Plan, raw: str, history: Mapping[str, Any], situation: str
+) -> None:
     """Write the files of Phase 0, which people read, with their secrets masked."""
-    write_json(folder / "phase0_plan.json", redact_secrets_in({"plan": plan.to_dict()}))
+    written = {"plan": plan.to_dict(), "situation": situation}
+    write_json(folder / _PLAN_FILE, redact_secrets_in(written))
     write_json(folder / "phase0_history_full.json", redact_secrets_in(dict(history)))
     write_text(folder / "phase0_llm_output.txt", redact_secrets(raw))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
+from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
 from taskweaver.treesearch.agent.describe import (
     environment_lines,
     metric_text,
@@ -18,15 +19,15 @@ from taskweaver.treesearch.agent.describe import (
     parent_summary,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, NodeAgent, object_schema
+from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, AnswerForm, NodeAgent, object_schema
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model.artifacts import Artifacts, ScriptArtifact
+from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.model.artifacts import Artifacts
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
-from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import refuse_mask
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.utils.text import fenced
@@ -47,7 +48,6 @@ HINTS = {
 }
 """Task hints of the memory, by kind."""
 _STEP = object_schema(command=TEXT, done=FLAG)
-_SCRIPT = object_schema(plan=TEXT, code=TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class RunBackground:
     """Facts about a run that prompts show.
 
     The findings of earlier runs of the same idea are `earlier` as data, `history` in words; it and
-    `resources` are empty for none.
+    `resources` are empty for none. `evaluator` is None where attempts measure themselves.
     """
 
     idea: Idea
@@ -64,6 +64,7 @@ class RunBackground:
     resources: str
     history: str
     earlier: Mapping[str, Any]
+    evaluator: Evaluator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +88,20 @@ class Question:
     loss: str
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A proposed attempt, with the name of the parameter or part it changes; empty for none."""
-
-    plan: str
-    name: str
-    artifacts: PhasePlan | ScriptArtifact
+Claim = Callable[[Node, str, Artifacts], str]
 
 
 class Proposer:
     """Asks the agent of one node for plans, attempts and commands."""
 
-    def __init__(self, prompts: PromptFiles, agent: NodeAgent) -> None:
+    def __init__(
+        self, prompts: PromptFiles, agent: NodeAgent, alias: str, *, in_fences: bool
+    ) -> None:
+        """Ask an agent, and the model of an alias, for code in fences or in JSON."""
         self._prompts = prompts
         self._agent = agent
+        self._form = AnswerForm(alias=alias)
+        self._in_fences = in_fences
 
     def plan(self, question: Question) -> tuple[Phase0Plan, str]:
         """Return the plan of Phase 0, normalised, and the reply it was read from.
@@ -125,31 +125,27 @@ class Proposer:
         def read(text: str) -> tuple[Phase0Plan, str]:
             return read_plan(text), text
 
-        return self._agent.ask("phase0", prompt, read, hint="phase0_planning")
+        return self._agent.ask("phase0", prompt, read, hint="phase0_planning", form=self._form)
 
-    def propose(
-        self, question: Question, plan: Phase0Plan | None, claim: Callable[[Node, str], str]
-    ) -> Proposal:
+    def propose(self, question: Question, plan: Phase0Plan | None, claim: Claim) -> Proposal:
         """Return a proposed attempt.
 
-        `claim` claims its change, and returns the node that makes it already, or nothing.
+        `claim` claims its change and program, and returns why it cannot have them, or nothing.
 
         Raises:
             ReplyUnusable, ModelError: If there can be none.
         """
         kind = question.node.kind
-        prompt = attempt_prompt(self._prompts, question, plan)
+        prompt = attempt_prompt(self._prompts, question, plan, in_fences=self._in_fences)
 
         def read(text: str) -> Proposal:
             found = read_proposal(text, question)
-            other = claim(question.node, found.name)
-            if other:
-                raise PhasePlanError(
-                    "name", f"{other} makes the change {found.name} already; make another change"
-                )
+            problem = claim(question.node, found.name, found.artifacts)
+            if problem:
+                raise PhasePlanError("", problem)
             return found
 
-        return self._agent.ask(kind.value, prompt, read, hint=HINTS[kind])
+        return self._agent.ask(kind.value, prompt, read, hint=HINTS[kind], form=self._form)
 
     def install_step(
         self,
@@ -187,7 +183,7 @@ class Proposer:
             return step
 
         label = f"phase1_step{progress.get('step', 0)}"
-        return self._agent.ask(label, prompt, read, hint="phase1")
+        return self._agent.ask(label, prompt, read, hint="phase1", form=self._form)
 
     def _task(self, question: Question) -> dict[str, Any]:
         node, parent = question.node, question.parent
@@ -204,30 +200,11 @@ class Proposer:
 
 
 def attempt_prompt(
-    prompts: PromptFiles, question: Question, plan: Phase0Plan | None
+    prompts: PromptFiles, question: Question, plan: Phase0Plan | None, *, in_fences: bool
 ) -> dict[str, Any]:
-    """Return the prompt for an attempt, by its kind."""
+    """Return the prompt for an attempt, by its kind, whose code is asked for in fences or JSON."""
     node, parent = question.node, question.parent
-    form = "default" if question.is_script else "execution_split"
-    is_repair = parent is not None and not parent.is_good
-    where = "the parent's program began with" if is_repair else "the program of the parent left"
-    state = (
-        f"Its variables are those {where}; do not compute them again."
-        if question.is_forked
-        else "It is new: nothing is defined in it."
-    )
-    files = (
-        "The workspace is empty: list all files."
-        if parent is None
-        else f"The files of {parent.id} are in the workspace already: list those that are new or"
-        " changed."
-    )
-    response = prompts.text(
-        f"agent/parallel/response_format/{form}",
-        run_seconds=f"{question.run_seconds:g}",
-        kernel_state=state,
-        workspace_state=files,
-    )
+    response = _response_format(prompts, question, in_fences=in_fences)
     introduction = prompts.text(_INTRODUCTIONS[node.kind], with_memory=question.has_memory)
     prompt: dict[str, Any] = {
         "Introduction": introduction,
@@ -246,11 +223,55 @@ def attempt_prompt(
     prompt["Domain"] = prompts.text("core/domain_neutral")
     prompt["Environment"] = environment_lines(question.background.environment)
     prompt |= _resources(question)
+    prompt |= _evaluator(question)
     planned = plan_lines(plan.to_dict()) if plan else []
     if planned:
         prompt["Phase 0 plan"] = planned
     prompt["Instructions"] = {"Response format": response}
     return prompt
+
+
+def _response_format(prompts: PromptFiles, question: Question, *, in_fences: bool) -> str:
+    parent = question.parent
+    is_repair = parent is not None and not parent.is_good
+    where = "the parent's program began with" if is_repair else "the program of the parent left"
+    state = (
+        f"Its variables are those {where}; do not compute them again."
+        if question.is_forked
+        else "It is new: nothing is defined in it."
+    )
+    files = (
+        "The workspace is empty: list all files."
+        if parent is None
+        else f"The files of {parent.id} are in the workspace already: list those that are new or"
+        " changed."
+    )
+    folder = "agent/parallel/response_format"
+    named = (
+        ("phases_in_fences", "script_in_fences") if in_fences else ("execution_split", "default")
+    )
+    edits = "" if parent is None else f"{prompts.text(f'{folder}/edits')}\n\n"
+    return prompts.text(
+        f"{folder}/{named[question.is_script]}",
+        run_seconds=f"{question.run_seconds:g}",
+        kernel_state=state,
+        workspace_state=files,
+        edit_form=edits,
+        measured_by=_measured_by(prompts, question),
+    )
+
+
+def _measured_by(prompts: PromptFiles, question: Question) -> str:
+    """Return the sentences about the measurement: by the run's evaluator, or by the attempt."""
+    folder, evaluator = "agent/parallel/response_format", question.background.evaluator
+    if evaluator is None:
+        return prompts.text(f"{folder}/result_file")
+    return prompts.text(f"{folder}/evaluator", evaluator=evaluator.command)
+
+
+def _evaluator(question: Question) -> dict[str, str]:
+    evaluator = question.background.evaluator
+    return {"Evaluator": fenced(evaluator.source)} if evaluator and evaluator.source else {}
 
 
 def read_proposal(text: str, question: Question) -> Proposal:
@@ -260,23 +281,13 @@ def read_proposal(text: str, question: Question) -> Proposal:
         PhasePlanError: If it cannot be carried out.
         ValueError: If it is not of the form that was asked for.
     """
-    if question.is_script:
-        data = required_object(text, _SCRIPT)
-        if not data["code"].strip():
-            raise PhasePlanError("code", "there is none")
-        refuse_mask("code", data["code"])
-        artifacts: PhasePlan | ScriptArtifact = ScriptArtifact(data["code"])
-    else:
-        data = required_object(text, {})
-        given = data.get("phase_artifacts", data)
-        artifacts = PhasePlan.from_dict(given, question.background.compilers)
-    outline = data.get("plan")
-    name = data.get("name")
-    return Proposal(
-        outline if isinstance(outline, str) else "",
-        name[:120] if isinstance(name, str) else "",
-        artifacts,
+    parent = question.parent
+    basis = Basis(
+        question.journal.files(parent.id) if parent is not None else {},
+        parent.artifacts if parent is not None else None,
+        question.background.compilers,
     )
+    return (read_script if question.is_script else read_phases)(text, basis)
 
 
 def _stage(question: Question) -> dict[str, str]:

@@ -10,12 +10,13 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import (
+    change_sections,
     measured_text,
     metric_text,
     result_text,
@@ -33,6 +34,7 @@ from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import RoleModels
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.utils.text import fenced, shorten
@@ -43,6 +45,7 @@ _MOST_PLOT_BYTES = 4 << 20
 _PROGRAM = re.compile(r"```(?:python|py)\n(.*?)```", re.DOTALL)
 _REVIEW = object_schema(is_bug=FLAG, summary=TEXT)
 _SUMMARY = object_schema(findings=TEXT, significance=TEXT, next_steps=TEXT)
+_ASSESSMENT = object_schema(is_bug=FLAG, summary=TEXT, findings=TEXT, next_steps=TEXT, plots=FLAG)
 _CODE = object_schema(code=TEXT)
 _SELECTION = object_schema(selected_plots={"type": "array", "items": TEXT})
 _VISION = object_schema(
@@ -67,10 +70,19 @@ _METRICS = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Verdict on an attempt: whether it missed its aim, and the reason or a description."""
+    """Verdict on an attempt: whether it missed its aim, and the reason or a description.
+
+    Attributes:
+        is_bug: Whether it missed its aim.
+        summary: Why, or what it did.
+        lessons: ``findings`` and ``next_steps``; empty where they are asked for later.
+        wants_plots: Whether plots of the results are worth a question.
+    """
 
     is_bug: bool
     summary: str
+    lessons: Mapping[str, str] = field(default_factory=dict)
+    wants_plots: bool = True
 
 
 def measured(result: Mapping[str, Any] | None) -> Measurement | None:
@@ -92,10 +104,13 @@ def measured(result: Mapping[str, Any] | None) -> Measurement | None:
 class Reviewer:
     """Puts the questions about one finished run to the agent of its node."""
 
-    def __init__(self, prompts: PromptFiles, agent: NodeAgent, idea: str) -> None:
+    def __init__(
+        self, prompts: PromptFiles, agent: NodeAgent, idea: str, models: RoleModels
+    ) -> None:
         self._prompts = prompts
         self._agent = agent
         self._idea = idea
+        self._models = models
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
         introduction = self._prompts.text(name)
@@ -111,11 +126,16 @@ class Reviewer:
         return sections
 
     def _ask(
-        self, name: str, label: str, prompt: Mapping[str, Any], schema: Mapping[str, Any]
+        self,
+        name: str,
+        label: str,
+        prompt: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        alias: str,
     ) -> dict[str, Any]:
-        first = self._prompts.text(name, with_memory=True)
+        first, form = self._prompts.text(name, with_memory=True), AnswerForm(schema, alias)
         with as_unusable():
-            return self._agent.ask_structured(label, prompt, AnswerForm(schema), first, hint=label)
+            return self._agent.ask_structured(label, prompt, form, first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
         """Judge whether a node reached its aim.
@@ -125,8 +145,25 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/execution_review/introduction"
         prompt = self._prompt(name, node, journal, Result=result_text(node, journal))
-        answer = self._ask(name, "execution_review", prompt, _REVIEW)
+        answer = self._ask(name, "execution_review", prompt, _REVIEW, self._models.feedback)
         return Review(bool(answer["is_bug"]), str(answer["summary"]))
+
+    def assessment(self, node: Node, journal: Journal) -> Review:
+        """Judge whether a node reached its aim, with the lessons for the next attempts: one call.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is no usable answer.
+        """
+        name = "agent/parallel/tasks/assessment/introduction"
+        reply = self._prompts.text("agent/parallel/response_format/assessment")
+        result, before = result_text(node, journal), _before(node, journal)
+        prompt = self._prompt(name, node, journal, Result=result, Before=before, Reply=reply)
+        prompt |= change_sections(node, journal)
+        answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, self._models.feedback)
+        lessons = {field: str(answer[field]) for field in ("findings", "next_steps")}
+        return Review(
+            bool(answer["is_bug"]), str(answer["summary"]), lessons, bool(answer["plots"])
+        )
 
     def metric(self, node: Node, journal: Journal, result: JobResult) -> Measurement | None:
         """Return the metric a run printed; None when it printed none.
@@ -136,7 +173,7 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/parse_metrics/introduction"
         prompt = self._prompt(name, node, journal, Files=list(result.files))
-        answer = self._ask(name, "metrics_extraction", prompt, _METRICS)
+        answer = self._ask(name, "metrics_extraction", prompt, _METRICS, self._models.feedback)
         if not answer["valid_metrics_received"]:
             return None
         wanted = journal.objective.name.lower()
@@ -153,11 +190,16 @@ class Reviewer:
     ) -> str:
         """Return a program that plots the results of a run, given earlier ones and why they failed.
 
+        It is empty where the model sees nothing worth a picture.
+
         Raises:
             ReplyUnusable, ModelError: If there is none.
         """
         name = "agent/parallel/tasks/plotting/introduction"
-        form = 'Reply with one JSON object: {"code": "the whole program"}'
+        form = (
+            "Reply with the whole program in one fence ```python. Where numbers say it all and a"
+            " picture would show no more, reply with the word none."
+        )
         prompt = self._prompt(name, node, journal, Files=list(result.files), Instructions=form)
         has_memory = self._agent.memory is not None
         prompt["Introduction"] = self._prompts.text(name, with_memory=has_memory)
@@ -168,11 +210,14 @@ class Reviewer:
 
         def read(text: str) -> str:
             program = _PROGRAM.search(text)
+            if program is None and text.strip().strip(".`").lower() == "none":
+                return ""
             return program[1] if program else str(required_object(text, _CODE)["code"])
 
         label = f"plotting{len(failed) + 1}"
         with as_unusable():
-            return self._agent.ask(label, prompt, read, hint="plotting_code")
+            writer = AnswerForm(alias=self._models.code)
+            return self._agent.ask(label, prompt, read, hint="plotting_code", form=writer)
 
     def select_plots(self, node: Node, journal: Journal, plots: Sequence[str]) -> list[str]:
         """Return the most telling plots, at most `MOST_PLOTS`.
@@ -182,13 +227,13 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/select_plots/introduction"
         prompt = self._prompt(name, node, journal, Plots=list(plots))
-        answer = self._ask(name, "plot_selection", prompt, _SELECTION)
+        answer = self._ask(name, "plot_selection", prompt, _SELECTION, self._models.feedback)
         named = (str(plot).rpartition("/")[2] for plot in answer["selected_plots"])
         chosen = [plot for plot in dict.fromkeys(named) if plot in plots]
         return (chosen or list(plots))[:MOST_PLOTS]
 
-    def look_at(self, node: Node, journal: Journal, plots: Sequence[Path], alias: str) -> str:
-        """Return the description of plots by a model that sees images.
+    def look_at(self, node: Node, journal: Journal, plots: Sequence[Path]) -> str:
+        """Return the description of plots by the model that sees images.
 
         Raises:
             ReplyUnusable: If there is no usable answer, whatever the model's error.
@@ -204,7 +249,7 @@ class Reviewer:
         label = "vlm_analysis"
         with as_unusable(fatal={"cancelled"}):  # the search does not need that model
             answer = self._agent.ask_structured(
-                label, prompt, AnswerForm(_VISION, alias, images), first, hint=label
+                label, prompt, AnswerForm(_VISION, self._models.vlm, images), first, hint=label
             )
         return str(answer["vlm_feedback_summary"])
 
@@ -215,12 +260,16 @@ class Reviewer:
             ReplyUnusable, ModelError: If there is none.
         """
         name = "agent/parallel/tasks/summary/introduction"
-        line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
-        before = f"{measured_text(journal, line[-1])}, {line[-1].id}" if line else "none"
         result = measured_text(journal, node)
-        prompt = self._prompt(name, node, journal, Result=result, Before=before)
-        answer = self._ask(name, "node_summary", prompt, _SUMMARY)
+        prompt = self._prompt(name, node, journal, Result=result, Before=_before(node, journal))
+        answer = self._ask(name, "node_summary", prompt, _SUMMARY, self._models.summary)
         return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
+
+
+def _before(node: Node, journal: Journal) -> str:
+    """Return the figures of the nearest ancestor that worked."""
+    line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
+    return f"{measured_text(journal, line[-1])}, {line[-1].id}" if line else "none"
 
 
 def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

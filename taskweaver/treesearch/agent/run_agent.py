@@ -24,7 +24,7 @@ from taskweaver.utils.text import fenced
 class RunAgent:
     """Asks a model about the stages of a run, with the memory of the root, if the run has one.
 
-    Prompts and replies are written to a folder.
+    Prompts and replies are written to a folder. `alias` is the model, empty for the main one.
     """
 
     api: LLMApi
@@ -34,11 +34,13 @@ class RunAgent:
     folder: Path
     journal: Journal
     idea: str
+    alias: str
+    is_memory_required: bool
 
     def ask(
         self, name: str, stage: StageState, sections: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Ask for an object of a schema; of a task with a memory, for the memory block first.
+        """Ask for an object of a schema; of a task with a memory, with a memory block.
 
         `name` is that of the prompt's file, below ``prompts/``. The sections come after the idea,
         the metric and the goals.
@@ -52,7 +54,9 @@ class RunAgent:
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, MemoryPromptLog(self.folder), shown_elsewhere())
+            log = MemoryPromptLog(self.folder)
+            is_required = self.is_memory_required
+            memory = NodeMemory(root, log, shown_elsewhere(), is_required=is_required)
         system = self.prompts.text("core/system")
         agent = NodeAgent(self.api, "root", self.folder, system, memory, self.limits)
         prompt = {
@@ -66,4 +70,5 @@ class RunAgent:
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         label = f"{stage.label}_{hint}"
         with as_unusable():
-            return agent.ask_structured(label, prompt, AnswerForm(schema), first, hint=hint)
+            form = AnswerForm(schema, self.alias)
+            return agent.ask_structured(label, prompt, form, first, hint=hint)

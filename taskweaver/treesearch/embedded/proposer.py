@@ -23,7 +23,7 @@ from taskweaver.treesearch.embedded.prompt_reading import (
 from taskweaver.treesearch.embedded.space import Parameter, Space
 
 _TRIED, _LAST = "tried_changes", "last_change"
-_TAKEN = re.compile(r"makes the change (\S+) already")
+_TAKEN = re.compile(r"make another change than (.+)\.$", re.MULTILINE)
 
 
 class RuleProposer:
@@ -46,6 +46,7 @@ class RuleProposer:
         parent = values_in(prompt.get("Code", ""))
         if kind == "draft" or not parent:
             count = sum(other.kind == "draft" for other in known)
+            count += "tries exactly this program" in prompt.get("Parsing Feedback", "")
             drafts = self._space.drafts
             values, change = dict(drafts[count % len(drafts)]), ""
             why = "A plain first attempt."
@@ -73,8 +74,9 @@ class RuleProposer:
         before = remembered(prompt.get("Memory", ""), _TRIED)
         changes = set(before) if isinstance(before, list) else set()
         parent = prompt.get("Made from", "")
-        taken = _TAKEN.findall(prompt.get("Parsing Feedback", ""))
-        return changes | {other.change for other in known if other.parent == parent} | set(taken)
+        refused = _TAKEN.search(prompt.get("Parsing Feedback", ""))
+        taken = set(refused[1].split(", ")) if refused else set()
+        return changes | {other.change for other in known if other.parent == parent} | taken
 
     def _liked(self, known: Sequence[Other], *, is_up: bool) -> dict[str, float]:
         """Return how much each change gained elsewhere, where that is known."""
@@ -137,7 +139,7 @@ class RuleProposer:
         }
         plan = f"{why} Values: {json.dumps(dict(values))}"
         form = prompt.get("Instructions", "")
-        if '"phase_artifacts"' in form or self._space.script is None:
+        if "/workspace" in form or self._space.script is None:
             answer = {"plan": plan, "name": change, "phase_artifacts": self._space.write(values)}
         else:
             answer = {"plan": plan, "name": change, "code": self._space.script(values)}

@@ -40,17 +40,21 @@ class NodeAssessor:
         """
         if node.error is None:
             node = self._measured(node, result)
+        wants_plots = self.config.has_plots
         if self.asks and self.config.has_review:
             self.on_phase(node.id, "review")
-            node = self._reviewed(node)
+            node, is_worth_one = self._reviewed(node)
+            wants_plots = wants_plots and is_worth_one
         if node.error is not None:
             node = node.failed(node.error)
         else:
             node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
-            if self.asks and self.config.has_plots:
+            if self.asks and wants_plots:
                 self.on_phase(node.id, "plots")
                 node = self.plotter.draw(node, self.journal, result)
-        if self.asks and self.config.has_summaries:
+        if node.summary:
+            self.events.summary(node)
+        elif self.asks and self.config.has_summaries and not self.config.has_two_calls:
             self.on_phase(node.id, "summary")
             # An attempt that ran is not worse for want of words.
             with suppress(ReplyUnusable, BudgetSpent):
@@ -58,16 +62,22 @@ class NodeAssessor:
                 self.events.summary(node)
         return node
 
-    def _reviewed(self, node: Node) -> Node:
-        """Return the node with its review; without one, its figures stand."""
+    def _reviewed(self, node: Node) -> tuple[Node, bool]:
+        """Return the node with its review, and whether that wants plots.
+
+        Without a review the node's figures stand.
+        """
+        is_one_call = self.config.has_two_calls
+        ask = self.reviewer.assessment if is_one_call else self.reviewer.review
         try:
-            review = self.reviewer.review(node, self.journal)
+            review = ask(node, self.journal)
         except (ReplyUnusable, BudgetSpent) as error:
-            return replace(node, analysis=f"It was not reviewed: {error}")
-        node = replace(node, analysis=review.summary)
+            return replace(node, analysis=f"It was not reviewed: {error}"), not is_one_call
+        lessons = review.lessons if self.config.has_summaries else {}
+        node = replace(node, analysis=review.summary, summary=lessons)
         if review.is_bug and node.error is None:
             node = replace(node, error=NodeError("ReviewError", review.summary))
-        return node
+        return node, review.wants_plots
 
     def _measured(self, node: Node, result: JobResult) -> Node:
         metric = measured(result.result)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,12 @@ from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import storable
-from taskweaver.treesearch.agent.phase0 import Phase0Plan, save_plan
+from taskweaver.treesearch.agent.phase0 import Phase0Plan, inherit_plan, save_plan, situation_of
 from taskweaver.treesearch.agent.proposer import Proposer, Question
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.artifacts import Artifacts
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.record.places import NodePlaces
 from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import redact_secrets_in
@@ -24,33 +27,51 @@ _MOST_ATTEMPTS_SHOWN = 100
 
 
 class ChangeClaims:
-    """The change each node makes: of two nodes proposed at once, one alone makes a change."""
+    """Claims of nodes to a change of their parent, and to a program while they run."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, journal: Journal) -> None:
         """Start with the changes of existing nodes."""
+        self._journal = journal
         self._lock = threading.Lock()
-        self._taken = {_claim(node, node.name): node.id for node in nodes if node.name}
+        self._changes: dict[tuple[str | None, bool], dict[str, str]] = {}
+        self._programs: dict[str, str] = {}
+        for node in journal.nodes:
+            if node.name:
+                self._of(node).setdefault(node.name, node.id)
 
-    def take(self, node: Node, name: str) -> str:
-        """Claim a change for a node; return the id of the node that makes it already, or nothing.
+    def take(self, node: Node, name: str, artifacts: Artifacts) -> str:
+        """Claim a change and a program for a node; return why it cannot have them, or nothing.
 
         A change without a name cannot be claimed.
         """
+        program = json.dumps(artifacts.to_dict(), sort_keys=True)
         with self._lock:
-            owner = self._taken.setdefault(_claim(node, name), node.id) if name else node.id
-            return "" if owner == node.id else owner
+            changes = self._of(node)
+            twin = self._programs.get(program, node.id)
+            if twin != node.id and self._is_running(twin):
+                problem = f"{twin} tries exactly this program now"
+                changes |= {name: twin} if name else {}
+            elif name and changes.setdefault(name, node.id) != node.id:
+                problem = f"{changes[name]} makes the change {name} already"
+            else:
+                self._programs[program] = node.id
+                return ""
+            return f"{problem}; make another change than {', '.join(changes) or 'this'}"
 
+    def _of(self, node: Node) -> dict[str, str]:
+        """Return the changes of a node's parent: each may be tried to improve, and to take away."""
+        return self._changes.setdefault((node.parent, node.kind is NodeKind.ABLATION), {})
 
-def _claim(node: Node, name: str) -> tuple[str | None, bool, str]:
-    """Return the key of a change: the same one may be tried to improve, and to take away."""
-    return node.parent, node.kind is NodeKind.ABLATION, name
+    def _is_running(self, node_id: str) -> bool:
+        return node_id in self._journal and self._journal[node_id].status is NodeStatus.RUNNING
 
 
 @dataclass(slots=True)
 class AttemptWriter:
-    """Writes the attempt of one node, planned first if `has_phase0`; its memory may be missing.
+    """Writes the attempt of one node; its memory may be missing.
 
-    `on_phase` is called with the node's id and the phase that begins.
+    `phase0` says which nodes ask for a plan first, see `SearchConfig`. `on_phase` is called with
+    the node's id and the phase that begins.
     """
 
     question: Question
@@ -59,7 +80,7 @@ class AttemptWriter:
     memory: BranchHandle | None
     claims: ChangeClaims
     on_phase: Callable[[str, str], None]
-    has_phase0: bool
+    phase0: str
     _plan: Phase0Plan | None = None
 
     def write(self, node: Node) -> Node:
@@ -71,7 +92,7 @@ class AttemptWriter:
         parent = self.question.parent
         if node.kind is NodeKind.SEED and parent is not None:
             return replace(node, plan=parent.plan, artifacts=parent.artifacts, name=parent.name)
-        self._plan = self._planned() if self.has_phase0 else None
+        self._plan = self._inherited() or self._planned()
         self.on_phase(node.id, "proposal")
         proposal = self.proposer.propose(self.question, self._plan, self.claims.take)
         shown = redact_secrets_in(proposal.artifacts.to_dict())
@@ -88,8 +109,23 @@ class AttemptWriter:
         """Packages that the plan of Phase 0 names."""
         return self._plan.dependencies if self._plan else {}
 
+    @property
+    def _situation(self) -> str:
+        facts = self.question.background
+        return situation_of(facts.environment, facts.compilers, facts.resources)
+
+    def _inherited(self) -> Phase0Plan | None:
+        """Return the parent's plan, where it holds for this node too."""
+        parent = self.question.parent
+        if self.phase0 != "draft" or parent is None:
+            return None
+        of_parent = NodePlaces(self.places.run_dir, parent.id)
+        return inherit_plan(of_parent, self.places, self._situation)
+
     def _planned(self) -> Phase0Plan | None:
         """Return the plan of Phase 0, written to the node's folder; None is no failure."""
+        if self.phase0 == "off":
+            return None
         self.on_phase(self.question.node.id, "plan")
         try:
             plan, raw = self.proposer.plan(self.question)
@@ -97,9 +133,8 @@ class AttemptWriter:
             return None
         journal = self.question.journal
         others = attempt_lines(journal, journal.finished[-_MOST_ATTEMPTS_SHOWN:])
-        save_plan(
-            self.places.plans, plan, raw, {**self.question.background.earlier, "attempts": others}
-        )
+        history = {**self.question.background.earlier, "attempts": others}
+        save_plan(self.places.plans, plan, raw, history, self._situation)
         for file in self.places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self.places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self.places.prompts / f"phase0_prompt{file.suffix}")

@@ -1,7 +1,9 @@
 """The coordinator: fills free slots with attempts, stage after stage, until the run is over.
 
-It is one thread; each task has another. Its decisions depend on the journal and the seed alone, so
-a run that is resumed decides as if it had never stopped.
+It is one thread; each task has another, and so has the end of a stage, which may ask a model. Slots
+that the last attempts, seeds and questions of a stage leave free go on with the next stage. Its
+decisions depend on the journal and the seed alone, so a run that is resumed decides as if it had
+never stopped.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import partial
 from random import Random
+from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.store import BranchedMemory
@@ -25,7 +27,7 @@ from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import NodeChoice, StageView, policy_named
+from taskweaver.treesearch.model.policy import NodeChoice, Policy, StageView, policy_named
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog
@@ -52,12 +54,13 @@ class Coordinator:
     make_task: Callable[[StageState, Node], NodeTask]
     spans: NodeSpans
     _working: dict[Future[Node], tuple[Node, NodeTask]] = field(default_factory=dict)
+    _closing: Future[None] | None = None
     _queue: list[NodeChoice] = field(default_factory=list)
     _lost: dict[str, int] = field(default_factory=dict)
     _broken_in_a_row: int = 0
     _is_stopping: bool = False
     _changed: Changed = field(init=False)
-    _policy: partial[NodeChoice] = field(init=False)
+    _policy: Policy = field(init=False)
     _branches: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +90,7 @@ class Coordinator:
         self._changed = changed
         self.budget.begin()
         try:
-            with ThreadPoolExecutor(self.config.workers, "search-node") as threads:
+            with ThreadPoolExecutor(self.config.workers + 1, "search-node") as threads:
                 try:
                     self._loop(threads)
                 except BaseException as error:
@@ -103,22 +106,33 @@ class Coordinator:
             self.transition.enter(StageState(STAGES[0], goals=STAGES[0].goals))
         elif self.state.stage is not None:
             self.transition.begun(self.state.stage)  # the process may have ended before
-        while self.state.stage is not None and not self._is_stopping:
-            spent = self.budget.why_spent(self.journal.attempts)
-            if spent:
-                if not self._working:
-                    self.transition.break_off(self.state.stage, spent)
-                    self._changed(self.state)
-                    return
-                if self.budget.is_late:
-                    self._cut_off()
-            else:
-                self._fill(threads, self.state.stage)
-            if self._working:
-                self._collect()
-            elif not spent:
-                self._advance(self.state.stage)
+        while not self._is_stopping and (self.state.stage is not None or self._closing):
+            self._step(threads)
         self._drain()
+
+    def _step(self, threads: ThreadPoolExecutor) -> None:
+        """Begin what can begin, and wait for the next end of a task."""
+        stage = self.state.stage
+        spent = self.budget.why_spent(self.journal.attempts)
+        if spent and self.budget.is_late:
+            self._cut_off()
+        if stage is not None and not spent:
+            if self._is_ready_to_end(stage):
+                self._advance(threads, stage)
+                return
+            self._fill(threads, stage)
+        if self._working or self._closing:
+            self._collect()
+        elif stage is not None and spent:
+            self.transition.break_off(stage, spent)
+            self._changed(self.state)
+        elif not self._is_stopping and not self.budget.why_spent(self.journal.attempts):
+            raise SearchError("The search cannot go on: nothing is left to try.")
+
+    def _is_ready_to_end(self, stage: StageState) -> bool:
+        """Return whether a stage is over, and no task of it runs, waits or closes it."""
+        is_busy = any(node.stage <= stage.stage.number for node, _ in self._working.values())
+        return not (is_busy or self._queue or self._closing) and bool(self._why_over(stage))
 
     def _cut_off(self) -> None:
         """End commands when the time is over; an attempt that had not run is made again later."""
@@ -126,17 +140,37 @@ class Coordinator:
             task.cut_off()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
-        """Begin attempts while there is room; none when the stage ends with the running tasks."""
+        """Begin attempts while there is room: of the stage, or of the next where it is over."""
         while len(self._working) < self.config.workers and not self._is_stopping:
             if self._queue:
                 self._begin(threads, stage, self._queue.pop(0))
                 continue
-            if self._why_over(stage) or self._is_full(stage):
-                return
             if self.budget.why_spent(self.journal.attempts):
                 return
+            open_ = stage if self._has_room(stage) else self._ahead(stage)
+            if open_ is None:
+                return
             random = Random(f"{self.config.seed}:{self._next_step()}")
-            self._begin(threads, stage, self._policy(self._view(stage), random))
+            choice = self._policy(self._view(open_), random)
+            if choice is None:
+                return
+            self._begin(threads, open_, choice)
+
+    def _ahead(self, stage: StageState) -> StageState | None:
+        """Return the stage after one whose last tasks still run; None if it must wait for them.
+
+        Its base is the best node so far. Ablations wait, since all are compared with one base; so
+        do stages that a model may extend, or whose best node it may choose.
+        """
+        if self.transition.is_open(stage):
+            return None
+        ahead = self.transition.following(stage)
+        if ahead is None or ahead.stage.growth is NodeKind.ABLATION or not self._has_room(ahead):
+            return None
+        return ahead
+
+    def _has_room(self, stage: StageState) -> bool:
+        return not self._why_over(stage) and not self._is_full(stage)
 
     def _view(self, stage: StageState) -> StageView:
         drafts = self.config.rules.num_drafts if stage.stage.number == 1 else 0
@@ -202,9 +236,12 @@ class Coordinator:
         return name
 
     def _collect(self) -> None:
-        """Wait until a task ends, and put its node into the journal."""
-        done, _ = wait(self._working, _POLL_S, FIRST_COMPLETED)
-        for future in done:
+        """Wait until a task ends, and put its node into the journal; or for the end of a stage."""
+        awaited: list[Future[Any]] = [*self._working]
+        if self._closing is not None:
+            awaited.append(self._closing)
+        wait(awaited, _POLL_S, FIRST_COMPLETED)
+        for future in [future for future in self._working if future.done()]:
             node, _ = self._working.pop(future)
             finished = self._outcome(future, node)
             if finished is None:
@@ -213,6 +250,9 @@ class Coordinator:
             self.journal.put(finished)
             # With the time so far: a process that is killed does not say that it pauses.
             self.log.add("node", node=finished.to_dict(), elapsed=self.budget.elapsed_s)
+        if self._closing is not None and self._closing.done():
+            closed, self._closing = self._closing, None
+            closed.result()
         self._changed(self.state)
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:
@@ -265,18 +305,20 @@ class Coordinator:
 
     def _drain(self) -> None:
         """Wait for the end of cancelled tasks."""
-        while self._working:
+        while self._working or self._closing:
             self._collect()
 
-    def _advance(self, stage: StageState) -> None:
-        """Begin the seeds of a finished stage's best node, then the next substage or stage."""
-        reason = self._why_over(stage)
-        if not reason and (self._is_stopping or self.budget.why_spent(self.journal.attempts)):
-            return  # it happened since the loop looked
-        if not reason:
-            raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
-        best = self.journal.best()
+    def _advance(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
+        """Queue the seeds of a finished stage's best node, or close the stage.
+
+        With one slot nothing goes on meanwhile: the run is a function of journal, seed and replies.
+        """
+        best = self.journal.best_until(stage.stage.number)
         if best is not None and self._wants_seeds(best, stage.stage.number):
+            return
+        reason = self._why_over(stage)
+        if self.config.workers > 1:
+            self._closing = threads.submit(self.transition.go_on, stage, reason)
             return
         self.transition.go_on(stage, reason)
         self._changed(self.state)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import Evaluator
 from taskweaver.treesearch.execution.installation.download_phase import (
     Ask,
     has_installed,
@@ -21,6 +22,7 @@ from taskweaver.treesearch.execution.installation.download_phase import (
 )
 from taskweaver.treesearch.execution.job import PHASES, Job, JobResult
 from taskweaver.treesearch.execution.materials import Materials
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
 from taskweaver.treesearch.execution.phases import run_download_command, run_job
 from taskweaver.treesearch.execution.scripts import Script, ScriptRunner, program_of
 from taskweaver.treesearch.execution.worker_pool import WorkerPool
@@ -49,7 +51,8 @@ class ExecutionSetup:
 
     `scripts` is None where attempts have phases, and `sandbox` where there is none. The most
     commands of the installer that asks a model are `install_steps`, 0 where none is asked.
-    `on_phase` is called with a node's id and the phase that begins.
+    `on_phase` is called with a node's id and the phase that begins. `evaluator` is None where
+    attempts measure themselves.
     """
 
     places: RunPlaces
@@ -60,6 +63,8 @@ class ExecutionSetup:
     limits: PhaseLimits
     install_steps: int
     on_phase: Callable[[str, str], None]
+    slot: MeasuringSlot
+    evaluator: Evaluator | None
 
 
 class NodeExecutor:
@@ -96,6 +101,7 @@ class NodeExecutor:
     def cut_off(self) -> None:
         """End the command it waits for, from any thread."""
         self._is_cut_off.set()
+        self._setup.slot.wake()
         if self._future is not None:
             self._future.cancel()
         if self._setup.scripts is not None:
@@ -158,7 +164,8 @@ class NodeExecutor:
         self._setup.on_phase(node.id, "run")
         before = tuple(program_of(self._journal[id_]) for id_ in node.line)
         log = self._places.phase_logs / "run.log"
-        result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
+        with self._setup.slot.alone(self._is_cut_off.is_set):
+            result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:
             self._stop_if_cut_off()
         return result
@@ -212,6 +219,7 @@ class NodeExecutor:
             seed=self._node.seed,
             limits=self._setup.limits,
             sandbox=self._setup.sandbox,
+            evaluator=self._setup.evaluator,
         )
 
     def _takes_over(self) -> tuple[Path | None, tuple[WorkspacePlan, ...]]:
@@ -230,15 +238,17 @@ class NodeExecutor:
         is_command = function is run_download_command
         longest_s = job.limits.download_s if is_command else job.longest_s
         self._stop_if_cut_off()
-        future = self._setup.workers.submit_within(longest_s + _GRACE_S, function, job, *more)
-        self._future = future
-        if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
-            future.cancel()
-        try:
-            return future.result()
-        except CancelledError as error:
-            self._stop_if_cut_off()
-            raise WorkCancelled("It was stopped.") from error
+        slot, is_run = self._setup.slot, not is_command and "run" in job.phases
+        with (slot.alone if is_run else slot.shared)(self._is_cut_off.is_set):
+            future = self._setup.workers.submit_within(longest_s + _GRACE_S, function, job, *more)
+            self._future = future
+            if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
+                future.cancel()
+            try:
+                return future.result()
+            except CancelledError as error:
+                self._stop_if_cut_off()
+                raise WorkCancelled("It was stopped.") from error
 
     def _stop_if_cut_off(self) -> None:
         if self._is_cut_off.is_set():

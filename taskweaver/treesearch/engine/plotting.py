@@ -31,15 +31,15 @@ _END = b"IEND\xaeB`\x82"
 class Plotter:
     """Draws the results of a run.
 
-    `run` runs the program of a plan in the node's workspace; `vlm_alias` is the model that looks at
-    plots, empty for none.
+    `run` runs the program of a plan in the node's workspace; `is_seen` says whether a model looks
+    at plots.
     """
 
     places: NodePlaces
     events: NodeEvents
     reviewer: Reviewer
     run: Callable[[PhasePlan], JobResult]
-    vlm_alias: str
+    is_seen: bool
 
     def draw(self, node: Node, journal: Journal, result: JobResult) -> Node:
         """Return the node with its plots, and a description of them.
@@ -49,11 +49,11 @@ class Plotter:
         """
         drawn = self._drawn(node, journal, result)
         node = replace(node, plots=self._kept(self._chosen(node, journal, drawn)))
-        if not node.plots or not self.vlm_alias:
+        if not node.plots or not self.is_seen:
             return node
         plots = [self.places.run_dir / plot for plot in node.plots]
         try:
-            feedback = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
+            feedback = self.reviewer.look_at(node, journal, plots)
         except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, plot_feedback=f"The plots were not looked at: {error}")
         self.events.looked_at(node, feedback)
@@ -67,6 +67,8 @@ class Plotter:
             try:
                 code = self.reviewer.plot_code(node, journal, result, failed)
             except (ReplyUnusable, BudgetSpent):
+                break
+            if not code.strip():
                 break
             problem = self._problem(code)
             drawn = [] if problem and len(failed) + 1 < _TRIES else self._pictures()

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
@@ -19,7 +19,7 @@ from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
-from taskweaver.treesearch.agent.events import RunEvents
+from taskweaver.treesearch.agent.events import RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
@@ -34,8 +34,10 @@ from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
 from taskweaver.treesearch.execution.scripts import ScriptRunner
 from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.budget import Budget
@@ -101,7 +103,8 @@ class Search:
             services, self.is_embedded = self._models(stack)
             if self.is_embedded or not self._can_install():
                 needs_of(self._idea, is_embedded=self.is_embedded).check()
-            services.get(config.vlm_alias)  # an unknown name fails now, not after a run
+            for alias in astuple(config.models):
+                services.get(alias)  # an unknown name fails now, not after a run
             self.services = self._metered(services)
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
@@ -115,6 +118,8 @@ class Search:
                 places.manager_prompts,
                 self.state.journal,
                 self._idea.text,
+                config.models.summary,
+                is_memory_required=not config.has_two_calls,
             )
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(prompts, setup)
@@ -150,7 +155,7 @@ class Search:
         """Return the models; where none is configured, a built-in one that knows the idea."""
         machine = self._machine
         if machine.services.get().model != _OFFLINE:
-            return machine.services, False
+            return stack.enter_context(machine.services.patient(self._config.first_token_s)), False
         model = model_for(self._idea)
         if model is None:
             raise SearchError(
@@ -174,7 +179,7 @@ class Search:
     def _memory(self, stack: ExitStack) -> BranchedMemory:
         config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
-        config = replace(config, log_dir=folder)
+        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere())
         api = self._memory_api
 
         def ask(prompt: str) -> str:
@@ -222,7 +227,20 @@ class Search:
             limits=config.limits,
             install_steps=config.install_steps if is_stepwise else 0,
             on_phase=self._on_phase,
+            slot=MeasuringSlot(is_timed=config.is_timed(self.objective)),
+            evaluator=self._evaluator(),
         )
+
+    def _evaluator(self) -> Evaluator | None:
+        line = self._idea.evaluation
+        if not line:
+            return None
+        if self._config.is_script:
+            raise SearchError(
+                "The idea names an evaluator, and scripts in kernels measure themselves.",
+                "Search with search.phase_mode = split.",
+            )
+        return kept_evaluator(line, self.places.evaluator)
 
     def _environment(self) -> dict[str, Any]:
         """Return facts about the machine and the resources, noted in the memory too."""
@@ -247,13 +265,15 @@ class Search:
         tasks = NodeTaskFactory(
             config=config,
             journal=journal,
-            background=RunBackground(idea, environment, _compilers(), resources, history, earlier),
+            background=RunBackground(
+                idea, environment, _compilers(), resources, history, earlier, setup.evaluator
+            ),
             setup=setup,
             services=self.services,
             is_embedded=self.is_embedded,
             prompts=prompts,
             store=self.store,
-            claims=ChangeClaims(journal.nodes),
+            claims=ChangeClaims(journal),
             budget=self.budget,
         )
         asks = not self.is_embedded

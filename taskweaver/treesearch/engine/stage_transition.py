@@ -49,7 +49,7 @@ class StageTransition:
         Raises:
             ModelError: If no question could be answered.
         """
-        best = self.state.journal.best()
+        best = self.state.journal.best_until(stage.stage.number)
         is_asked = self._is_judged() and not self.state.journal.judgements[-1].is_spent
         is_decided = is_asked or self._is_closed(stage)
         verdict = Verdict() if is_decided else self.substages.verdict(stage)
@@ -58,15 +58,15 @@ class StageTransition:
             first, number = len(self.state.journal), stage.substage + 1
             self.enter(replace(stage, substage=number, goals=verdict.goals, first=first))
             return
-        if self._judged(stage) and self.state.journal.best() is not best:
+        if self._judged(stage) and self.state.journal.best_until(stage.stage.number) is not best:
             return
-        self._close(stage, reason, _explained(reason, verdict))
+        self._close(stage, reason, _explained(reason, verdict), best)
         self._leave(stage, reason, best)
 
     def break_off(self, stage: StageState, spent: str) -> None:
         """End the run in the middle of a stage, since its budget is spent."""
         self._judged(stage, is_spent=True)
-        self._close(stage, spent, spent, is_spent=True)
+        self._close(stage, spent, spent, self.state.journal.best(), is_spent=True)
         self._end(spent, is_spent=True)
 
     def _is_judged(self) -> bool:
@@ -85,22 +85,48 @@ class StageTransition:
         return True
 
     def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
-        following = self._following(stage, best)
+        following = self.following(stage)
         self.events.progressed(stage, following, reason)
         if following is None:
             self._end(reason if best else f"no attempt of the first stage worked; {reason}")
         else:
             self.enter(following)
 
+    def is_open(self, stage: StageState) -> bool:
+        """Return whether a model may extend a stage, or choose its best node."""
+        return self.judge.asks or self.substages.is_open(stage)
+
+    def following(self, stage: StageState) -> StageState | None:
+        """Return the stage after one, begun with the best node so far; None after the last.
+
+        Its nodes may have begun before: then it begins with the first of them.
+        """
+        number, nodes = stage.stage.number, self.state.journal.nodes
+        best = self.state.journal.best_until(number)
+        if best is None:
+            return None
+        ahead = [node.step for node in nodes if node.stage > number]
+        first = min(ahead) - 1 if ahead else len(nodes)
+        for next_ in STAGES[number:]:
+            if self.stage_nodes[next_.number - 1]:
+                return StageState(next_, best.id, 1, next_.goals, first)
+        return None
+
     def _is_closed(self, stage: StageState) -> bool:
         """Return whether the end of a stage was noted, by a process that went no further."""
         return bool(self.state.passed) and self.state.passed[-1].state == stage
 
     def _close(
-        self, stage: StageState, reason: str, explanation: str, *, is_spent: bool = False
+        self,
+        stage: StageState,
+        reason: str,
+        explanation: str,
+        best: Node | None,
+        *,
+        is_spent: bool = False,
     ) -> None:
-        """Note that a stage is over, and its summary."""
-        passed, best = self.state.passed, self.state.journal.best()
+        """Note that a stage is over, its best node, and its summary."""
+        passed = self.state.passed
         if not self._is_closed(stage):
             best_id = best.id if best else None
             self.log.add("stage_ended", reason=reason, best=best_id)
@@ -118,14 +144,6 @@ class StageTransition:
         self.events.stage_summary(stage, passed[-1].summary)
         if best is not None:
             self.events.lesson(best)
-
-    def _following(self, stage: StageState, best: Node | None) -> StageState | None:
-        if best is None:
-            return None
-        for next_ in STAGES[stage.stage.number :]:
-            if self.stage_nodes[next_.number - 1]:
-                return StageState(next_, best.id, 1, next_.goals, len(self.state.journal))
-        return None
 
     def _tested(self, stage: StageState) -> str:
         nodes = self.state.journal.of_stage(stage.stage.number)

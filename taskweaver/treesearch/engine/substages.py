@@ -42,18 +42,21 @@ class Substages:
     agent: RunAgent
     asks: bool
 
+    def is_open(self, stage: StageState) -> bool:
+        """Return whether a model may set further goals for a stage."""
+        config, number = self.config, stage.stage.number
+        is_wanted = config.has_goals and self.asks and number > 1
+        if not is_wanted or stage.substage >= config.max_substages:
+            return False
+        return len(self.journal.of_stage(number)) < config.stage_nodes[number - 1]
+
     def verdict(self, stage: StageState) -> Verdict:
         """Return whether a stage goes on, and with which goals.
 
         Raises:
             ModelError: If no other question could be answered either.
         """
-        config = self.config
-        is_wanted = config.has_goals and self.asks and stage.stage.number > 1
-        if not is_wanted or stage.substage >= config.max_substages:
-            return Verdict()
-        most = config.stage_nodes[stage.stage.number - 1]
-        if len(self.journal.of_stage(stage.stage.number)) >= most:
+        if not self.is_open(stage):
             return Verdict()
         reason = ""
         try:

@@ -86,26 +86,33 @@ class NodeTaskFactory:
         memory = None
         if branch is not None:
             log = MemoryPromptLog(places.prompt_logs, stage=question.state.label)
-            memory = NodeMemory(branch, log, shown_elsewhere(node))
+            memory = NodeMemory(
+                branch,
+                log,
+                shown_elsewhere(node),
+                is_required=not self.config.has_two_calls,
+            )
         system, limits = self.prompts.text("core/system"), self.config.asking
         agent = NodeAgent(api, node.id, places.prompt_logs, system, memory, limits)
-        reviewer = Reviewer(self.prompts, agent, idea.text)
-        alias = self.config.vlm_alias
+        models = self.config.models
+        reviewer = Reviewer(self.prompts, agent, idea.text, models)
         writer = AttemptWriter(
             question=question,
-            proposer=Proposer(self.prompts, agent),
+            proposer=Proposer(
+                self.prompts, agent, models.code, in_fences=self.config.has_two_calls
+            ),
             places=places,
             memory=branch,
             claims=self.claims,
             on_phase=self.setup.on_phase,
-            has_phase0=self.config.has_phase0,
+            phase0=self.config.phase0,
         )
         assessor = NodeAssessor(
             config=self.config,
             journal=self.journal,
             reviewer=reviewer,
             events=events,
-            plotter=Plotter(places, events, reviewer, executor.run_plotting, alias),
+            plotter=Plotter(places, events, reviewer, executor.run_plotting, bool(models.vlm)),
             asks=not self.is_embedded and node.kind is not NodeKind.SEED,
             on_phase=self.setup.on_phase,
         )

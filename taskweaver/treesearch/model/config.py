@@ -7,10 +7,13 @@ from pathlib import Path
 from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
-from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits
+from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits, RoleModels
+from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.policy import SearchRules
 
 STAGES = 4
+_PHASE0 = {"true": "node", "false": "off"}
+"""Values of the first release."""
 
 
 class SearchConfig(ModuleConfig):
@@ -22,6 +25,8 @@ class SearchConfig(ModuleConfig):
         allowance: Most nodes, seconds, tokens and money of a run; 0 is no limit.
         limits: Limits of phases; those on resources are the keys of kernels.
         asking: How often a model is asked.
+        models: Models by their work.
+        phase0: Nodes whose plan is asked for: ``draft``, ``node`` or ``off``.
         stage_nodes: Most nodes of each stage.
     """
 
@@ -37,7 +42,9 @@ class SearchConfig(ModuleConfig):
             self._get_int("num_drafts"),
             self._get_float("debug_prob"),
             self._get_int("max_debug_depth"),
+            self._get_float("uct_c"),
         )
+        self.timed = self._get_enum("timed")
         self.num_seeds = self._get_int("num_seeds")
         self.policy = self._get_enum("policy")
         self.seed = self._get_int("seed")
@@ -66,14 +73,22 @@ class SearchConfig(ModuleConfig):
         self.asking = AskLimits(
             self._get_int("retries"), self.src.get_int("memory.max_memory_read_rounds")
         )
-        self.has_phase0 = self._get_bool("phase0")
+        self.phase0 = _PHASE0.get(phase0 := self._get_enum("phase0"), phase0)
+        self.has_two_calls = self._get_enum("calls") == "two"
         self.has_review = self._get_bool("review")
         self.has_summaries = self._get_bool("summaries")
         self.has_plots = self._get_bool("plots")
-        self.vlm_alias = self._get_str("vlm_alias")
+        self.first_token_s = self._get_float("first_token_timeout_s")
+        self.models = RoleModels(
+            *(self._get_str(f"{work}_alias") for work in ("code", "feedback", "vlm", "summary"))
+        )
         self.has_goals = self._get_bool("goals")
         self.has_judge = self._get_bool("judge")
         self.max_substages = self._get_int("max_substages")
         self.has_memory = self.src.get_bool("memory.enabled")
         resources = self._get_path("resources")
         self.resources = Path(resources) if resources else None
+
+    def is_timed(self, objective: Objective) -> bool:
+        """Return whether runs have the machine alone, since their metric depends on its load."""
+        return self.timed == "always" or (self.timed == "auto" and objective.is_timed)

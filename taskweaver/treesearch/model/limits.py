@@ -1,4 +1,4 @@
-"""Limits of a run's phases, and of its questions to a model."""
+"""Limits of a run's phases, and of its questions to models."""
 
 from __future__ import annotations
 
@@ -26,6 +26,23 @@ class PhaseLimits:
     compile_s: float = 300.0
     run_s: float = 3600.0
     command: CommandLimits = _USUAL
+
+
+@dataclass(frozen=True, slots=True)
+class RoleModels:
+    """Models of a search by their work, as aliases of ``ext_llms``; empty for the main model.
+
+    Attributes:
+        code: Plans, attempts, commands and programs that draw plots.
+        feedback: Judgements of attempts that ran.
+        vlm: Descriptions of plots; empty where none are wanted.
+        summary: Lessons of attempts and stages, and the choice of the best.
+    """
+
+    code: str = ""
+    feedback: str = ""
+    vlm: str = ""
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import Node, NodeKind
-
-_EXPLORATION = math.sqrt(2.0)
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,13 @@ class SearchRules:
         num_drafts: Drafts before anything else is tried.
         debug_prob: How often a failed node is repaired rather than a good one improved.
         max_debug_depth: Longest chain of attempts at repair.
+        exploration: Weight of rarely tried nodes in `uct`.
     """
 
     num_drafts: int = 3
     debug_prob: float = 0.5
     max_debug_depth: int = 3
+    exploration: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,46 +66,61 @@ class StageView:
     drafts: int
 
 
-def best_first(rules: SearchRules, view: StageView, random: Random) -> NodeChoice:
-    """Choose drafts first; then, by chance, repair a failed leaf, else grow the best node."""
+Policy = Callable[[StageView, Random], NodeChoice | None]
+
+
+def best_first(rules: SearchRules, view: StageView, random: Random) -> NodeChoice | None:
+    """Choose drafts first; then, by chance, repair a failed leaf, else grow the best node.
+
+    The best node is the one with the best estimate, see `estimates`: of noisy measurements the
+    highest is the luckiest. Where no noise was measured, that is the best by metric.
+    """
     if drafts_missing(view):
         return NodeChoice(NodeKind.DRAFT)
     repairable = repairable_leaves(view, rules.max_debug_depth)
     if repairable and random.random() < rules.debug_prob:
         return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
-    grown = _to_grow(view)
+    grown = best_estimated(view.journal, good_nodes(view))
     if grown is not None:
         return NodeChoice(view.growth, grown.id)
     if repairable:
         return NodeChoice(NodeKind.DEBUG, random.choice(repairable).id)
-    return NodeChoice(NodeKind.DRAFT)
+    return _replacement(view)
 
 
-def _to_grow(view: StageView) -> Node | None:
-    """Return the best node, a tree that is not grown at the moment before one that is."""
-    good = good_nodes(view)
-    busy = {view.journal.root_of(node.id) for node in view.nodes if node.status == "running"}
-    idle = [node for node in good if view.journal.root_of(node.id) not in busy]
-    return view.journal.best(idle) or view.journal.best(good)
+def best_estimated(journal: Journal, nodes: Sequence[Node]) -> Node | None:
+    """Return the node with the best estimate, the first of equals; None if none measured.
+
+    A node that a judgement passed over is left out, unless there is no other.
+    """
+    standing = journal.leaders(len(nodes), nodes)
+    expected = estimates(journal, sorted(standing, key=lambda node: node.step))
+    return max(standing, key=lambda node: expected[node.id], default=None)
 
 
-def uct(rules: SearchRules, view: StageView, random: Random) -> NodeChoice:
+def _replacement(view: StageView) -> NodeChoice | None:
+    """Return a draft when nothing is left to repair or to grow; None while attempts run."""
+    is_waiting = any(node.status is NodeStatus.RUNNING for node in view.nodes)
+    return None if is_waiting else NodeChoice(NodeKind.DRAFT)
+
+
+def uct(rules: SearchRules, view: StageView, random: Random) -> NodeChoice | None:
     """Choose by upper confidence bounds for trees: grow good nodes, and nodes hardly tried.
 
     The reward of a node is its place among the good nodes, from 0 for the worst to 1 for the best,
     so that it needs no scale; a failed one has 0. A node is worth the mean reward of its subtree,
-    plus ``sqrt(2) * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Running
-    nodes count as visits without reward.
+    plus ``exploration * sqrt(ln(all visits) / visits)`` (Kocsis and Szepesvari 2006). Running nodes
+    count as visits without reward.
     """
     if drafts_missing(view):
         return NodeChoice(NodeKind.DRAFT)
     candidates = [*good_nodes(view), *repairable_leaves(view, rules.max_debug_depth)]
     if not candidates:
-        return NodeChoice(NodeKind.DRAFT)
+        return _replacement(view)
     worth = _worth(view)
     total = math.log(len(view.nodes) + 1)
     scores = {
-        node.id: reward / visits + _EXPLORATION * math.sqrt(total / visits)
+        node.id: reward / visits + rules.exploration * math.sqrt(total / visits)
         for node in candidates
         for visits, reward in [worth[node.id]]
     }
@@ -113,10 +129,10 @@ def uct(rules: SearchRules, view: StageView, random: Random) -> NodeChoice:
     return NodeChoice(NodeKind.DEBUG if chosen.has_failed else view.growth, chosen.id)
 
 
-def policy_named(name: str, rules: SearchRules) -> partial[NodeChoice]:
+def policy_named(name: str, rules: SearchRules) -> Policy:
     """Return the policy called ``best_first`` or ``uct``: it chooses the next node of a view.
 
-    Running nodes are in the view too, so that the same is not tried twice.
+    Running nodes are in the view too. None says that nothing can begin before one of them ends.
 
     Raises:
         KeyError: If there is none with this name.
@@ -141,11 +157,12 @@ def good_nodes(view: StageView) -> list[Node]:
 
 
 def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
-    """Return failed nodes without a child."""
+    """Return failed nodes without a child; one that proposed nothing has nothing to repair."""
     return [
         node
         for node in view.nodes
         if node.has_failed
+        and node.artifacts is not None
         and not view.journal.children(node.id)
         and view.journal.debug_depth(node) < max_depth
     ]

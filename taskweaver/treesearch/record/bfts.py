@@ -27,6 +27,12 @@ _KEYS = {
     "exec.resources": "search.resources",
     "memory.enabled": "memory.enabled",
 }
+_MODELS = {
+    "agent.code.model": "search.code_alias",
+    "agent.feedback.model": "search.feedback_alias",
+    "agent.vlm_feedback.model": "search.vlm_alias",
+    "agent.summary.model": "search.summary_alias",
+}
 _STEPS, _MEMORY_FILE = "agent.steps", "memory.db_path"
 
 
@@ -36,11 +42,13 @@ class Bfts:
 
     Attributes:
         settings: Keys of this project with their values.
+        models: Names of models by the key of their work; aliases, where the project has these.
         memory_db: File of the memory; None where it names none.
         ignored: Keys that mean nothing here; by their first two words where these are enough.
     """
 
     settings: Mapping[str, Any]
+    models: Mapping[str, str]
     memory_db: Path | None
     ignored: tuple[str, ...]
 
@@ -62,6 +70,7 @@ def read_bfts(file: Path) -> Bfts:
     values = {name: value for name, value in _flat(data) if value is not None}
     memory_file = values.pop(_MEMORY_FILE, None)
     steps = values.pop(_STEPS, None)
+    models = {_MODELS[name]: str(values.pop(name)) for name in _MODELS if name in values}
     found: dict[str, Any] = {}
     ignored: dict[str, None] = {}
     for name, value in values.items():
@@ -79,7 +88,7 @@ def read_bfts(file: Path) -> Bfts:
         found = dict.fromkeys(stages, steps) | found
     if all(stage in found for stage in stages):
         found["search.steps"] = 0  # the stages' own numbers are the limit
-    return Bfts(found, Path(str(memory_file)) if memory_file else None, tuple(ignored))
+    return Bfts(found, models, Path(str(memory_file)) if memory_file else None, tuple(ignored))
 
 
 def _outline(name: str) -> str:

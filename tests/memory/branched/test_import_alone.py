@@ -139,7 +139,7 @@ def test_the_defaults_are_those_of_the_table_of_keys(tmp_path: Path) -> None:
         for name, key in BY_NAME.items()
         if name.startswith("memory.") and name not in ELSEWHERE
     }
-    own = {"memory.log_dir", "memory.prompt_dir"}
+    own = {"memory.log_dir", "memory.prompt_dir", "memory.plain_kinds"}
     assert {name: value for name, value in flat.items() if name not in own} == keys
     read = read_memory_config(AppConfigSource(None, {}, tmp_path))
     changed = {

@@ -235,3 +235,18 @@ def test_a_project_may_have_its_own_prompts(open_memory: Open, tmp_path: Path) -
     assert model.prompts[0].endswith('to 100: {"keep": "{x}"}')
     assert "long {text} long" in model.prompts[0]
     assert memory["root"].records()[0].text == "brief"
+
+
+def test_a_model_sums_up_no_events_that_a_program_writes(open_memory: Open) -> None:
+    model = Model(digest="summed up")
+    memory = open_memory(recall_max_events=2, plain_kinds=frozenset({"run_complete"}), llm=model)
+    memory.create_branch(None, branch_id="root")
+    for number in range(6):
+        memory.write_event("root", "run_complete", f"run {number}")
+    assert model.prompts == []
+    memory.write_event("root", "discovery", "tiles of 32 are faster")
+    for number in range(3):
+        memory.write_event("root", "run_complete", f"later {number}")
+    (prompt,) = model.prompts
+    assert "tiles of 32" in prompt
+    assert "later" not in prompt

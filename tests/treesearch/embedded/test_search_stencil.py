@@ -69,3 +69,21 @@ def test_what_failed_is_mended_by_what_it_said(error: str, flag: str, threads: i
     assert ("-ffast-math" in flags) == (threads == 2)
     assert f"-DTHREADS={threads}" in flags
     assert reply["phase_artifacts"]["run"]["commands"][0].startswith(f"OMP_NUM_THREADS={threads} ")
+
+
+def test_changes_that_are_refused_are_not_proposed_again() -> None:
+    model = model_for(read_idea(IDEA))
+    assert model is not None
+    values = {
+        "optimize": "O0", "native": "yes", "fast_math": "yes", "openmp": "no", "threads": 1,
+        "inner": "k", "block_i": 62, "block_j": 62,
+    }  # fmt: skip
+    prompt = f"# Kind of attempt\n\nimprove\n\n# Code\n\n// VALUES = {json.dumps(values)}\n"
+    refused: list[str] = []
+    for _ in range(6):
+        taken = f"n0002 makes the change already; make another change than {', '.join(refused)}."
+        feedback = f"\n# Parsing Feedback\n\nIt could not be used: {taken}\nCorrect that.\n"
+        reply = model([{"role": "user", "content": prompt + (feedback if refused else "")}])
+        refused.append(json.loads(reply)["name"])
+    assert len(set(refused)) == 6
+    assert "" not in refused

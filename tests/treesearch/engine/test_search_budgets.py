@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -258,8 +259,11 @@ def test_a_question_about_a_stage_ends_with_the_time(tmp_path: Path) -> None:
     assert made.state.passed[0].summary.startswith(made.state.passed[0].state.label)
 
 
+_NUMBERS = count(600)
+
+
 def sleeping(prompt: Mapping[str, str]) -> str | None:
-    attempt = proposal(dict.fromkeys("xyz", 0), run={"commands": ["sleep 600"]})
+    attempt = proposal(dict.fromkeys("xyz", 0), run={"commands": [f"sleep {next(_NUMBERS)}"]})
     is_attempt = "Kind of attempt" in prompt
     return remembering(prompt, json.dumps(attempt)) if is_attempt else None
 

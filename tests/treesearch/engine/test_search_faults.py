@@ -136,7 +136,7 @@ def test_replies_that_are_never_usable_fail_their_nodes_alone(tmp_path: Path) ->
         assert node.error is not None
         assert node.error.kind == "PhasePlanError", fault
         assert len(replies_of(made, node.id)) == 2, fault
-    assert nodes[count].kind is NodeKind.DEBUG
+    assert nodes[count].kind is NodeKind.DRAFT  # there is nothing to repair
     assert nodes[count].is_good
     assert not list(made.places.folder.rglob("out.sh"))
 

@@ -112,7 +112,9 @@ def test_the_policy_is_the_configured_one(tmp_path: Path) -> None:
 
     policies = set()
     for name in ("best_first", "uct"):
-        config = SearchConfig(AppConfigSource(None, {"search.policy": name}, tmp_path))
+        given = {"search.policy": name, "search.uct_c": 1.5}
+        config = SearchConfig(AppConfigSource(None, given, tmp_path))
+        assert config.rules.exploration == 1.5  # see test_the_exploration_of_uct_is_a_rule
         policies.add(policy_named(config.policy, config.rules).func)
     assert len(policies) == 2
 
@@ -124,7 +126,8 @@ def test_as_many_attempts_at_a_time_as_configured(tmp_path: Path, workers: int) 
     meetings: list[bool] = []
 
     def meet(prompt: Mapping[str, str]) -> None:
-        if prompt.get("Kind of attempt", "").startswith("draft"):
+        is_first = "Parsing Feedback" not in prompt  # the second proposes the program of the first
+        if prompt.get("Kind of attempt", "").startswith("draft") and is_first:
             try:
                 met.wait(0.3 if workers == 1 else 60.0)
                 meetings.append(True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -12,10 +13,17 @@ from hypothesis import strategies as st
 from sizes import examples
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
+from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import NodeChoice, SearchRules, StageView, policy_named
+from taskweaver.treesearch.model.policy import (
+    NodeChoice,
+    SearchRules,
+    StageView,
+    best_first,
+    policy_named,
+)
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 
 POLICIES = ("best_first", "uct")
@@ -88,9 +96,16 @@ def test_what_is_chosen_keeps_to_the_rules(
     check(chosen, journal, view, rules)
 
 
-def check(action: NodeChoice, journal: Journal, view: StageView, rules: SearchRules) -> None:
+def check(action: NodeChoice | None, journal: Journal, view: StageView, rules: SearchRules) -> None:
+    drafts = sum(node.kind is NodeKind.DRAFT for node in view.nodes)
+    is_running = any(node.status is NodeStatus.RUNNING for node in view.nodes)
+    if action is None:
+        assert is_running
+        assert drafts >= view.drafts
+        return
     if action.kind is NodeKind.DRAFT:
         assert action.parent is None
+        assert drafts < view.drafts or not is_running
         return
     assert action.parent is not None
     parent = journal[action.parent]
@@ -175,6 +190,7 @@ def climb(name: str, seed: int, maximize: bool, steps: int = 60) -> Journal:
         view = StageView(journal, nodes, NodeKind.IMPROVE, None, rules.num_drafts)
         random = Random(f"{seed}:{step}")
         action = policy(view, random)
+        assert action is not None
         place = (0, 0) if action.parent is None else places[action.parent]
         if action.kind is NodeKind.IMPROVE and action.parent is not None:
             place = next_place(place, [places[c.id] for c in journal.children(action.parent)])
@@ -211,3 +227,98 @@ def test_both_find_the_top_of_a_hill(name: str, *, maximize: bool, seed: int) ->
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(KeyError):
         policy_named("random_walk", SearchRules())
+
+
+def drafted(*values: float | None) -> Journal:
+    """Make a journal of drafts; None is one that runs."""
+    journal = Journal(Objective("value"))
+    for step, value in enumerate(values, start=1):
+        status = NodeStatus.RUNNING if value is None else NodeStatus.OK
+        journal.put(made(step, NodeKind.DRAFT, 1, None, status, value))
+    return journal
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_more_slots_than_drafts_make_no_more_drafts(name: str) -> None:
+    rules = SearchRules(num_drafts=3)
+    policy = policy_named(name, rules)
+    assert policy(view_of(drafted(None, None), 1, rules), Random(0)) == NodeChoice(NodeKind.DRAFT)
+    assert policy(view_of(drafted(None, None, None), 1, rules), Random(0)) is None
+    grown = policy(view_of(drafted(None, 1.0, None), 1, rules), Random(0))
+    assert grown == NodeChoice(NodeKind.IMPROVE, "n0002")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_node_that_proposed_nothing_is_not_repaired(name: str) -> None:
+    rules = SearchRules(num_drafts=2, debug_prob=1.0)
+    journal = drafted(1.0)
+    failed = made(2, NodeKind.DRAFT, 1, None, NodeStatus.BUGGY, None)
+    journal.put(replace(failed, artifacts=None))
+    policy = policy_named(name, rules)
+    choice = policy(view_of(journal, 1, rules), Random(0))
+    assert choice == NodeChoice(NodeKind.IMPROVE, "n0001")
+    journal.put(failed)
+    assert best_first(rules, view_of(journal, 1, rules), Random(0)) == NodeChoice(
+        NodeKind.DEBUG, "n0002"
+    )
+
+
+def test_the_exploration_of_uct_is_a_rule() -> None:
+    journal = drafted(1.0, 2.0)
+    for step in range(3, 7):
+        journal.put(made(step, NodeKind.IMPROVE, 1, "n0002", NodeStatus.OK, 1.5))
+    chosen = []
+    for exploration in (0.0, 100.0):
+        rules = SearchRules(num_drafts=2, exploration=exploration)
+        choice = policy_named("uct", rules)(view_of(journal, 1, rules), Random(0))
+        chosen.append(choice and choice.parent)
+    assert chosen[0] == "n0002"
+    assert chosen[1] != "n0002"
+
+
+def repeated(journal: Journal, parent: str, *values: float) -> None:
+    for value in values:
+        step = len(journal) + 1
+        journal.put(made(step, NodeKind.SEED, 1, parent, NodeStatus.OK, value))
+
+
+def test_a_lucky_child_of_a_bad_family_is_not_grown_where_noise_was_measured() -> None:
+    journal = drafted(1.0, 0.0)
+    for step, value in ((3, 1.1), (4, 0.9), (5, 1.0)):
+        journal.put(made(step, NodeKind.IMPROVE, 1, "n0001", NodeStatus.OK, value))
+    for step, value in ((6, 0.1), (7, -0.1), (8, 1.15)):
+        journal.put(made(step, NodeKind.IMPROVE, 1, "n0002", NodeStatus.OK, value))
+    rules = SearchRules(num_drafts=2, debug_prob=0.0)
+    view = view_of(journal, 1, rules)
+    assert best_first(rules, view, Random(0)) == NodeChoice(NodeKind.IMPROVE, "n0008")
+    repeated(journal, "n0001", 0.4, 1.6, 1.0)
+    assert journal.best().id == "n0008"
+    chosen = best_first(rules, view, Random(0))
+    assert chosen is not None
+    assert chosen.parent is not None
+    assert journal.root_of(chosen.parent) == "n0001"
+
+
+@settings(max_examples=examples(60))
+@given(data=st.data(), scale=st.sampled_from([1e-6, 1.0, 1e9]), noisy=st.booleans())
+def test_estimates_lie_between_the_measurements_and_follow_their_scale(
+    data: st.DataObject, scale: float, *, noisy: bool
+) -> None:
+    journal = data.draw(journals(1, maximize=True))
+    scaled = Journal(journal.objective)
+    good = [node for node in journal.good if node.kind is NodeKind.DRAFT]
+    if noisy and good:
+        repeated(journal, good[0].id, 1.0, 2.0)
+    for node in journal.nodes:
+        value = None if node.value is None else node.value * scale
+        metric = node.metric if value is None else Measurement({"": value})
+        scaled.put(replace(node, metric=metric))
+    nodes = [node for node in journal.nodes if node.is_good and node.kind is not NodeKind.SEED]
+    found, other = estimates(journal, nodes), estimates(scaled, nodes)
+    values = [
+        journal.objective.rank(node.metric) for node in journal.good if node.value is not None
+    ]
+    for node_id, value in found.items():
+        if not math.isinf(value):
+            assert min(values) - 1e-9 <= value <= max(values) + 1e-9
+            assert math.isclose(other[node_id], value * scale, rel_tol=1e-6, abs_tol=1e-9 * scale)

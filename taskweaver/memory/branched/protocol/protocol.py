@@ -311,6 +311,30 @@ def has_reads(updates: Mapping[str, Any]) -> bool:
     return any(_BY_NAME[name].step == "read" for name in updates)
 
 
+_USUAL = ("core", "core_delete", "archival", "archival_update")
+_USUAL_READS = ("core_get", "archival_search", "recall_search")
+
+
+def brief_instructions(*, reads: int = 1) -> str:
+    """Return the instructions of a prompt for a block that may be left out, in few words.
+
+    They show the usual operations; all are accepted. A reply may read `reads` more times.
+    """
+    usual = {op.name: op.example for op in OPERATIONS}
+    fields = ", ".join(f'"{name}": {usual[name]}' for name in _USUAL)
+    text = (
+        "Before or after your reply you may add one block, with one or more of these operations:\n"
+        f"<memory_update>\n{{{fields}}}\n</memory_update>\n"
+        "Core keys stand in every prompt, archival records are found by search. Keep parameters,"
+        " limits and lessons with the numbers that show them, for attempts made from this one; not"
+        " figures and errors, which are recorded anyway."
+    )
+    if reads <= 0:
+        return text
+    asks = ", ".join(f'"{name}": {usual[name]}' for name in _USUAL_READS)
+    return f"{text} To read first, send a block with {asks} alone; you are asked again."
+
+
 def instructions(*, is_required: bool = False, reads: int = 1) -> str:
     """Return the instructions of a prompt for the operations, of a block that `is_required` or not.
 

@@ -134,9 +134,10 @@ class Consolidation:
     def _summary(
         self, branch: Branch, before: Digest | None, old: Sequence[Event], kinds: Counter[str]
     ) -> str:
-        if self._llm is not None:
+        telling = [event for event in old if event.kind not in self._config.plain_kinds]
+        if self._llm is not None and telling:
             try:
-                return self._ask(self._llm, branch, before, old)
+                return self._ask(self._llm, branch, before, telling)
             except Exception as error:  # noqa: BLE001 - a model may raise anything; ours never fails
                 self._log.problem("events were summed up without the model", error)
         return extract(before, old, kinds)

@@ -13,7 +13,7 @@ from taskweaver.mcp.errors import ServerFailed
 from taskweaver.utils.system.requirements import install_command
 
 
-def serve(project: Path | None) -> None:
+def serve_mcp(project: Path | None) -> None:
     """Serve until standard input ends; notices go to standard error.
 
     Raises:

@@ -1,0 +1,1 @@
+"""Kernels of another machine, by the kernel API of a server there."""

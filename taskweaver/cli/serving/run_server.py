@@ -1,0 +1,123 @@
+"""The run of a server, from the opening of a project to its end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.signals import handling
+from taskweaver.server.errors import ServerError
+from taskweaver.utils.system.requirements import install_command
+
+_PACKAGES = ("pydantic", "starlette", "uvicorn")
+
+
+def require_packages() -> None:
+    """Check that the packages of the server are installed.
+
+    Raises:
+        ServerError: If one is missing.
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        detail = f"The server needs {', '.join(missing)}:"
+        raise ServerError(detail, install_command("serve"))
+
+
+def run_server(project: Path | None, host: str, port: int, hosts: tuple[str, ...]) -> None:
+    """Serve a project until a signal ends it; notices go to standard error.
+
+    Args:
+        project: The project folder; None looks for it.
+        host: Address to listen at.
+        port: Port to listen at; 0 takes a free one.
+        hosts: Names by which clients may call the server, besides its address.
+
+    Raises:
+        TaskWeaverError: If the project cannot be opened, or the address cannot be listened at.
+    """
+    require_packages()
+    from taskweaver.server.serving import listen
+
+    with closing(listen(host, port)) as listener, open_app(project) as app:
+        for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
+            sys.stderr.write(f"taskweaver: {notice}\n")
+        from taskweaver.server.serving import address_of
+
+        address = address_of(listener)
+
+        def announce(token: str, _stop: Callable[[], None]) -> None:
+            whole = f"{address}/#token={token}" if token else address
+            sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
+            sys.stdout.flush()
+
+        serve_doors(app, listener, (host, *hosts), announce, has_users=True)
+
+
+def serve_doors(
+    app: TaskWeaverApp,
+    listener: socket.socket,
+    hosts: tuple[str, ...],
+    on_start: Callable[[str, Callable[[], None]], None],
+    *,
+    has_users: bool,
+) -> None:
+    """Serve an application on a listening socket, until a signal or the end that is asked for.
+
+    Args:
+        app: The application.
+        listener: The socket.
+        hosts: Names by which clients may call the server, besides those of loopback.
+        on_start: Called when requests are answered, with the token of the person who started the
+            server, empty where users have their own, and a function that stops it.
+        has_users: Whether the users of the project's accounts may use it.
+
+    Raises:
+        ServerError: If the application runs no code itself, or cannot keep its users apart.
+    """
+    from taskweaver.doors.kernel_api.door import KernelApi
+    from taskweaver.server.accounts import Accounts, accounts_file, server_folder
+    from taskweaver.server.gate import Gate
+    from taskweaver.server.serving import Server, make_application
+    from taskweaver.server.tokens import new_token
+
+    if app.kernels.get_kernel_mode() == "remote":
+        raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
+    with Accounts(accounts_file(app.workspace)) as accounts:
+        users = accounts.users() if has_users else []
+        require_walls(len(users), app.sandbox_tier)
+        local = None if users else new_token()
+        gate = Gate(accounts, local, app.log)
+        doors = [KernelApi(app.kernels, server_folder(app.workspace) / "users")]
+
+        def begin() -> None:
+            on_start(local.text if local else "", stop)
+
+        def stop() -> None:
+            server.should_exit = True
+
+        server = Server(make_application(doors, gate, hosts, app.log), doors, begin)
+        # The server hands the signals on when it has stopped; both have done their work then.
+        with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
+            server.run([listener])
+
+
+def require_walls(users: int, tier: str) -> None:
+    """Check that the code of several users is kept apart.
+
+    Raises:
+        ServerError: If there are several, and the sandbox does not separate their kernels.
+    """
+    if users > 1 and tier != "bwrap":
+        raise ServerError(
+            f"{users} users need the sandbox bwrap, and it is {tier} here: the code of one could"
+            " reach the processes of another.",
+            "Install bubblewrap and allow user namespaces, or run one server for each user.",
+        )

@@ -1,0 +1,1 @@
+"""Doors: the ways in which programs on other machines use an application."""

@@ -1,0 +1,290 @@
+"""Bodies and answers of the kernel API; those of the original have its fields, names and types."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field
+
+from taskweaver.ces.common import ExecutionArtifact, ExecutionResult
+
+
+class ServerHealth(BaseModel):
+    """State of the server; the number of sessions is that of the caller's own."""
+
+    status: Literal["healthy"] = "healthy"
+    version: str
+    active_sessions: int
+
+
+class NewSession(BaseModel):
+    """A session to make. A `cwd` is not used: the server has working directories of its own."""
+
+    session_id: str
+    cwd: str | None = None
+
+
+class CreatedSession(BaseModel):
+    """A session that was made, with its working directory on the server."""
+
+    session_id: str
+    status: Literal["created"] = "created"
+    cwd: str
+
+
+class NewFork(BaseModel):
+    """The id of a session to make from another, as that is now or in a snapshot of it."""
+
+    session_id: str
+    snapshot_id: str | None = None
+
+
+class SessionFacts(BaseModel):
+    """A session."""
+
+    session_id: str
+    status: Literal["running", "stopped"] = "running"
+    created_at: datetime
+    last_activity: datetime
+    loaded_plugins: list[str]
+    execution_count: int
+    cwd: str
+
+
+class SessionList(BaseModel):
+    """The sessions of the caller."""
+
+    sessions: list[SessionFacts]
+
+
+class StoppedSession(BaseModel):
+    """A session that was stopped."""
+
+    session_id: str
+    status: Literal["stopped"] = "stopped"
+
+
+class NewPlugin(BaseModel):
+    """A plugin to load."""
+
+    name: str
+    code: str
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+class LoadedPlugin(BaseModel):
+    """A plugin that was loaded."""
+
+    name: str
+    status: Literal["loaded"] = "loaded"
+
+
+class PluginUpdate(BaseModel):
+    """Plugins to load, and names of those to remove."""
+
+    plugins: list[NewPlugin] = Field(default_factory=list)
+    removed: list[str] = Field(default_factory=list)
+
+
+class PluginsLeftOut(BaseModel):
+    """Reasons that plugins were not loaded, by their names."""
+
+    left_out: dict[str, str]
+
+
+class PluginTestOutcome(BaseModel):
+    """A test of a plugin; `failure` is empty if it passed."""
+
+    name: str
+    failure: str
+
+
+class PluginTests(BaseModel):
+    """The tests of a plugin."""
+
+    results: list[PluginTestOutcome]
+
+
+class Overview(BaseModel):
+    """Name, size and the beginning of data files, as the kernel reads them."""
+
+    files: list[dict[str, Any]]
+
+
+class OverviewAnswer(BaseModel):
+    """Tables of each file, a smaller picture, or the problem, by its name."""
+
+    files: dict[str, Any]
+
+
+class KeptSnapshot(BaseModel):
+    """A snapshot that is kept until it is discarded, or its session is stopped."""
+
+    snapshot_id: str
+    resident_bytes: int
+    shared_bytes: int
+
+
+class CallAnswer(BaseModel):
+    """Answer to a call of a function of the client: its value, or the text of an error."""
+
+    value: Any = None
+    error: str | None = None
+
+
+class NewExecution(BaseModel):
+    """Code to run.
+
+    The same `exec_id` with the same code finds the execution that was begun before.
+    """
+
+    exec_id: str
+    code: str
+    stream: bool = False
+
+
+class ArtifactFacts(BaseModel):
+    """A file, figure or table that code produced."""
+
+    name: str
+    type: str
+    mime_type: str = ""
+    original_name: str = ""
+    file_name: str = ""
+    file_content: str | None = None
+    file_content_encoding: str | None = None
+    preview: str = ""
+    download_url: str | None = None
+
+
+class ExecutionAnswer(BaseModel):
+    """Result of an execution; with `stream`, the address of its events instead."""
+
+    execution_id: str
+    is_success: bool
+    error: str | None = None
+    output: Any = None
+    stdout: list[str] = Field(default_factory=list)
+    stderr: list[str] = Field(default_factory=list)
+    log: list[tuple[str, str, str]] = Field(default_factory=list)
+    artifact: list[ArtifactFacts] = Field(default_factory=list)
+    variables: list[tuple[str, str]] = Field(default_factory=list)
+
+
+class ExecutionDetails(BaseModel):
+    """Facts about an execution that the original's shape has no place for."""
+
+    status: str
+    is_state_lost: bool
+    is_truncated: bool
+    duration_s: float
+    calls: list[tuple[str, float, float, str]]
+    tables: list[dict[str, Any]]
+
+
+class StreamedExecution(BaseModel):
+    """Address of the events of an execution."""
+
+    execution_id: str
+    stream_url: str
+
+
+class NewVariables(BaseModel):
+    """Session variables to set."""
+
+    variables: dict[str, str]
+
+
+class UpdatedVariables(BaseModel):
+    """Session variables that were set."""
+
+    status: Literal["updated"] = "updated"
+    variables: dict[str, str]
+
+
+class NewFile(BaseModel):
+    """A file to write into the working directory; folders in its name are dropped."""
+
+    filename: str
+    content: str
+    encoding: Literal["base64", "text"] = "base64"
+
+
+class UploadedFile(BaseModel):
+    """A file that was written."""
+
+    filename: str
+    status: Literal["uploaded"] = "uploaded"
+    path: str
+
+
+class FileFacts(BaseModel):
+    """A file of a working directory, by its path in it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    digest: str | None = None
+
+
+class FileList(BaseModel):
+    """The files of a working directory."""
+
+    files: list[FileFacts]
+
+
+class Interrupted(BaseModel):
+    """A session whose running cell, if there was one, was interrupted."""
+
+    session_id: str
+    status: Literal["interrupted"] = "interrupted"
+
+
+class Restarted(BaseModel):
+    """A session with a fresh kernel: its plugins and session variables are there again."""
+
+    session_id: str
+    status: Literal["restarted"] = "restarted"
+
+
+def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAnswer:
+    """Return the answer for a result; `artifacts_url` is the address below which artifacts are."""
+    return ExecutionAnswer(
+        execution_id=result.execution_id,
+        is_success=result.is_success,
+        error=result.error,
+        output=result.output,
+        stdout=result.stdout,
+        stderr=result.stderr,
+        log=result.log,
+        artifact=[_artifact(item, artifacts_url) for item in result.artifact],
+        variables=result.variables,
+    )
+
+
+def execution_details(result: ExecutionResult) -> ExecutionDetails:
+    """Return the further facts of a result."""
+    return ExecutionDetails(
+        status=result.status,
+        is_state_lost=result.is_state_lost,
+        is_truncated=result.is_truncated,
+        duration_s=result.duration_s,
+        calls=[(item.name, item.began_s, item.duration_s, item.error) for item in result.calls],
+        tables=[item.to_dict() for item in result.tables],
+    )
+
+
+def _artifact(item: ExecutionArtifact, artifacts_url: str) -> ArtifactFacts:
+    return ArtifactFacts(
+        name=item.name,
+        type=item.type,
+        mime_type=item.mime_type,
+        original_name=item.original_name,
+        file_name=item.file_name,
+        file_content=item.file_content or None,
+        file_content_encoding=item.file_content_encoding if item.file_content else None,
+        preview=item.preview,
+        download_url=f"{artifacts_url}/{quote(item.file_name)}" if item.file_name else None,
+    )

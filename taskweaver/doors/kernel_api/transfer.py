@@ -1,0 +1,144 @@
+"""Files of a working directory, up and down: streamed, in ranges, and never outside of it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import mimetypes
+import os
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from email.utils import formatdate
+from pathlib import PurePosixPath
+from typing import BinaryIO
+from urllib.parse import quote
+
+from starlette.responses import Response, StreamingResponse
+
+from taskweaver.doors.kernel_api.models import FileFacts
+from taskweaver.server.errors import RequestRefused, not_found
+from taskweaver.utils.file_system.safe_fs import Folder, digest_of
+
+_CHUNK_BYTES = 1 << 18
+_MOST_LISTED = 10_000
+_RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turn errors of the file system into refusals that name no path of the server.
+
+    A link, a way out of the folder and a missing file look the same.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise RequestRefused(507, "disk-full", "There is no room for the file.") from error
+        raise not_found(f"There is no file {path[:200]!r} in the working directory.") from error
+    except ValueError as error:  # a name with a null character, or one that is no text
+        raise not_found(f"{path[:200]!r} is no name of a file.") from error
+
+
+def list_files(folder: Folder, *, has_digests: bool = False) -> list[FileFacts]:
+    """Return the ordinary files of a working directory, on demand with their digests.
+
+    Raises:
+        RequestRefused: If there are too many.
+    """
+    found: list[FileFacts] = []
+    for path, facts in folder.files():
+        if len(found) == _MOST_LISTED:
+            detail = f"The working directory has more than {_MOST_LISTED} files."
+            raise RequestRefused(409, "too-many-files", detail)
+        item = FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)
+        if has_digests:
+            with suppress(OSError), folder.open_file(path) as file:
+                item.digest = digest_of(file)
+        found.append(item)
+    return found
+
+
+def download(folder: Folder, path: str, range_header: str) -> Response:
+    """Return the response with a file, or with a range of its bytes.
+
+    Raises:
+        RequestRefused: If there is no such file, or no byte of the range.
+    """
+    with explained(path):
+        file = folder.open_file(path)
+    try:
+        facts = _stat(file)
+        first, last = _range(range_header, facts.st_size)
+    except BaseException:
+        file.close()
+        raise
+    is_part = (first, last) != (0, facts.st_size - 1)
+    name = PurePosixPath(path).name
+    headers = {
+        "Accept-Ranges": "bytes",
+        "Content-Length": str(last - first + 1),
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Last-Modified": formatdate(facts.st_mtime, usegmt=True),
+        "ETag": f'"{facts.st_mtime_ns:x}-{facts.st_size:x}"',
+    }
+    if is_part:
+        headers["Content-Range"] = f"bytes {first}-{last}/{facts.st_size}"
+    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    body = _chunks(file, first, last - first + 1)
+    return StreamingResponse(body, 206 if is_part else 200, headers, media_type)
+
+
+def _stat(file: BinaryIO) -> os.stat_result:
+    return os.fstat(file.fileno())
+
+
+def _range(header: str, size: int) -> tuple[int, int]:
+    """Return the first and the last byte that a header asks for; a form that is not known, all.
+
+    Raises:
+        RequestRefused: If the file has none of the bytes.
+    """
+    match = _RANGE.fullmatch(header.replace(" ", ""))
+    if match is None or match[1] == match[2] == "":
+        return 0, size - 1
+    if not match[1]:
+        first, last = max(0, size - int(match[2])), size - 1
+    else:
+        first, last = int(match[1]), min(int(match[2] or size), size - 1)
+    if first > last:
+        raise RequestRefused(416, "range", f"The file has {size} bytes.")
+    return first, last
+
+
+async def _chunks(file: BinaryIO, first: int, count: int) -> AsyncIterator[bytes]:
+    try:
+        file.seek(first)
+        while count:
+            chunk = await asyncio.to_thread(file.read, min(count, _CHUNK_BYTES))
+            if not chunk:
+                raise OSError(errno.EIO, "the file became shorter while it was sent")
+            count -= len(chunk)
+            yield chunk
+    finally:
+        file.close()
+
+
+async def upload(folder: Folder, path: str, chunks: AsyncIterator[bytes]) -> FileFacts:
+    """Write a file from chunks; it appears when the whole of it is there.
+
+    Raises:
+        RequestRefused: If there is no room, or the path leads out of the folder.
+    """
+    with explained(path):
+        parent = PurePosixPath(path).parent
+        if str(parent) != ".":
+            await asyncio.to_thread(folder.make_folders, str(parent))
+        with folder.replacing(path) as file:
+            async for chunk in chunks:
+                await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(file.flush)
+            facts = _stat(file)
+    return FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)

@@ -1,0 +1,287 @@
+"""Users, their tokens and quotas, and the audit log, in one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from taskweaver.server.errors import ServerError
+from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
+from taskweaver.utils.files import create_private
+from taskweaver.utils.sqlite_files import READ_ERRORS, harden, require_plain
+
+Role = Literal["admin", "user"]
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_KEPT = timedelta(days=365)
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE users (
+  name TEXT PRIMARY KEY, role TEXT NOT NULL, quota TEXT NOT NULL, created_at TEXT NOT NULL,
+  token_id TEXT NOT NULL UNIQUE, token_hash BLOB NOT NULL
+) STRICT;
+CREATE TABLE spending (
+  user TEXT PRIMARY KEY REFERENCES users ON DELETE CASCADE, cost REAL NOT NULL,
+  tokens INTEGER NOT NULL
+) STRICT;
+CREATE TABLE audit (
+  id INTEGER PRIMARY KEY, at TEXT NOT NULL, user TEXT NOT NULL, address TEXT NOT NULL,
+  action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL, request_id TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The most that a user may use; None sets no limit.
+
+    Attributes:
+        cost: Money for model calls, in the currency of the configured prices.
+        tokens: Tokens of model calls.
+        kernels: Kernels that exist at a time.
+        memory_mb: Resident memory of the user's kernels together, in MiB.
+        disk_mb: Size of the user's folders together, in MiB.
+    """
+
+    cost: float | None = None
+    tokens: int | None = None
+    kernels: int | None = None
+    memory_mb: int | None = None
+    disk_mb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person or program that may use the server.
+
+    Attributes:
+        name: Name of the account; also of the user's folder.
+        role: Role; an admin may use what no user may.
+        quota: The most that the user may use.
+        created_at: Time of creation.
+        token_id: Id of the token in force; limits of rate count by it.
+    """
+
+    name: str
+    role: Role = "user"
+    quota: Quota = Quota()
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    token_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpending:
+    """Money and tokens that a user has spent."""
+
+    cost: float = 0.0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """An action of a user, or an attempt.
+
+    Attributes:
+        user: Name of the account; empty for an unknown one.
+        address: Address of the client.
+        action: Method and route.
+        target: Path of the request.
+        outcome: Status of the response, or the reason of a refusal.
+        request_id: Id of the request.
+        at: Time.
+    """
+
+    user: str
+    address: str
+    action: str
+    target: str
+    outcome: str
+    request_id: str
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+class Accounts:
+    """The accounts of a server. Close it.
+
+    The methods may be called from any thread. Each raises ServerError if the file cannot be read
+    or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file; make it, for its owner alone, if there is none.
+
+        Raises:
+            ServerError: If it cannot be used.
+        """
+        self._path = path
+        self._lock = threading.Lock()
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            require_plain(path)
+            if not path.exists():
+                create_private(path)
+            self._database = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
+        try:
+            with self._writing():
+                self._prepare()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _prepare(self) -> None:
+        harden(self._database)
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise ServerError(f"{self._path} is of a newer version.", "Use that version.")
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA foreign_keys = ON")
+        if version < _VERSION:
+            script = f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;"
+            self._database.executescript(script)
+        oldest = (datetime.now(UTC) - _KEPT).isoformat()
+        self._database.execute("DELETE FROM audit WHERE at < ?", (oldest,))
+
+    def close(self) -> None:
+        """Close the file; safe to call again."""
+        with self._lock:
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        """Return the accounts themselves."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close the file."""
+        self.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (*READ_ERRORS, OSError) as error:
+            raise ServerError(f"The accounts in {self._path} cannot be used: {error}.") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._explained(), self._lock, self._database:
+            yield
+
+    def add(self, name: str, role: Role = "user", quota: Quota | None = None) -> AccessToken:
+        """Add a user; return the token, which is not kept.
+
+        Raises:
+            ServerError: If the name is taken, or cannot be one.
+        """
+        if not _NAME.fullmatch(name):
+            raise ServerError(
+                f"{name!r} cannot be the name of a user.",
+                "Names have at most 64 small letters, digits, dots, hyphens and underscores.",
+            )
+        token = new_token()
+        limits = json.dumps(asdict(quota or Quota()))
+        row = (name, role, limits, datetime.now(UTC).isoformat(), token.id, token.hash)
+        try:
+            with self._lock, self._database:
+                self._database.execute("INSERT INTO users VALUES (?, ?, ?, ?, ?, ?)", row)
+        except sqlite3.IntegrityError:
+            raise ServerError(f"There is a user {name} already.") from None
+        return token
+
+    def renew_token(self, name: str) -> AccessToken:
+        """Replace the token of a user; the one before is invalid from now on.
+
+        Raises:
+            ServerError: If there is no such user.
+        """
+        token = new_token()
+        sql = "UPDATE users SET token_id = ?, token_hash = ? WHERE name = ?"
+        self._change(sql, (token.id, token.hash, name), name)
+        return token
+
+    def remove(self, name: str) -> None:
+        """Remove a user; the token is invalid from now on, the user's folder stays.
+
+        Raises:
+            ServerError: If there is no such user.
+        """
+        self._change("DELETE FROM users WHERE name = ?", (name,), name)
+
+    def _change(self, sql: str, values: tuple[object, ...], name: str) -> None:
+        with self._writing():
+            count = self._database.execute(sql, values).rowcount
+        if not count:
+            raise ServerError(f"There is no user {name}.")
+
+    def users(self) -> list[User]:
+        """Return the users by name."""
+        sql = "SELECT name, role, quota, created_at, token_id FROM users ORDER BY name"
+        return [_user(*row) for row in self._rows(sql)]
+
+    def find(self, token: str) -> User | None:
+        """Return the user of a token; None for a wrong one. Both take the same time."""
+        sql = "SELECT name, role, quota, created_at, token_id, token_hash FROM users"
+        found = self._rows(f"{sql} WHERE token_id = ?", id_of(token))
+        stored = found[0] if found else None
+        if not is_valid(token, stored[-1] if stored else None) or stored is None:
+            return None
+        return _user(*stored[:-1])
+
+    def spend(self, user: str, cost: float, tokens: int) -> None:
+        """Add to the spending of a user; nothing happens for one without an account."""
+        sql = (
+            "INSERT INTO spending SELECT name, ?, ? FROM users WHERE name = ? ON CONFLICT (user)"
+            " DO UPDATE SET cost = cost + excluded.cost, tokens = tokens + excluded.tokens"
+        )
+        with self._writing():
+            self._database.execute(sql, (cost, tokens, user))
+
+    def spent(self, user: str) -> UserSpending:
+        """Return the spending of a user so far."""
+        rows = self._rows("SELECT cost, tokens FROM spending WHERE user = ?", user)
+        return UserSpending(*rows[0]) if rows else UserSpending()
+
+    def record(self, entry: AuditEntry) -> None:
+        """Add an entry to the audit log."""
+        columns = {**asdict(entry), "at": entry.at.isoformat()}
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        sql = f"INSERT INTO audit ({names}) VALUES ({marks})"
+        with self._writing():
+            self._database.execute(sql, tuple(columns.values()))
+
+    def audit(self, count: int) -> list[AuditEntry]:
+        """Return the last entries of the audit log, the oldest first."""
+        names = [item.name for item in fields(AuditEntry)]
+        sql = f"SELECT {', '.join(names)} FROM audit ORDER BY id DESC LIMIT ?"
+        rows = [dict(zip(names, row, strict=True)) for row in self._rows(sql, count)]
+        return [
+            AuditEntry(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in reversed(rows)
+        ]
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._explained(), self._lock:
+            return self._database.execute(sql, values).fetchall()
+
+
+def server_folder(workspace: Path) -> Path:
+    """Return the folder of the server in a project's workspace; code never sees it."""
+    return workspace / "server"
+
+
+def accounts_file(workspace: Path) -> Path:
+    """Return the file of the accounts of a project."""
+    return server_folder(workspace) / "accounts.sqlite"
+
+
+def _user(name: str, role: str, quota: str, created_at: str, token_id: str) -> User:
+    if role not in get_args(Role):
+        raise ServerError(f"The account {name} has the unknown role {role!r}.")
+    checked: Role = "admin" if role == "admin" else "user"
+    limits = Quota(**json.loads(quota))
+    return User(name, checked, limits, datetime.fromisoformat(created_at), token_id)

@@ -1,0 +1,123 @@
+"""The gate of every operation: finds the user of a request, counts it, and records it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.accounts import Accounts, AuditEntry, User
+from taskweaver.server.errors import RequestRefused, ServerError
+from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body
+from taskweaver.server.rate_limits import FailedTokens, RequestRate
+from taskweaver.server.tokens import AccessToken, id_of, is_valid
+
+LOCAL_USER = "local"
+"""Name of the user of a server without accounts: the person who started it."""
+
+_MOST_DELAYED = 64
+_BEARER = "bearer "
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Gate:
+    """Checks of the token, the rate and the body, in front of every operation."""
+
+    def __init__(self, accounts: Accounts, local: AccessToken | None, log: TelemetryLogger) -> None:
+        """Open the gate to the users of `accounts`, and to the person who started the server.
+
+        Args:
+            accounts: The accounts; the caller closes them.
+            local: AccessToken of that person; None where there are accounts.
+            log: The log.
+        """
+        self._log = log
+        self._accounts = accounts
+        self._local = local
+        self._local_user = User(LOCAL_USER, "admin", token_id=local.id if local else "")
+        self._rate = RequestRate()
+        self._failed = FailedTokens()
+        self._delayed = 0
+
+    def endpoint(self, operation: ApiOperation) -> Callable[[Request], Awaitable[Response]]:
+        """Return the function that Starlette calls for an operation."""
+
+        async def carry_out(request: Request) -> Response:
+            user = await self._user(request, operation)
+            outcome = "failed"
+            try:
+                body = await read_body(request, operation)
+                response = _response(await operation.handler(Call(user, request, body)), operation)
+                outcome = str(response.status_code)
+                return response
+            except RequestRefused as error:
+                outcome = f"{error.status} {error.kind}"
+                raise
+            finally:
+                if operation.method not in _READING:
+                    self._record(user.name, request, operation, outcome)
+
+        return carry_out
+
+    async def _user(self, request: Request, operation: ApiOperation) -> User:
+        token = _token(request)
+        if not token:
+            if operation.is_public:
+                return User("")
+            detail = "A token is needed: Authorization: Bearer TOKEN, or X-API-Key: TOKEN."
+            raise RequestRefused(401, "token-missing", detail)
+        user = self._owner(token)
+        if user is None:
+            await self._fail(request, operation)
+            raise RequestRefused(401, "token-invalid", "The token is not valid.")
+        self._rate.count(user.token_id)
+        return user
+
+    def _owner(self, token: str) -> User | None:
+        if self._local is not None and id_of(token) == self._local.id:
+            return self._local_user if is_valid(token, self._local.hash) else None
+        return self._accounts.find(token)
+
+    async def _fail(self, request: Request, operation: ApiOperation) -> None:
+        """Count a failure, and wait before it is answered."""
+        number, delay_s = self._failed.count(_address(request))
+        if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
+            self._record("", request, operation, f"wrong token ({number} lately)")
+        if self._delayed >= _MOST_DELAYED:
+            detail = "Too many wrong tokens came."
+            raise RequestRefused(429, "token-failures", detail, retry_after_s=delay_s)
+        self._delayed += 1
+        try:
+            await asyncio.sleep(delay_s)
+        finally:
+            self._delayed -= 1
+
+    def _record(self, user: str, request: Request, operation: ApiOperation, outcome: str) -> None:
+        where = (_address(request), operation.name, request.url.path[:512])
+        entry = AuditEntry(user, *where, outcome, request.state.request_id)
+        try:
+            self._accounts.record(entry)
+        except ServerError as error:  # a full disk; the answer to work that was done is not lost
+            self._log.error(f"the audit log lacks {entry}: {error}")
+
+
+def _response(answer: Response | BaseModel, operation: ApiOperation) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    return Response(answer.model_dump_json(), operation.status, media_type=JSON_TYPE)
+
+
+def _token(request: Request) -> str:
+    """Return the token of a request; a cookie never carries one."""
+    authorization = request.headers.get("authorization", "")
+    if authorization[: len(_BEARER)].lower() == _BEARER:
+        return authorization[len(_BEARER) :].strip()
+    return request.headers.get("x-api-key", "").strip()
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "local socket"

@@ -1,0 +1,110 @@
+"""The outermost layer of the server: request ids, Host and Origin, and the form of errors."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.problems import Statuses, problem_response
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+_MOST_REQUESTS = 1000
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Middleware that lets requests through for known hosts and from no foreign page."""
+
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str], statuses: Statuses, log: TelemetryLogger
+    ) -> None:
+        """Guard an application.
+
+        Args:
+            app: The application.
+            hosts: Names by which clients may call the server, besides those of loopback.
+            statuses: Status of the response for each class of errors.
+            log: The log of failures.
+        """
+        self._app = app
+        self._hosts = {name.lower().strip("[]") for name in (*LOOPBACK_NAMES, *hosts)}
+        self._statuses = statuses
+        self._log = log
+        self._requests = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"there is no handler for {scope['type']}")
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        has_begun = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                added = MutableHeaders(scope=message)
+                added["X-Request-ID"] = request_id
+                for name, value in _HEADERS.items():
+                    added.setdefault(name, value)
+            await send(message)
+
+        self._requests += 1
+        try:
+            self._check(headers)
+            await self._app(scope, receive, send_guarded)
+        except Exception as error:
+            response = problem_response(error, request_id, self._statuses)
+            if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+                where = f"{scope['method']} {scope['path']}"
+                self._log.exception(f"request {request_id}: {where} failed")
+            if has_begun:
+                raise  # the connection is closed, so that the client sees that the answer is cut
+            await response(scope, receive, send_guarded)
+        finally:
+            self._requests -= 1
+
+    def _check(self, headers: Headers) -> None:
+        """Refuse requests that a foreign page may have sent, and those beyond the most."""
+        if self._requests > _MOST_REQUESTS:
+            detail = f"{_MOST_REQUESTS} requests are under way."
+            raise RequestRefused(503, "busy", detail, retry_after_s=1)
+        host = headers.get("host", "")
+        if _hostname(f"//{host}") not in self._hosts:
+            # A page of a name that was rebound to this address sends its own name.
+            detail = f"The server is not called {host[:100]!r}; --allow-host NAME adds a name."
+            raise RequestRefused(421, "host", detail)
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site", "none")
+        is_foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        if is_foreign or site not in {"none", "same-origin"}:
+            raise RequestRefused(403, "origin", "Pages of other origins may not use this server.")
+
+
+def _hostname(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

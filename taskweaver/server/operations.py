@@ -1,0 +1,208 @@
+"""Operations: declarations of routes, from which routing and the API document are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taskweaver.server.accounts import User
+from taskweaver.server.errors import RequestRefused, not_found
+from taskweaver.server.problems import Statuses
+
+JSON_TYPE = "application/json"
+BYTES_TYPE = "application/octet-stream"
+EVENTS_TYPE = "text/event-stream"
+BODY_LIMIT = 4 << 20
+"""Largest body in bytes, unless an operation sets another."""
+
+_PLACEHOLDER = re.compile(r"{(\w+)(?::\w+)?}")
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request for an operation, admitted and read.
+
+    Attributes:
+        user: The user; one without a name where the operation is public and no token came.
+        request: The request.
+        body: The body, checked against the operation's model; None without one.
+    """
+
+    user: User
+    request: Request
+    body: BaseModel | None = None
+
+    def path(self, name: str) -> str:
+        """Return a part of the path by its name in the operation."""
+        return str(self.request.path_params[name])
+
+    def read(self, model: type[ModelT]) -> ModelT:
+        """Return the body of an operation that declares this model."""
+        if not isinstance(self.body, model):
+            raise TypeError(f"the operation does not declare a body {model.__name__}")
+        return self.body
+
+    def query(self, name: str, default: str = "") -> str:
+        """Return a parameter of the query."""
+        return self.request.query_params.get(name, default)
+
+    @property
+    def base_url(self) -> str:
+        """Address of the server as the client wrote it, without a slash at its end."""
+        return str(self.request.base_url).rstrip("/")
+
+    async def chunks(self, limit_bytes: int) -> AsyncIterator[bytes]:
+        """Yield the body of an operation that takes bytes.
+
+        Raises:
+            RequestRefused: If it is larger.
+        """
+        size = 0
+        async for chunk in self.request.stream():
+            size += len(chunk)
+            if size > limit_bytes:
+                raise too_large(limit_bytes)
+            yield chunk
+
+
+Handler = Callable[[Call], Awaitable[Response | BaseModel]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOperation:
+    """A route: its address, handler, and description.
+
+    Attributes:
+        method: HTTP method.
+        path: Path, with placeholders as Starlette writes them: ``/files/{path:path}``.
+        handler: Function that carries it out; returns a response, or an `answer`.
+        summary: Purpose, in one line.
+        body: Model of the JSON body; None for no body.
+        takes_bytes: Whether the body is of bytes, which the handler reads in chunks.
+        answer: Model of the JSON answer; None for other answers.
+        answer_type: Media type of an answer that is not JSON.
+        status: Status of a success.
+        query: Parameters of the query, each with its purpose.
+        problems: Statuses of the problems it can have besides those that all have.
+        is_public: Whether it needs no token.
+        body_limit: Largest JSON body in bytes.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    body: type[BaseModel] | None = None
+    takes_bytes: bool = False
+    answer: type[BaseModel] | None = None
+    answer_type: str = JSON_TYPE
+    status: int = 200
+    query: dict[str, str] = field(default_factory=dict)
+    problems: tuple[int, ...] = ()
+    is_public: bool = False
+    body_limit: int = BODY_LIMIT
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the placeholders in the path."""
+        return _PLACEHOLDER.findall(self.path)
+
+    @property
+    def plain_path(self) -> str:
+        """Path with placeholders as OpenAPI writes them."""
+        return _PLACEHOLDER.sub(r"{\1}", self.path)
+
+    @property
+    def name(self) -> str:
+        """Method and path, for the audit log."""
+        return f"{self.method} {self.plain_path}"
+
+
+class Door(Protocol):
+    """A set of operations with the resources behind them.
+
+    Attributes:
+        operations: The operations.
+        statuses: Status of the response for each class of errors that handlers raise.
+    """
+
+    @property
+    def operations(self) -> Sequence[ApiOperation]:
+        """The operations."""
+        ...
+
+    @property
+    def statuses(self) -> Statuses:
+        """Status of the response for each class of errors that handlers raise."""
+        ...
+
+    async def finish(self, grace_s: float) -> None:
+        """Refuse new work, and end the running work: within a time by itself, else by force."""
+
+    async def close(self) -> None:
+        """Release every resource; called once, after `finish`."""
+
+
+def too_large(limit_bytes: int) -> RequestRefused:
+    """Return the refusal of a body that is too large."""
+    detail = f"The body has more than {limit_bytes} bytes, the most that this request takes."
+    return RequestRefused(413, "too-large", detail)
+
+
+async def read_body(request: Request, operation: ApiOperation) -> BaseModel | None:
+    """Return the checked body of a request.
+
+    Raises:
+        RequestRefused: If it is of another type or too large, or no JSON.
+        ValidationError: If the JSON does not fit the operation's model.
+    """
+    declared = request.headers.get("content-length", "")
+    has_body = bool(declared.strip("0")) or "transfer-encoding" in request.headers
+    expected = BYTES_TYPE if operation.takes_bytes else JSON_TYPE
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if (has_body or operation.body is not None) and media_type != expected:
+        detail = f"The body must be {expected}; its Content-Type is {media_type or 'missing'}."
+        raise RequestRefused(415, "media-type", detail)
+    if operation.takes_bytes:
+        return None
+    limit = operation.body_limit if operation.body is not None else 0
+    if declared.isdigit() and int(declared) > limit:
+        raise too_large(limit)
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > limit:
+            raise too_large(limit)
+    if operation.body is None:
+        return None
+    try:
+        return operation.body.model_validate_json(bytes(content))
+    except ValidationError as error:
+        if error.errors(include_url=False)[0]["type"] != "json_invalid":
+            raise
+        raise RequestRefused(400, "no-json", "The body is no JSON.") from None
+
+
+def plain_name(text: str, kind: str) -> str:
+    """Return a name that a client gave, if it can be a part of a path.
+
+    Raises:
+        RequestRefused: If it cannot.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", text):
+        detail = f"An id of {kind} has at most 128 letters, digits, dots, hyphens and underscores."
+        raise RequestRefused(422, "invalid-id", detail)
+    return text
+
+
+def missing(kind: str, name: str) -> RequestRefused:
+    """Return the refusal of a request for a thing that this user does not have."""
+    return not_found(f"{kind} {name} not found.")

@@ -1,0 +1,74 @@
+"""ProblemDocument documents (RFC 9457): the form of every error that a client sees."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.server.errors import RequestRefused
+from taskweaver.utils.redact import redact
+
+MEDIA_TYPE = "application/problem+json"
+Statuses = Mapping[type[Exception], int]
+"""Status of the response for each class of errors that a door's handlers raise."""
+
+
+def problem_response(error: Exception, request_id: str, statuses: Statuses) -> Response:
+    """Return the response for an error.
+
+    An error that is no refusal and in none of `statuses` becomes 500, without its text.
+    """
+    if isinstance(error, RequestRefused):
+        status, kind, detail = error.status, error.kind, error.detail
+    elif isinstance(error, HTTPException):
+        status, kind = error.status_code, HTTPStatus(error.status_code).phrase.lower()
+        kind, detail = kind.replace(" ", "-"), f"{error.detail}."
+    elif isinstance(error, ValidationError):
+        status, kind, detail = 422, "invalid-body", "The body does not fit this request."
+    elif isinstance(error, TaskWeaverError) and (known := _status(error, statuses)):
+        status, kind, detail = known, _kebab(type(error).__name__), str(error)
+    else:
+        status, kind = 500, "internal"
+        detail = "The server failed; its log has the details under the id of this request."
+    more: dict[str, Any] = {}
+    if isinstance(error, ValidationError):
+        more["errors"] = [
+            {"pointer": "/" + "/".join(map(str, item["loc"])), "detail": item["msg"]}
+            for item in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+    headers = dict(getattr(error, "headers", None) or {})
+    if isinstance(error, RequestRefused) and error.retry_after_s:
+        headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    body = document(status, kind, redact(detail), request_id, **more)
+    return Response(body, status, headers, MEDIA_TYPE)
+
+
+def document(status: int, kind: str, detail: str, request_id: str, **more: Any) -> bytes:
+    """Return a problem document."""
+    content = {
+        "type": f"urn:taskweaver:problem:{kind}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "request_id": request_id,
+        **more,
+    }
+    return json.dumps(content).encode()
+
+
+def _status(error: Exception, statuses: Statuses) -> int | None:
+    return next((statuses[kind] for kind in type(error).__mro__ if kind in statuses), None)
+
+
+def _kebab(name: str) -> str:
+    return "".join(f"-{char.lower()}" if char.isupper() else char for char in name).strip("-")

@@ -1,0 +1,136 @@
+"""The server's life: from the operations of its doors to an orderly stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterable, Sequence
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.connections import ImpatientProtocol
+from taskweaver.server.errors import ServerError
+from taskweaver.server.gate import Gate
+from taskweaver.server.guard import Guard
+from taskweaver.server.openapi import openapi_document
+from taskweaver.server.operations import ApiOperation, Call, Door
+from taskweaver.server.problems import problem_response
+
+FINISH_S = 10.0
+"""Time for which running work may go on by itself when the server stops."""
+
+_MORE_S = 20.0
+_IDLE_S = 15
+
+
+def make_application(
+    doors: Sequence[Door], gate: Gate, hosts: Iterable[str], log: TelemetryLogger
+) -> ASGIApp:
+    """Return the ASGI application of some doors.
+
+    Args:
+        doors: The doors; the caller closes them.
+        gate: The gate of every operation.
+        hosts: Names by which clients may call the server, besides those of loopback.
+        log: The log of failures.
+    """
+    operations = [operation for door in doors for operation in door.operations]
+    statuses = {kind: status for door in doors for kind, status in door.statuses.items()}
+    document = openapi_document(operations)
+
+    async def openapi(_call: Call) -> Response:
+        return JSONResponse(document)
+
+    described = ApiOperation("GET", "/openapi.json", openapi, "Description of all operations")
+    routes = [
+        Route(operation.path, gate.endpoint(operation), methods=[operation.method])
+        for operation in (*operations, described)
+    ]
+
+    async def problem(request: Request, error: Exception) -> Response:
+        return problem_response(error, request.state.request_id, statuses)
+
+    guard = Middleware(Guard, hosts=tuple(hosts), statuses=statuses, log=log)
+    app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: problem})
+    app.router.redirect_slashes = False
+    return app
+
+
+class Server(uvicorn.Server):
+    """A server that ends its doors in order: no new work, running work, then resources."""
+
+    def __init__(
+        self, app: ASGIApp, doors: Sequence[Door], on_start: Callable[[], None] = lambda: None
+    ) -> None:
+        """Prepare to serve; the doors are closed at the end.
+
+        Args:
+            app: The application.
+            doors: The doors.
+            on_start: Called once requests are answered.
+        """
+        config = uvicorn.Config(
+            app,
+            http=ImpatientProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=int(FINISH_S + _MORE_S),
+        )
+        super().__init__(config)
+        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+        self._doors = doors
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer requests."""
+        await super().startup(sockets)
+        self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the running work, then the connections, then the doors."""
+        ends = [asyncio.ensure_future(door.finish(FINISH_S)) for door in self._doors]
+        try:
+            await super().shutdown(sockets)
+            await asyncio.gather(*ends)
+        finally:
+            await asyncio.gather(*(door.close() for door in self._doors))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 takes any free one.
+
+    Raises:
+        ServerError: If the address cannot be listened at.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=512)
+        # Accepted sockets inherit it; asyncio sets it on those alone whose protocol is spelt out.
+        # Without it an answer in two parts waits 40 ms for the acknowledgement of the first.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ServerError(
+            f"The server cannot listen at {host}:{port}: {reason}.", "Choose another --port."
+        ) from error
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the address of a listening socket as a client writes it."""
+    host, port = listener.getsockname()[:2]
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"

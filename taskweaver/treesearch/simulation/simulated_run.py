@@ -1,0 +1,134 @@
+"""A search on an invented landscape: the real policy and journal, and no attempt carried out.
+
+As in a run, the first stage's best node is repeated with other seeds, and slots are filled as soon
+as they are free. Each evaluation, repetitions too, counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from taskweaver.treesearch.model.artifacts import ScriptArtifact
+from taskweaver.treesearch.model.estimates import measured_noise
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.policy import NodeChoice, Policy, SearchRules, StageView
+from taskweaver.treesearch.simulation.landscapes import Landscape, Spot
+
+_FAILS, _REPAIR_FAILS = 0.25, 0.5
+_SHORTEST, _LONGEST = 0.5, 1.5
+Chosen = Callable[[Journal], Node | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunConditions:
+    """RunConditions of simulated runs.
+
+    Attributes:
+        landscape: The landscape.
+        noise: Standard deviation of a measurement.
+        workers: Attempts at one time.
+        evaluations: Evaluations of a run.
+        repeats: Repetitions of the best first attempt.
+        rules: Rules of the policy.
+    """
+
+    landscape: Landscape
+    noise: float = 0.0
+    workers: int = 1
+    evaluations: int = 50
+    repeats: int = 3
+    rules: SearchRules = field(default_factory=SearchRules)
+
+
+def true_value(setting: RunConditions, policy: Policy, chosen: Chosen, seed: int) -> float:
+    """Return the true value of the node that is chosen after a run; 0 for none."""
+    run = SimulatedRun(setting, policy, seed)
+    run.work()
+    node = chosen(run.journal)
+    return run.spots[node.id].value if node is not None else 0.0
+
+
+class SimulatedRun:
+    """One run. Landscape and policy have random numbers of their own.
+
+    Attributes:
+        journal: Its nodes.
+        spots: The true place of each node.
+        busy: Slots in use, times their time; `clock` is the time.
+    """
+
+    def __init__(self, setting: RunConditions, policy: Policy, seed: int) -> None:
+        self.journal = Journal(Objective("value"))
+        self.spots: dict[str, Spot] = {}
+        self._setting = setting
+        self._policy = policy
+        self._seed = seed
+        self._random = Random(f"landscape {seed}")
+        self._ends: list[tuple[float, str]] = []
+        self._clock = 0.0
+        self._queue: list[NodeChoice] | None = None
+
+    def work(self) -> None:
+        """Make all evaluations."""
+        self._fill()
+        while self._ends:
+            self._clock, node_id = heapq.heappop(self._ends)
+            self._end(self.journal[node_id])
+            self._fill()
+
+    def _fill(self) -> None:
+        setting = self._setting
+        while len(self._ends) < setting.workers and len(self.journal) < setting.evaluations:
+            choice = self._next()
+            if choice is None:
+                return
+            step = len(self.journal) + 1
+            node = Node(
+                f"n{step:04d}", step, choice.kind, 1, parent=choice.parent,
+                artifacts=ScriptArtifact(f"step = {step}"),
+            )  # fmt: skip
+            self.journal.put(node)
+            seconds = self._random.uniform(_SHORTEST, _LONGEST)
+            heapq.heappush(self._ends, (self._clock + seconds, node.id))
+
+    def _next(self) -> NodeChoice | None:
+        rules, nodes = self._setting.rules, self.journal.of_stage(1)
+        view = StageView(self.journal, nodes, NodeKind.IMPROVE, None, rules.num_drafts)
+        if self._queue is None:
+            drafts = [node for node in nodes if node.kind is NodeKind.DRAFT]
+            is_over = len(drafts) >= rules.num_drafts and not any(
+                node.status is NodeStatus.RUNNING for node in drafts
+            )
+            best = self.journal.best(nodes)
+            if is_over and best is not None:
+                self._queue = [NodeChoice(NodeKind.SEED, best.id)] * self._setting.repeats
+        if self._queue:
+            noise = measured_noise(self.journal)
+            if noise.degrees and not noise.variance:
+                self._queue.clear()  # a deterministic program is not repeated again
+            else:
+                return self._queue.pop()
+        return self._policy(view, Random(f"{self._seed}:{len(self.journal)}"))
+
+    def _end(self, node: Node) -> None:
+        random, landscape = self._random, self._setting.landscape
+        if node.parent is None:
+            spot = landscape.draft(random)
+        elif node.kind in {NodeKind.DEBUG, NodeKind.SEED}:
+            spot = self.spots[node.parent]
+        else:
+            spot = landscape.child(self.spots[node.parent], random)
+        self.spots[node.id] = spot
+        chance = {NodeKind.SEED: 0.0, NodeKind.DEBUG: _REPAIR_FAILS}.get(node.kind, _FAILS)
+        value = spot.value + random.gauss(0, self._setting.noise)
+        if random.random() < chance:
+            node = replace(node, status=NodeStatus.BUGGY, finished_at=self._clock)
+        else:
+            metric = Measurement({"": value})
+            node = replace(node, status=NodeStatus.OK, finished_at=self._clock, metric=metric)
+        self.journal.put(node)

@@ -1,0 +1,40 @@
+"""A server with the kernel API, which the tests of a file share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from leftovers import nothing_left
+from served import Served, served
+from warm_kernels import WarmKernels
+
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.doors.kernel_api.door import KernelApi
+
+LIMITS = replace(KernelLimits.default(), cell_timeout_s=60.0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running() -> None:
+    """Leave the check to the end of the file: its tests share a server and its threads."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_by_the_file(_warm_kernels: WarmKernels) -> Iterator[None]:
+    with nothing_left(_warm_kernels):
+        yield
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Give a server whose kernels run in no sandbox and can be forked."""
+    folder = tmp_path_factory.mktemp("served")
+    kernels = code_execution_service_factory(folder / "env", limits=LIMITS, is_warm=True)
+    try:
+        with served([KernelApi(kernels, folder / "users")], folder) as running:
+            yield running
+    finally:
+        kernels.clean_up()

@@ -1,0 +1,310 @@
+"""Kernels of a server as an application uses them: `execution.server`."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doors.conftest import LIMITS
+from served import Served, served
+from support import make_project
+
+from taskweaver import TaskWeaverApp
+from taskweaver.ces.common import Client, PluginCode
+from taskweaver.ces.errors import ForkRefused, KernelError, PluginLoadFailed
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.remote.client import RemoteKernel
+from taskweaver.ces.remote.connection import KernelServer, ServerUnreachable
+from taskweaver.ces.remote.manager import RemoteManager
+from taskweaver.doors.kernel_api.door import KernelApi
+
+
+@pytest.fixture
+def manager(server: Served, tmp_path: Path) -> Iterator[RemoteManager]:
+    made = RemoteManager(server.url, server.token.text, tmp_path)
+    yield made
+    made.clean_up()
+
+
+@pytest.fixture
+def client(manager: RemoteManager) -> Client:
+    return manager.get_session_client("remote")
+
+
+def run(client: Client, code: str) -> Any:
+    result = client.execute_code("x", code)
+    assert result.is_success, result.error
+    return result.output
+
+
+def test_a_cell_runs_there_and_its_output_streams(client: Client) -> None:
+    assert client.state == "not started"
+    pieces: list[tuple[str, str]] = []
+    result = client.execute_code("post-1", "x = 5\nprint('hi')\nx + 1", lambda *p: pieces.append(p))
+    assert (result.execution_id, result.output, result.status) == ("post-1", 6, "ok")
+    assert pieces == [("stdout", "hi\n")]
+    assert result.variables == [("x", "5")]
+    assert result.duration_s > 0
+    assert client.has_state
+    failed = client.execute_code("post-1", "1 / 0")
+    assert (failed.is_success, failed.status) == (False, "error")
+    assert "ZeroDivisionError" in failed.reason
+
+
+def test_files_go_there_and_come_back(manager: RemoteManager, tmp_path: Path) -> None:
+    cwd = tmp_path / "work"
+    client = manager.get_session_client("files-of-a-session", cwd=cwd)
+    (cwd / "sub").mkdir()
+    (cwd / "in.txt").write_text("hello")
+    (cwd / "sub" / "deep.txt").write_text("deep")
+    (cwd / "link").symlink_to("/etc/hostname")
+    assert run(client, "open('in.txt').read() + open('sub/deep.txt').read()") == "hellodeep"
+    run(client, "import os\nopen('out.txt', 'w').write('made')\nos.remove('in.txt')")
+    assert (cwd / "out.txt").read_text() == "made"
+    assert not (cwd / "in.txt").exists()
+    (cwd / "out.txt").write_text("changed here")
+    (cwd / "sub" / "deep.txt").unlink()
+    assert run(client, "import os\n[open('out.txt').read(), os.path.exists('sub/deep.txt')]") == [
+        "changed here",
+        False,
+    ]
+    plot = "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"
+    (artifact,) = client.execute_code("plot", plot).artifact
+    assert (cwd / artifact.file_name).read_bytes().startswith(b"\x89PNG")
+    assert (cwd / "link").is_symlink()
+
+
+def test_forks_have_the_variables_of_the_moment(manager: RemoteManager, tmp_path: Path) -> None:
+    parent = manager.get_session_client("parent-of-forks", cwd=tmp_path / "a")
+    run(parent, "data = [1]")
+    snapshot = parent.snapshot()
+    run(parent, "data.append(2)")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "own.txt").write_text("own")
+    child = manager.fork_session_client(snapshot, "fork", cwd=tmp_path / "b")
+    snapshot.close()
+    assert child.is_forked
+    assert run(child, "data.append(3)\n[data, open('own.txt').read()]") == [[1, 3], "own"]
+    assert run(parent, "data") == [1, 2]
+    with pytest.raises(ForkRefused):
+        manager.fork_session_client(snapshot, "late", cwd=tmp_path / "c")
+    parent.stop()
+    assert run(child, "data") == [1, 3]
+
+
+GREET = """
+from taskweaver.plugin import Plugin, register_plugin
+
+@register_plugin
+class Greet(Plugin):
+    def __call__(self):
+        return self.ctx.get_session_var("who", "?")
+"""
+
+
+class Cutter:
+    """A way to a server that breaks each connection off after a random number of bytes."""
+
+    def __init__(self, url: str, seed: int) -> None:
+        self._target = ("127.0.0.1", int(url.rpartition(":")[2]))
+        self._random = random.Random(seed)
+        self.cuts = 0
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(handler) -> None:  # noqa: N805 - `self` is the cutter
+                self.carry(handler.request)
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    def carry(self, link: socket.socket) -> None:
+        """Carry bytes both ways, and cut."""
+        left = int(self._random.expovariate(1 / 1500))
+        with socket.create_connection(self._target) as other:
+            while ready := select.select([link, other], [], [], 30)[0]:
+                for source in ready:
+                    data = source.recv(200)
+                    sink = other if source is link else link
+                    if not data:
+                        return
+                    sink.sendall(data[:left] if source is other else data)
+                    left -= len(data) if source is other else 0
+                    if left < 0:
+                        self.cuts += 1
+                        return
+
+    def __enter__(self) -> Cutter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def test_torn_connections_lose_and_double_no_event(server: Served, tmp_path: Path) -> None:
+    cells = int(os.environ.get("TEARS", "300")) // 10
+    with Cutter(server.url, 7) as cutter:
+        manager = RemoteManager(cutter.url, server.token.text, tmp_path)
+        client = manager.get_session_client("torn")
+        run(client, "count = 0")
+        code = "count += 1\nfor i in range(60):\n    print(i, 'x' * 30, flush=True)\ncount"
+        whole = "".join(f"{i} {'x' * 30}\n" for i in range(60))
+        for number in range(1, cells + 1):
+            pieces: list[str] = []
+            result = client.execute_code("x", code, lambda _, text: pieces.append(text))  # noqa: B023
+            assert (result.output, "".join(pieces)) == (number, whole)
+            assert "".join(result.stdout) == whole
+        manager.clean_up()
+    assert cutter.cuts > cells
+
+
+def test_plugins_and_variables(client: Client) -> None:
+    client.update_session_var({"who": "ann"})
+    assert client.load_plugins([PluginCode("greet", GREET), PluginCode("bad", "1 / 0")]).keys() == {
+        "bad"
+    }
+    assert run(client, "greet()") == "ann"
+    client.load_plugins([], ["greet"])
+    assert not client.execute_code("x", "greet()").is_success
+    with pytest.raises(PluginLoadFailed, match="bad"):
+        client.load_plugin("bad", "1 / 0")
+    assert [item.failure for item in client.test_plugin("greet")] == ["greet is not loaded"]
+    assert client.upload_file("up.txt", b"up") == "up.txt"
+    assert run(client, "open('up.txt').read()") == "up"
+
+
+class Functions:
+    """Functions of this process, one of which is refused."""
+
+    def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Refuse one."""
+        del arguments
+        return "it was not allowed." if name == "refused" else ""
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        """Double a number."""
+        future: Future[Any] = Future()
+        if name == "double":
+            future.set_result(2 * arguments["n"])
+        else:
+            future.set_exception(ValueError("no such thing"))
+        return future
+
+
+def test_cells_call_functions_of_this_process(client: Client) -> None:
+    client.offer(Functions())
+    caller = (
+        "from taskweaver.plugin import Plugin, register_plugin\n"
+        "@register_plugin\nclass Ask(Plugin):\n"
+        "    def __call__(self, name, **arguments):\n"
+        "        return self.ctx.call_host(name, arguments)\n"
+    )
+    client.load_plugin("ask", caller)
+    assert run(client, "ask('double', n=21)") == 42
+    assert "not allowed" in client.execute_code("x", "ask('refused')").reason
+    assert "no such thing" in client.execute_code("x", "ask('other')").reason
+
+
+def test_an_interrupt_ends_the_cell_there(client: Client) -> None:
+    run(client, "1")
+    begun = threading.Event()
+    code = "import time\nprint('on', flush=True)\ntime.sleep(60)"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(client.execute_code, "x", code, lambda *_: begun.set())
+        assert begun.wait(60)
+        client.interrupt()
+        assert running.result(60).status == "interrupted"
+    with client.operation():
+        client.interrupt()
+        assert client.execute_code("x", "1").status == "interrupted"
+    assert run(client, "2") == 2
+
+
+def test_another_run_of_the_program_gets_a_fresh_kernel(server: Served, tmp_path: Path) -> None:
+    first = RemoteManager(server.url, server.token.text, tmp_path)
+    run(first.get_session_client("again"), "x = 1\nopen('kept.txt', 'w').write('kept')")
+    second = RemoteManager(server.url, server.token.text, tmp_path)
+    client = second.get_session_client("again")
+    assert not client.has_state
+    assert "NameError" in client.execute_code("x", "x").reason
+    assert run(client, "open('kept.txt').read()") == "kept"
+    second.clean_up()
+    first.clean_up()
+
+
+def test_a_server_that_restarts_loses_the_variables_and_no_file(tmp_path: Path) -> None:
+    kernels = code_execution_service_factory(tmp_path / "env", limits=LIMITS)
+    folder = tmp_path / "server"
+    folder.mkdir()
+    try:
+        with served([KernelApi(kernels, folder / "users")], folder) as first:
+            server = KernelServer(first.url, first.token.text, try_s=0.5)
+            client = RemoteKernel(server, "one", _made(tmp_path / "cwd"), lambda _: None)
+            client.load_plugin("greet", GREET)
+            run(client, "x = 1\nopen('a.txt', 'w').write('a')")
+            port = int(first.url.rpartition(":")[2])
+        with pytest.raises(ServerUnreachable, match="does not answer"):
+            client.execute_code("x", "1")
+        with served([KernelApi(kernels, folder / "users")], folder, port=port) as second:
+            second.accounts.add("x")
+            server._http.headers["Authorization"] = f"Bearer {second.token.text}"
+            result = client.execute_code("x", "[open('a.txt').read(), greet()]")
+            assert (result.output, result.is_state_lost) == (["a", "?"], True)
+            result = client.execute_code("x", "x")
+            assert "NameError" in result.reason
+            assert not result.is_state_lost
+            client.stop()
+        server.close()
+    finally:
+        kernels.clean_up()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(("token", "reason"), [("", "token"), ("tw-1-2", "server_token")])
+def test_a_wrong_token_is_named(server: Served, tmp_path: Path, token: str, reason: str) -> None:
+    manager = RemoteManager(server.url, token, tmp_path)
+    with pytest.raises(KernelError, match=reason):
+        manager.get_session_client("a").execute_code("x", "1")
+    manager.clean_up()
+
+
+def test_a_project_runs_its_code_on_a_server(server: Served, tmp_path: Path) -> None:
+    keys = {
+        "llm.api_type": "offline",
+        "execution.server": server.url,
+        "execution.server_token": server.token.text,
+    }
+    project = make_project(tmp_path / "p", keys)
+    with TaskWeaverApp(project, trust=True) as app:
+        assert server.url in app.sandbox
+        assert app.kernels.get_kernel_mode() == "remote"
+        session = app.get_session()
+        first = session.send_message("run this code: x = 6 * 7; print(x)")
+        assert first.state == "finished", first
+        assert "42" in str(first.to_dict())
+        listed = server.client().get("/api/v1/sessions").json()["sessions"]
+        assert any(session.session_id in item["session_id"] for item in listed)
+        session.fork("other")
+        session.checkout("other")
+        assert "43" in session.send_message("run this code: x += 1; print(x)").post_list[-1].message
+        session.checkout("main")
+        assert "42" in session.send_message("run this code: print(x)").post_list[-1].message
+    left = server.client().get("/api/v1/sessions").json()["sessions"]
+    assert not any(session.session_id in item["session_id"] for item in left)

@@ -1,0 +1,45 @@
+"""A check that nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from warm_kernels import WarmKernels
+
+
+def _pids_below(pid: int) -> set[int]:
+    """Return the processes below one; most tests have none, which is cheap to see."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    children = {int(child) for task in tasks for child in (task / "children").read_text().split()}
+    return children.union(*map(_pids_below, children))
+
+
+def _descendants(warm: WarmKernels) -> list[psutil.Process]:
+    """Return the processes below this one, without the warm one."""
+    kept = set() if warm.template is None else {warm.template.pid}
+    try:
+        is_alone = _pids_below(os.getpid()) == kept
+    except OSError:  # one of them has just ended, or the system has no such files
+        is_alone = False
+    found = [] if is_alone else psutil.Process().children(recursive=True)
+    return [process for process in found if process.pid not in kept]
+
+
+@contextmanager
+def nothing_left(warm: WarmKernels) -> Iterator[None]:
+    """Fail if the block leaves a child process or a non-daemon thread behind."""
+    threads = set(threading.enumerate())
+    children = {child.pid for child in _descendants(warm)}
+    yield
+    late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
+    for thread in late:
+        thread.join(60)
+    assert not [t for t in late if t.is_alive()], "threads left running"
+    new = [c for c in _descendants(warm) if c.pid not in children]
+    _, alive = psutil.wait_procs(new, timeout=60)
+    assert not alive, f"processes left running: {alive}"

@@ -1,0 +1,97 @@
+"""A real server for tests, in a thread, on loopback."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.accounts import Accounts
+from taskweaver.server.gate import Gate
+from taskweaver.server.operations import Door
+from taskweaver.server.serving import Server, address_of, listen, make_application
+from taskweaver.server.tokens import AccessToken, new_token
+
+LIMIT_S = 120.0
+
+
+@dataclass
+class Served:
+    """A server that runs.
+
+    Attributes:
+        url: Its address.
+        token: The token of the person who started it.
+        accounts: Its accounts.
+        server: The server.
+        log: Its log file.
+    """
+
+    url: str
+    token: AccessToken
+    accounts: Accounts
+    server: Server
+    log: Path
+    _clients: list[httpx2.Client] = field(default_factory=list)
+
+    def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
+        """Return a client with a token; an empty one sends none."""
+        chosen = self.token.text if token is None else token
+        sent = {"Authorization": f"Bearer {chosen}"} if chosen else {}
+        client = httpx2.Client(
+            base_url=self.url, headers=sent | headers, timeout=LIMIT_S, verify=False
+        )
+        self._clients.append(client)
+        return client
+
+    def close(self) -> None:
+        """Close the clients."""
+        for client in self._clients:
+            client.close()
+
+
+@contextmanager
+def served(
+    doors: Sequence[Door], folder: Path, hosts: Sequence[str] = (), port: int = 0
+) -> Iterator[Served]:
+    """Serve some doors, which are closed at the end; port 0 takes a free one."""
+    is_up = threading.Event()
+    log = folder / "server.log"
+    with (
+        Accounts(folder / "server" / "accounts.sqlite") as accounts,
+        TelemetryLogger(log) as logger,
+        listen("127.0.0.1", port) as listener,
+    ):
+        token = new_token()
+        app = make_application(doors, Gate(accounts, token, logger), hosts, logger)
+        server = Server(app, doors, is_up.set)
+        thread = threading.Thread(target=server.run, args=([listener],), name="server")
+        thread.start()
+        running = Served(address_of(listener), token, accounts, server, log)
+        try:
+            assert is_up.wait(LIMIT_S)
+            yield running
+        finally:
+            running.close()
+            server.should_exit = True
+            thread.join(LIMIT_S)
+            assert not thread.is_alive()
+
+
+def problem(response: httpx2.Response, status: int, kind: str) -> dict[str, Any]:
+    """Check that a response is a problem document of some kind; return it."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    content: dict[str, Any] = json.loads(response.text)
+    assert (response.status_code, content["type"]) == (status, f"urn:taskweaver:problem:{kind}")
+    assert content["status"] == status
+    assert content["request_id"] == response.headers["x-request-id"]
+    assert content["detail"]
+    assert content["title"]
+    return content

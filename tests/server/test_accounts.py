@@ -1,0 +1,84 @@
+"""Users, tokens, quotas, spending and the audit log on disk."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskweaver.server.accounts import Accounts, AuditEntry, Quota, UserSpending
+from taskweaver.server.errors import ServerError
+from taskweaver.server.tokens import id_of, is_valid, new_token
+
+
+def test_users_survive_and_their_tokens_are_hashes(tmp_path: Path) -> None:
+    file = tmp_path / "server" / "accounts.sqlite"
+    quota = Quota(cost=1.5, tokens=1000, kernels=2, memory_mb=512, disk_mb=100)
+    with Accounts(file) as accounts:
+        token = accounts.add("ann", "admin", quota)
+        accounts.add("bob")
+        accounts.spend("ann", 0.5, 10)
+        accounts.spend("ann", 0.25, 1)
+        accounts.spend("stranger", 1.0, 1)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    stored = b"".join(path.read_bytes() for path in file.parent.iterdir())
+    assert token.text.encode() not in stored
+    assert token.text.rpartition("-")[2].encode() not in stored
+    with Accounts(file) as accounts:
+        assert [user.name for user in accounts.users()] == ["ann", "bob"]
+        found = accounts.find(token.text)
+        assert found is not None
+        assert (found.name, found.role, found.quota) == ("ann", "admin", quota)
+        assert accounts.spent("ann") == UserSpending(0.75, 11)
+        assert accounts.spent("bob") == UserSpending()
+        accounts.remove("ann")
+        assert accounts.find(token.text) is None
+        accounts.add("ann")
+        assert accounts.spent("ann") == UserSpending(), "a new user has spent nothing"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "Ann", "a b", "-a", "é", "x" * 65, "a\n"])
+def test_names_that_are_none(tmp_path: Path, name: str) -> None:
+    with Accounts(tmp_path / "a.sqlite") as accounts, pytest.raises(ServerError, match="cannot be"):
+        accounts.add(name)
+
+
+def test_what_is_there_twice_or_not_at_all(tmp_path: Path) -> None:
+    with Accounts(tmp_path / "a.sqlite") as accounts:
+        accounts.add("ann")
+        with pytest.raises(ServerError, match="already"):
+            accounts.add("ann")
+        for act in (accounts.remove, accounts.renew_token):
+            with pytest.raises(ServerError, match="no user bob"):
+                act("bob")
+
+
+def test_files_that_are_no_accounts(tmp_path: Path) -> None:
+    (tmp_path / "text.sqlite").write_text("no database" * 100)
+    (tmp_path / "link.sqlite-wal").symlink_to(tmp_path / "text.sqlite")
+    newer = sqlite3.connect(tmp_path / "newer.sqlite")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    for name in ("text", "link", "newer"):
+        with pytest.raises(ServerError):
+            Accounts(tmp_path / f"{name}.sqlite")
+
+
+def test_the_audit_log_keeps_the_order(tmp_path: Path) -> None:
+    with Accounts(tmp_path / "a.sqlite") as accounts:
+        for number in range(5):
+            accounts.record(AuditEntry("ann", "127.0.0.1", "GET /", "/", str(number), "id"))
+        assert [entry.outcome for entry in accounts.audit(3)] == ["2", "3", "4"]
+
+
+@given(st.text())
+def test_no_text_is_a_token_by_chance(text: str) -> None:
+    token = new_token()
+    for sent in (text, token.text + text, token.text[:-1] + text):
+        assert is_valid(sent, token.hash) is (sent == token.text)
+        assert not is_valid(sent, None)
+    assert id_of(token.text) == token.id

@@ -1,0 +1,261 @@
+"""The checks in front of every operation: names, origins, tokens, bodies, rates."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from pydantic import BaseModel
+from served import Served, problem, served
+
+from taskweaver.server.errors import ServerError
+from taskweaver.server.operations import ApiOperation, Call
+from taskweaver.server.rate_limits import RequestRate
+
+
+class Word(BaseModel):
+    """A word."""
+
+    word: str
+
+
+class EchoDoor:
+    """A door with an operation of each kind."""
+
+    statuses = MappingProxyType({ServerError: 409})
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.operations = [
+            ApiOperation(
+                "POST", "/echo", self.echo, "Echo", body=Word, answer=Word, body_limit=1000
+            ),
+            ApiOperation("GET", "/who", self.who, "The user", answer=Word),
+            ApiOperation("GET", "/open", self.who, "The user", answer=Word, is_public=True),
+            ApiOperation("POST", "/act/{name}", self.act, "Act", answer=Word),
+            ApiOperation("PUT", "/bytes", self.count, "Count", takes_bytes=True, answer=Word),
+        ]
+
+    async def echo(self, call: Call) -> BaseModel:
+        """Return the body."""
+        return call.read(Word)
+
+    async def who(self, call: Call) -> BaseModel:
+        """Return the name of the user."""
+        return Word(word=call.user.name)
+
+    async def act(self, call: Call) -> BaseModel:
+        """Fail in the way that the path names."""
+        if call.path("name") == "known":
+            raise ServerError("It does not fit.")
+        raise ValueError("a detail of the inside")
+
+    async def count(self, call: Call) -> BaseModel:
+        """Return the size of the body."""
+        size = 0
+        async for chunk in call.chunks(100_000):
+            size += len(chunk)
+        return Word(word=str(size))
+
+    async def finish(self, grace_s: float) -> None:
+        """Nothing runs."""
+
+    async def close(self) -> None:
+        """Note the end."""
+        self.is_closed = True
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    door = EchoDoor()
+    with served([door], tmp_path_factory.mktemp("echo"), ["Team.example.org"]) as running:
+        yield running
+    assert door.is_closed
+
+
+@pytest.fixture
+def client(server: Served) -> httpx2.Client:
+    return server.client()
+
+
+def test_a_request_id_is_kept_or_made(client: httpx2.Client) -> None:
+    assert client.get("/who", headers={"X-Request-ID": "abc-1"}).headers["x-request-id"] == "abc-1"
+    for odd in ("", "a b", "x" * 65, "<script>"):
+        made = client.get("/who", headers={"X-Request-ID": odd}).headers["x-request-id"]
+        assert made.isalnum()
+        assert made != odd
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "localhost.evil.example", "[::2]", "a@b:c", "", "["]
+)
+def test_a_rebound_name_is_refused(client: httpx2.Client, host: str) -> None:
+    problem(client.get("/open", headers={"Host": host}), 421, "host")
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8", "team.example.org"])
+def test_names_of_the_server(client: httpx2.Client, host: str) -> None:
+    assert client.get("/open", headers={"Host": host}).status_code == 200
+
+
+def test_pages_of_other_origins_are_refused(server: Served, client: httpx2.Client) -> None:
+    own = urlsplit(server.url).netloc
+    for origin in ("https://evil.example", "null", f"http://localhost:{own.rpartition(':')[2]}"):
+        problem(client.get("/open", headers={"Origin": origin}), 403, "origin")
+    assert client.get("/open", headers={"Origin": server.url}).status_code == 200
+    for site, status in [("cross-site", 403), ("same-site", 403), ("same-origin", 200)]:
+        assert client.get("/open", headers={"Sec-Fetch-Site": site}).status_code == status
+    preflight = client.options("/echo", headers={"Access-Control-Request-Method": "POST"})
+    assert preflight.status_code == 405
+    assert not [name for name in preflight.headers if name.startswith("access-control")]
+
+
+def test_a_token_is_needed_and_a_cookie_is_none(server: Served) -> None:
+    stranger = server.client("")
+    missing = stranger.get("/who")
+    problem(missing, 401, "token-missing")
+    assert missing.headers["www-authenticate"] == "Bearer"
+    cookie = {"Cookie": f"token={server.token.text}"}
+    problem(stranger.get("/who", headers=cookie), 401, "token-missing")
+    problem(stranger.get(f"/who?token={server.token.text}"), 401, "token-missing")
+    assert stranger.get("/open").json() == {"word": ""}
+    assert stranger.get("/who", headers={"X-API-Key": server.token.text}).json()["word"] == "local"
+
+
+def test_wrong_tokens_are_refused_and_recorded(server: Served) -> None:
+    text = server.token.text
+    for wrong in (
+        "x",
+        text[:-1],
+        text + "x",
+        f"tw-{server.token.id}-",
+        "tw--",
+        "tw-ffffffffffff-a",
+    ):
+        problem(server.client(wrong).get("/who"), 401, "token-invalid")
+    problem(server.client("x").get("/open"), 401, "token-invalid")
+    outcomes = [entry.outcome for entry in server.accounts.audit(1000)]
+    assert "wrong token (1 lately)" in outcomes
+    assert "wrong token (4 lately)" in outcomes
+    assert server.client().get("/who").status_code == 200, "a right token is not slowed"
+
+
+def test_users_have_tokens_until_they_are_removed(server: Served) -> None:
+    first = server.accounts.add("ann").text
+    assert server.client(first).get("/who").json() == {"word": "ann"}
+    second = server.accounts.renew_token("ann").text
+    problem(server.client(first).get("/who"), 401, "token-invalid")
+    assert server.client(second).get("/who").json() == {"word": "ann"}
+    server.accounts.remove("ann")
+    problem(server.client(second).get("/who"), 401, "token-invalid")
+
+
+def test_only_json_of_a_limited_size(client: httpx2.Client) -> None:
+    assert client.post("/echo", json={"word": "a"}).json() == {"word": "a"}
+    charset = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert client.post("/echo", content=b'{"word": "b"}', headers=charset).status_code == 200
+    for media_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = client.post("/echo", content=b"{}", headers={"Content-Type": media_type})
+        problem(answer, 415, "media-type")
+    problem(client.post("/echo"), 415, "media-type")
+    problem(client.post("/echo", json={"word": "a" * 1000}), 413, "too-large")
+    chunked = client.post("/echo", content=(b"a" * 300 for _ in range(9)), headers=charset)
+    problem(chunked, 413, "too-large")
+    problem(client.post("/act/x", json={}), 413, "too-large")
+    for content, status in [(b"", 400), (b"\xff", 400), (b"1", 422), (b'{"word": "\\ud800"}', 400)]:
+        assert client.post("/echo", content=content, headers=charset).status_code == status
+
+
+def test_bytes_are_counted_while_they_come(client: httpx2.Client) -> None:
+    headers = {"Content-Type": "application/octet-stream"}
+    assert client.put("/bytes", content=b"a" * 100_000, headers=headers).json()["word"] == "100000"
+    chunked = client.put("/bytes", content=(b"a" * 1000 for _ in range(101)), headers=headers)
+    problem(chunked, 413, "too-large")
+    problem(client.put("/bytes", json={}), 415, "media-type")
+
+
+def test_errors_are_documents_without_the_inside(server: Served, client: httpx2.Client) -> None:
+    assert problem(client.post("/act/known"), 409, "server-error")["detail"] == "It does not fit."
+    failed = problem(client.post("/act/unknown"), 500, "internal")
+    assert "inside" not in failed["detail"]
+    log = server.log.read_text()
+    assert failed["request_id"] in log
+    assert "a detail of the inside" in log
+    problem(client.get("/none"), 404, "not-found")
+    problem(client.get("/who/"), 404, "not-found")
+    problem(client.delete("/who"), 405, "method-not-allowed")
+
+
+def test_writing_requests_are_in_the_audit_log(server: Served, client: httpx2.Client) -> None:
+    client.post("/echo", json={"word": "a"}, headers={"X-Request-ID": "audited"})
+    client.get("/who", headers={"X-Request-ID": "unaudited"})
+    entries = {entry.request_id: entry for entry in server.accounts.audit(1000)}
+    assert entries["audited"].user == "local"
+    assert (entries["audited"].action, entries["audited"].outcome) == ("POST /echo", "200")
+    assert "unaudited" not in entries
+
+
+def test_headers_of_every_answer(client: httpx2.Client) -> None:
+    for path in ("/who", "/none"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "sandbox" in headers["content-security-policy"]
+        assert headers["cache-control"] == "no-store"
+        assert "server" not in headers
+
+
+def test_bytes_that_are_no_http(server: Served) -> None:
+    with socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), 60) as link:
+        link.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        head, _, body = link.makefile("rb").read().partition(b"\r\n\r\n")
+    assert b"400 Bad Request" in head
+    assert json.loads(body)["type"] == "urn:taskweaver:problem:no-http"
+
+
+def test_too_many_requests_of_a_token() -> None:
+    now = [0.0]
+    rate = RequestRate(2.0, 3, lambda: now[0])
+    for _ in range(3):
+        rate.count("a")
+    with pytest.raises(ServerError) as caught:
+        rate.count("a")
+    assert getattr(caught.value, "retry_after_s", None) == 0.5
+    rate.count("b")
+    now[0] = 0.5
+    rate.count("a")
+
+
+def test_the_description_has_every_operation_once(client: httpx2.Client) -> None:
+    described = client.get("/openapi.json").json()
+    assert set(described["paths"]) == {"/echo", "/who", "/open", "/act/{name}", "/bytes"}
+    echo = described["paths"]["/echo"]["post"]
+    reference = {"$ref": "#/components/schemas/Word"}
+    assert echo["requestBody"]["content"] == {"application/json": {"schema": reference}}
+    assert echo["responses"]["200"]["content"] == {"application/json": {"schema": reference}}
+    assert echo["responses"]["415"]["content"].keys() == {"application/problem+json"}
+    assert echo["security"] == [{"bearer": []}, {"key": []}]
+    assert described["paths"]["/open"]["get"]["security"] == []
+    assert {"Word", "ProblemDocument"} <= described["components"]["schemas"].keys()
+
+
+def test_a_connection_serves_several_requests(server: Served) -> None:
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    for _ in range(3):
+        connection.request("GET", "/open")
+        assert connection.getresponse().read() == b'{"word":""}'
+    connection.close()
+
+
+def test_a_port_that_is_taken_is_an_error(server: Served, tmp_path: Path) -> None:
+    from taskweaver.server.serving import listen
+
+    del tmp_path
+    with pytest.raises(ServerError, match="Choose another --port"):
+        listen("127.0.0.1", urlsplit(server.url).port or 0)

@@ -1,0 +1,123 @@
+"""Clients that send or read slowly lose their connection."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+import pytest
+from pydantic import BaseModel
+from served import Served, served
+from starlette.responses import Response, StreamingResponse
+
+from taskweaver.server.connections import ImpatientProtocol
+from taskweaver.server.operations import ApiOperation, Call
+
+
+class Size(BaseModel):
+    """A size."""
+
+    size: int
+
+
+class BulkDoor:
+    """A door that takes and gives many bytes."""
+
+    statuses = MappingProxyType({})
+
+    def __init__(self) -> None:
+        self.operations = [
+            ApiOperation(
+                "PUT", "/up", self.up, "Up", takes_bytes=True, answer=Size, is_public=True
+            ),
+            ApiOperation("GET", "/down", self.down, "Down", is_public=True),
+        ]
+
+    async def up(self, call: Call) -> BaseModel:
+        """Return the size of the body."""
+        return Size(size=sum([len(chunk) async for chunk in call.chunks(1 << 30)]))
+
+    async def down(self, _call: Call) -> Response:
+        """Send more than any buffer holds."""
+
+        async def chunks():
+            for _ in range(1000):
+                yield b"x" * 100_000
+
+        return StreamingResponse(chunks())
+
+    async def finish(self, grace_s: float) -> None:
+        """Nothing runs."""
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(ImpatientProtocol, "head_s", 0.3)
+    monkeypatch.setattr(ImpatientProtocol, "body_s", 0.3)
+    monkeypatch.setattr(ImpatientProtocol, "write_s", 0.3)
+    with served([BulkDoor()], tmp_path) as running:
+        yield running
+
+
+HEAD = b"PUT /up HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /dow", HEAD + b"Content-Length: 100\r\n\r\nabc"])
+def test_a_client_that_stops_sending_is_dropped(server: Served, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), 60) as link:
+        link.sendall(sent)
+        assert _is_ended(link)
+
+
+def test_a_client_that_sends_byte_by_byte_is_dropped(server: Served) -> None:
+    with socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), 60) as link:
+        link.sendall(HEAD + b"Content-Length: 100000\r\n\r\n")
+        link.settimeout(0.02)
+        for _ in range(3000):
+            try:
+                link.sendall(b"x")
+                if link.recv(1) == b"":
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+    raise AssertionError("it was served")
+
+
+def test_a_client_that_does_not_read_is_dropped(server: Served) -> None:
+    with socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), 60) as link:
+        link.sendall(b"GET /down HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        link.recv(1)
+        pause = threading.Event()
+        while server.server.server_state.connections:
+            pause.wait(0.05)
+        size = 0
+        with suppress(ConnectionResetError):
+            while chunk := link.recv(1 << 20):
+                size += len(chunk)
+        assert size < 100_000_000
+
+
+def test_a_client_in_time_is_served(server: Served) -> None:
+    headers = {"Content-Type": "application/octet-stream"}
+    content = (b"x" * 100_000 for _ in range(50))
+    assert (
+        server.client("").put("/up", content=content, headers=headers).json()["size"] == 5_000_000
+    )
+    assert len(server.client("").get("/down").content) == 100_000_000
+
+
+def _is_ended(link: socket.socket) -> bool:
+    try:
+        return link.recv(1) == b""
+    except ConnectionResetError:
+        return True

@@ -1,0 +1,157 @@
+"""Attempts as models write them: files, edits and commands in fences."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sizes import examples
+
+from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
+from taskweaver.treesearch.agent.edits import Edit, edited, edits_in
+from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.model.artifacts import artifact_commands, artifact_files
+from taskweaver.treesearch.model.phase_plan import PhasePlan
+
+SOURCE = "int main() {\n    for (int i = 0; i < 9; i++) {\n        go(i);\n    }\n}\n"
+COMMANDS = {
+    "compile": {"build_plan": {"language": "other"}, "commands": ["cc -o main main.c"]},
+    "run": {"commands": ["./main"]},
+}
+NEW = Basis({}, None, ("gcc",))
+PARENT = PhasePlan.from_dict(
+    {"coding": {"workspace": {"files": [{"path": "main.c", "content": SOURCE}]}}, **COMMANDS}
+)
+OLD = Basis({"main.c": SOURCE, "twice.c": "go();\ngo();\n"}, PARENT, ("gcc",))
+EDIT = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
+
+
+def reply(*fences: str, words: str = "Go faster. It should help.") -> str:
+    return "\n\n".join([words, *fences])
+
+
+def fence(info: str, body: str) -> str:
+    return f"```{info}\n{body.rstrip()}\n```"
+
+
+def files_of(found: Proposal) -> dict[str, str]:
+    return artifact_files(found.artifacts)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        fence("file src/main.c", SOURCE),
+        fence("file /workspace/src/main.c", SOURCE),
+        fence("file ./src/main.c", SOURCE),
+        fence("c src/main.c", SOURCE),
+        fence("c:src/main.c", SOURCE),
+        fence("c title=src/main.c", SOURCE),
+        "**`src/main.c`**\n" + fence("c", SOURCE),
+        "### src/main.c\n\n" + fence("c", SOURCE),
+        "File: src/main.c\n" + fence("", SOURCE),
+        "````file src/main.c\n" + SOURCE + "````",
+        "~~~file src/main.c\n" + SOURCE + "~~~",
+    ],
+)
+@pytest.mark.parametrize("word", ["commands", "json"])
+def test_a_file_is_named_in_many_ways(file: str, word: str) -> None:
+    text = reply(file, fence(word, json.dumps({"name": "o=3", **COMMANDS})))
+    found = read_phases(text, NEW)
+    assert files_of(found) == {"src/main.c": SOURCE}
+    assert (found.plan, found.name) == ("Go faster. It should help.", "o=3")
+    assert artifact_commands(found.artifacts)["run"] == ["./main"]
+
+
+def test_parts_that_are_left_out_are_the_parents() -> None:
+    edit = EDIT.format("i < 9", "i < 7")
+    with pytest.raises(PhasePlanError, match=r"main\.c: the lines to find are not in it"):
+        read_phases(reply(fence("edit main.c", edit)), OLD)  # a part of a line is no line
+    edit = EDIT.format("        go(i);", "        go(i + 1);")
+    found = read_phases(reply(fence("edit main.c", edit)), OLD)
+    assert files_of(found) == {"main.c": SOURCE.replace("go(i)", "go(i + 1)")}
+    assert artifact_commands(found.artifacts) == artifact_commands(PARENT)
+
+
+def test_other_commands_may_stand_alone() -> None:
+    text = reply(fence("commands", '{"name": "n=2", "run": {"commands": ["./main 2"]}}'))
+    found = read_phases(text, OLD)
+    assert (files_of(found), found.name) == ({}, "n=2")
+    assert artifact_commands(found.artifacts)["run"] == ["./main 2"]
+
+
+def test_whole_replies_in_json_are_read() -> None:
+    section = {"workspace": {"files": [{"path": "a.sh", "content": "```\nx\n```\n"}]}}
+    data = {"plan": "p", "name": "n", "phase_artifacts": {"coding": section, **COMMANDS}}
+    for text in (json.dumps(data), fence("json", json.dumps(data)), f"So:\n{json.dumps(data)}"):
+        found = read_phases(text, NEW)
+        assert files_of(found) == {"a.sh": "```\nx\n```\n"}
+        assert found.plan == "p"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (reply(fence("edit other.c", EDIT.format("a", "b"))), "no such file to edit"),
+        (reply(fence("edit twice.c", EDIT.format("go();", "x"))), "at lines 1, 2; add lines"),
+        (reply(fence("edit main.c", EDIT.format("goo(i);", "x"))), "nearest lines there are"),
+        (reply(fence("edit main.c", EDIT.format("", "x"))), "needs lines to find"),
+    ],
+)
+def test_an_edit_that_does_not_fit_names_the_place(text: str, problem: str) -> None:
+    with pytest.raises(PhasePlanError, match=problem):
+        read_phases(text, OLD)
+
+
+def test_an_edit_keeps_the_indentation_that_the_file_has() -> None:
+    text = edited("main.c", SOURCE, [Edit("go(i);\n", "stop(i);\n  go(i);\n")])
+    assert text == SOURCE.replace("        go(i);\n", "        stop(i);\n          go(i);\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        fence("python", "x = 1"),
+        fence("py", "x = 1"),
+        fence("file experiment.py", "x = 1"),
+        json.dumps({"plan": "p", "code": "x = 1\n"}),
+    ],
+)
+def test_a_script_is_read_in_each_form(text: str) -> None:
+    assert files_of(read_script(f"p\n\n{text}", NEW)) == {"experiment.py": "x = 1\n"}
+
+
+@pytest.mark.parametrize("text", ["", "I cannot.", fence("python", ""), "{}"])
+def test_a_script_without_code_is_refused(text: str) -> None:
+    with pytest.raises((PhasePlanError, ValueError)):
+        read_script(text, NEW)
+
+
+LINES = st.lists(
+    st.from_regex(r"[a-z ]{1,6}\.", fullmatch=True), min_size=1, max_size=8, unique=True
+)
+
+
+@settings(max_examples=examples(100))
+@given(LINES, st.data())
+def test_an_edit_replaces_its_lines_and_no_others(lines: list[str], data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(lines) - 1))
+    last = data.draw(st.integers(first + 1, len(lines)))
+    new = data.draw(st.lists(st.sampled_from(["new", "  newer"]), max_size=3))
+    search, replace = ("".join(f"{line}\n" for line in part) for part in (lines[first:last], new))
+    block = f"<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n"
+    text = "".join(f"{line}\n" for line in lines)
+    expected = "".join(f"{line}\n" for line in [*lines[:first], *new, *lines[last:]])
+    assert edited("f", text, edits_in(block)) == expected
+
+
+@settings(max_examples=examples(200))
+@given(st.text(alphabet='`~ \n<>=SEARCHREPLACEfile.c{}:"x'))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for read in (read_phases, read_script):
+        try:
+            assert read(text, OLD).artifacts is not None
+        except (PhasePlanError, ValueError):
+            continue

@@ -1,0 +1,193 @@
+"""Two calls for an attempt: itself in fences, and one review with its lessons."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Answer, Asked, Desk, at_desk
+from search_lab import Climber, lab, proposal, search
+
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.node import NodeKind
+
+TWO: dict[str, Any] = {
+    "calls": "two", "phase0": "draft", "review": True, "summaries": True, "plots": True,
+    "num_drafts": 1, "stage1_nodes": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,
+    "num_seeds": 0,
+}  # fmt: skip
+PLACE = {"x": 0, "y": 0, "z": 0}
+REVIEW = {"is_bug": False, "summary": "It ran.", "findings": "up", "next_steps": "on"}
+
+
+def reviewed(**fields: Any) -> str:
+    return json.dumps({**REVIEW, "plots": False, **fields})
+
+
+def fenced(values: Mapping[str, int], height: float, name: str = "") -> str:
+    """Return an attempt in fences."""
+    sections = proposal(values, height=height)["phase_artifacts"]
+    script = sections["coding"]["workspace"]["files"][0]["content"]
+    commands = {"name": name, "compile": sections["compile"], "run": sections["run"]}
+    return (
+        f"try {dict(values)}\n\n```file try.sh\n{script}```\n\n"
+        f"```commands\n{json.dumps(commands)}\n```\n"
+    )
+
+
+def one_step(asked: Asked) -> str:
+    """Answer a first attempt with a whole file, and others with an edit of it."""
+    number = len(asked.prompt.get("Other attempts", "").splitlines())
+    if asked.prompt["Kind of attempt"].startswith("draft"):
+        return fenced(PLACE, 1.0)
+    value = asked.prompt["Code"].partition('"metric": ')[2].partition("}")[0]
+    return (
+        f"raise it, a {number}. time\n\n```edit try.sh\n<<<<<<< SEARCH\n"
+        f'{{"metric": {value}}}\n=======\n{{"metric": {float(value) + 1}}}\n>>>>>>> REPLACE\n```\n'
+        f'```commands\n{{"name": "up{number}-{value}"}}\n```'
+    )
+
+
+def desk_with(**answers: Answer) -> Desk:
+    """Return a model that attempts step by step and finds each attempt well."""
+    usual: dict[str, Answer] = {
+        "attempt": one_step,
+        "review": lambda _: reviewed(),
+        "plan": lambda _: '{"plan": {"goal_summary": "go up"}}',
+        "stage summary": lambda _: '{"summary": "well"}',
+    }
+    return Desk(usual | answers)
+
+
+def name_steps(project: Path) -> None:
+    """Give the questions of a search texts that say which they are."""
+    names = {
+        "review": "agent/parallel/tasks/assessment/introduction",
+        "plan": "config/phases/phase0_planning",
+    }
+    for step, name in names.items():
+        path = project / "prompts" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"Step: {step}\n")
+
+
+def searched(folder: Path, desk: Desk, **settings: Any) -> Search:
+    with at_desk(folder, desk) as (project, _):
+        name_steps(project)
+        made = search(project, None, **TWO | settings)
+    assert made.state.is_over
+    return made
+
+
+def test_an_attempt_takes_two_calls(tmp_path: Path) -> None:
+    """The plan of the first is inherited; children are edits, and the commands are the parent's."""
+    desk = desk_with()
+    made = searched(tmp_path, desk, stage2_nodes=2)
+    nodes = made.state.journal.nodes
+    assert [node.value for node in nodes] == [1.0, 2.0, 3.0]
+    assert all(node.summary == {"findings": "up", "next_steps": "on"} for node in nodes)
+    asked = Counter(asked.step for asked in desk.asked)
+    assert asked == {"plan": 1, "attempt": 3, "review": 3, "stage summary": 2}
+    assert [node.cost.calls for node in nodes] == [3, 2, 2]
+    plans = [
+        json.loads((made.places.node(node.id).plans / "phase0_plan.json").read_text())
+        for node in nodes
+    ]
+    assert [plan.get("inherited_from") for plan in plans] == [None, "n0001", "n0001"]
+    assert plans[0]["plan"] == plans[2]["plan"]
+    with MemoryManager(made.places.memory) as store:
+        kinds = {event.kind for event in store[nodes[1].branch].events()}
+    assert {"node_created", "metrics_extracted", "node_summary", "node_result"} <= kinds
+
+
+def test_memory_may_be_written_beside_a_review(tmp_path: Path) -> None:
+    def review(_: Asked) -> str:
+        block = {"core": {"by_review": "yes"}}
+        return f"<memory_update>{json.dumps(block)}</memory_update>\n{reviewed()}"
+
+    made = searched(tmp_path, desk_with(review=review))
+    (node,) = made.state.journal.nodes
+    with MemoryManager(made.places.memory) as store:
+        assert store.get_core(node.branch, "by_review") == "yes"
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_plots_are_drawn_where_the_review_asks_for_them(tmp_path: Path, *, wants: bool) -> None:
+    desk = desk_with(review=lambda _: reviewed(plots=wants))
+    made = searched(tmp_path, desk)
+    assert len(desk.of("plotting")) == wants
+    assert bool(made.state.journal.nodes[0].plots) == wants
+
+
+def test_a_plot_can_be_declined(tmp_path: Path) -> None:
+    desk = desk_with(review=lambda _: reviewed(plots=True), plotting=lambda _: "none")
+    made = searched(tmp_path, desk)
+    assert len(desk.of("plotting")) == 1
+    assert made.state.journal.nodes[0].is_good
+
+
+def test_an_edit_that_does_not_fit_is_asked_for_again(tmp_path: Path) -> None:
+    wrong = "```edit try.sh\n<<<<<<< SEARCH\nno such line\n=======\nx\n>>>>>>> REPLACE\n```"
+
+    def attempt(asked: Asked) -> str:
+        is_child = not asked.prompt["Kind of attempt"].startswith("draft")
+        return wrong if is_child and "Parsing Feedback" not in asked.prompt else one_step(asked)
+
+    desk = desk_with(attempt=attempt)
+    made = searched(tmp_path, desk, stage2_nodes=1)
+    assert [node.value for node in made.state.journal.nodes] == [1.0, 2.0]
+    feedback = desk.of("attempt")[-1].prompt["Parsing Feedback"]
+    assert "try.sh: the lines to find are not in it" in feedback
+
+
+def test_a_review_may_find_a_bug(tmp_path: Path) -> None:
+    desk = desk_with(review=lambda _: reviewed(is_bug=True, summary="It guesses."))
+    made = searched(tmp_path, desk)
+    (node,) = made.state.journal.nodes
+    assert node.error is not None
+    assert (node.error.kind, node.analysis) == ("ReviewError", "It guesses.")
+
+
+def test_the_form_of_the_original_is_read(tmp_path: Path) -> None:
+    made = search(lab(tmp_path), Climber(), **TWO | {"review": False, "plots": False})
+    kinds = [node.kind for node in made.state.journal.nodes]
+    assert kinds[0] is NodeKind.DRAFT
+    assert all(node.is_good for node in made.state.journal.nodes)
+
+
+def test_models_are_chosen_by_their_work(tmp_path: Path) -> None:
+    desk = desk_with(review=lambda _: reviewed(plots=True))
+    aliases = {name: {"llm.model": f"the-{name}"} for name in ("coder", "critic", "scribe")}
+    with at_desk(tmp_path, desk, **{"ext_llms.llm_configs": aliases}) as (project, _):
+        name_steps(project)
+        work = {"code_alias": "coder", "feedback_alias": "critic", "summary_alias": "scribe"}
+        search(project, None, **TWO | work)
+    assert {asked.step: asked.model for asked in desk.asked} == {
+        "plan": "the-coder", "attempt": "the-coder", "plotting": "the-coder",
+        "review": "the-critic", "stage summary": "the-scribe",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("wait_s", "asked"), [(60, 1), (1, 2)])
+def test_a_reply_may_begin_late(tmp_path: Path, wait_s: int, asked: int) -> None:
+    """A search waits by a limit of its own; after it the question is asked again."""
+    late = threading.Event()
+
+    def attempt(question: Asked) -> str:
+        if not late.is_set():
+            late.set()
+            threading.Event().wait(1.5)
+        return one_step(question)
+
+    desk = desk_with(attempt=attempt)
+    with at_desk(tmp_path, desk, **{"llm.max_retries": 1}) as (project, _):
+        settings = TWO | {"review": False, "plots": False, "summaries": False, "phase0": "off"}
+        made = search(project, None, **settings, first_token_timeout_s=wait_s)
+    assert made.state.journal.nodes[0].is_good
+    assert len(desk.of("attempt")) == asked

@@ -1,0 +1,96 @@
+"""Slots of a search: they go on with the next stage while the last tasks of one still run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from search_lab import FULL, Climber, lab, search
+
+from taskweaver.treesearch.engine.attempt_writer import ChangeClaims
+from taskweaver.treesearch.model.artifacts import ScriptArtifact
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+
+PATIENCE_S = 60.0
+LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 2, "stage4_nodes": 2, "workers": 2}
+WITH_SUMMARIES = {key.removeprefix("search."): value for key, value in FULL.items()}
+
+
+class Waiting:
+    """A fault of a `Climber` that holds one reply back until an attempt of a kind is asked for."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.has_begun = threading.Event()
+        self.outcomes: list[bool] = []
+
+    def is_held(self, prompt: Mapping[str, str]) -> bool:
+        """Return whether a reply is held back."""
+        raise NotImplementedError
+
+    def __call__(self, prompt: Mapping[str, str]) -> str | None:
+        if prompt.get("Kind of attempt", "").startswith(self.kind):
+            self.has_begun.set()
+        if self.is_held(prompt) and not self.outcomes:
+            self.outcomes.append(self.has_begun.wait(PATIENCE_S))
+        return None
+
+
+class HeldDraft(Waiting):
+    """Holds the third draft back."""
+
+    def is_held(self, prompt: Mapping[str, str]) -> bool:
+        is_draft = prompt.get("Kind of attempt") == "draft"
+        return is_draft and "n0002" in prompt.get("Other attempts", "")
+
+
+class HeldSummary(Waiting):
+    """Holds the summary of the first stage back."""
+
+    def is_held(self, prompt: Mapping[str, str]) -> bool:
+        return "Figures" in prompt
+
+
+def test_an_attempt_of_the_next_stage_begins_beside_the_last_of_one(tmp_path: Path) -> None:
+    held = HeldDraft("hyperparam")
+    made = search(lab(tmp_path), Climber(fault=held), num_drafts=3, **LESS)
+    assert held.outcomes == [True]
+    nodes = made.state.journal.nodes
+    assert [node.kind for node in nodes[:4]] == [NodeKind.DRAFT] * 3 + [NodeKind.HYPERPARAM]
+    assert [passed.state.stage.number for passed in made.state.passed] == [1, 2, 3, 4]
+    for passed in made.state.passed:
+        assert passed.best is not None
+        assert made.state.journal[passed.best].stage <= passed.state.stage.number
+        assert made.state.journal.seeds_of(passed.best)
+
+
+def test_an_attempt_of_the_next_stage_begins_beside_a_summary(tmp_path: Path) -> None:
+    held = HeldSummary("hyperparam")
+    settings = {**WITH_SUMMARIES, **LESS, "num_drafts": 1}
+    made = search(lab(tmp_path), Climber(fault=held), **settings)
+    assert held.outcomes == [True]
+    assert made.state.is_over
+    assert all(passed.summary for passed in made.state.passed)
+
+
+def test_two_running_attempts_are_never_the_same_program_nor_change() -> None:
+    journal = Journal(Objective())
+    one, two, three = (Node(f"n000{n}", n, NodeKind.IMPROVE, 1, parent="n0009") for n in (1, 2, 3))
+    for node in (one, two, three):
+        journal.put(node)
+    claims = ChangeClaims(journal)
+    program, other = ScriptArtifact("x = 1"), ScriptArtifact("x = 2")
+    assert claims.take(one, "x=1", program) == ""
+    assert claims.take(one, "x=1", program) == ""  # it is asked again, after a worker was lost
+    changed = claims.take(two, "x=1", other)
+    assert changed == "n0001 makes the change x=1 already; make another change than x=1"
+    twin = claims.take(two, "x=one", program)
+    assert twin == "n0001 tries exactly this program now; make another change than x=1, x=one"
+    journal.put(replace(one, status=NodeStatus.OK, finished_at=1.0))
+    assert claims.take(two, "x=uno", program) == ""
+    assert claims.take(three, "x=1", other).startswith("n0001 makes the change x=1 already")
+    assert ChangeClaims(journal).take(three, "x=1", other) == ""  # none had a name in the journal
