@@ -13,7 +13,7 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.remote.manager import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
-from taskweaver.ces.sandbox.sandbox import SandboxChoice, choose
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
@@ -103,13 +103,19 @@ class AppModule(Module):
 
     @singleton
     @provider
-    def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
-        """The sandbox for kernels of this machine, or its absence."""
+    def sandbox_request(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxRequest:
+        """The sandbox that the configuration asks for."""
         readable = (folders.plugins, *execution.read_only)
         policy = SandboxPolicy(
             execution.has_network, readable, tuple(execution.writable), execution.allowed_hosts
         )
-        return choose(execution.sandbox, policy)
+        return SandboxRequest(execution.sandbox, policy)
+
+    @singleton
+    @provider
+    def sandbox(self, request: SandboxRequest) -> SandboxChoice:
+        """The sandbox for kernels, or its absence."""
+        return request.choose()
 
     @singleton
     @provider

@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import FoldersConfig
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
@@ -174,7 +174,7 @@ def _machine(app: TaskWeaverApp, src: AppConfigSource) -> Machine:
         src,
         injector.get(ModelServices),
         injector.get(Manager),  # type: ignore[type-abstract]  # bound to a maker in AppModule
-        injector.get(SandboxChoice).policy,
+        injector.get(SandboxRequest),
     )
 
 

@@ -17,6 +17,7 @@ Risk = Literal[
     "programs",
     "browser",
     "code",
+    "scheduler",
     "sandbox",
     "limit",
     "policy",
@@ -36,6 +37,7 @@ _RISKS: dict[Risk, str] = {
     "programs": "mcp.servers",
     "browser": "web_explorer.browser_path",
     "code": "code_interpreter.code_prefix",
+    "scheduler": "search.scheduler",
     "sandbox": """
         execution.sandbox execution.network execution.allowed_hosts execution.read_only_paths
         execution.writable_paths
@@ -126,7 +128,8 @@ _RISKS: dict[Risk, str] = {
         memory.pressure_thresholds.high memory.pressure_thresholds.critical
         memory.max_memory_read_rounds memory.final_memory_enabled
         execution.zygote
-        search.workers search.steps search.stage1_nodes search.stage2_nodes search.stage3_nodes
+        search.workers search.executor search.steps search.stage1_nodes search.stage2_nodes
+        search.stage3_nodes
         search.stage4_nodes search.num_drafts search.debug_prob search.max_debug_depth
         search.num_seeds search.timed search.policy search.uct_c search.seed search.phase_mode
         search.fork_kernels search.install search.phase1_max_steps search.time_limit_s

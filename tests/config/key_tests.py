@@ -224,6 +224,8 @@ treesearch/engine/test_search_keys.py::test_words_are_those_of_the_configured_fo
   search.prompt_dir
 treesearch/engine/test_search_keys.py::test_as_many_attempts_at_a_time_as_configured
   search.workers
+treesearch/engine/test_search_on_dask.py::test_what_dask_needs_is_told_before_the_first_attempt
+  search.executor search.scheduler
 treesearch/engine/test_search_keys.py::test_each_stage_has_as_many_nodes_as_configured
   search.stage1_nodes search.stage2_nodes search.stage3_nodes search.stage4_nodes
   search.num_drafts

@@ -12,6 +12,8 @@ SEARCH_KEYS: tuple[Key, ...] = (
     path("search.folder", "${AppBaseDir}/experiments", "Where runs are kept, a folder each."),
     path("search.prompt_dir", "${AppBaseDir}/prompts", "Texts that replace ours."),
     key("search.workers", 2, "Attempts that are made at the same time.", minimum=1),
+    enum("search.executor", "local", "local dask", "Where commands run: here, or on Dask workers."),
+    key("search.scheduler", "", "Address of the Dask scheduler, like `tls://head:8786`."),
     key("search.steps", 40, "Most nodes of a run; 0 sets no limit."),
     key("search.stage1_nodes", 10, "Most nodes of the first stage.", minimum=1),
     key("search.stage2_nodes", 10, "Most nodes of the second; 0 leaves it out."),

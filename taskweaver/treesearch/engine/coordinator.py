@@ -22,7 +22,7 @@ from taskweaver.treesearch.engine.node_executor import WorkCancelled
 from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.node_task import NodeTask
 from taskweaver.treesearch.engine.stage_transition import StageTransition
-from taskweaver.treesearch.errors import SearchError, WorkerLost
+from taskweaver.treesearch.errors import ExecutorLost, SearchError, WorkerLost
 from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
@@ -267,7 +267,7 @@ class Coordinator:
             return replace(node, status=NodeStatus.LOST, error=failure, finished_at=time.time())
         except (WorkCancelled, BudgetSpent):
             return None
-        except ModelError:
+        except (ModelError, ExecutorLost):
             raise
         except Exception as error:  # noqa: BLE001 - no node may take the others with it
             return self._broken(error, node)

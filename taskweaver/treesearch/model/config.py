@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from taskweaver.ces.command.command import CommandLimits
@@ -21,6 +22,8 @@ class SearchConfig(ModuleConfig):
 
     Attributes:
         folder: Where runs are kept.
+        executor: Where jobs run: ``local`` or ``dask``.
+        scheduler: Address of the scheduler of Dask.
         rules: Numbers of the policy.
         allowance: Most nodes, seconds, tokens and money of a run; 0 is no limit.
         limits: Limits of phases; those on resources are the keys of kernels.
@@ -30,11 +33,20 @@ class SearchConfig(ModuleConfig):
         stage_nodes: Most nodes of each stage.
     """
 
+    def limits_on(self, memory_bytes: int) -> PhaseLimits:
+        """Return the limits of phases on a machine whose default limit of memory is given."""
+        if self.src.get_int("execution.memory_limit_mb", None) is not None:
+            return self.limits
+        command = replace(self.limits.command, memory_bytes=memory_bytes)
+        return replace(self.limits, command=command)
+
     def _configure(self) -> None:
         self._set_name("search")
         self.folder = Path(self._get_path("folder"))
         self.prompt_dir = Path(self._get_path("prompt_dir"))
         self.workers = self._get_int("workers")
+        self.executor = self._get_enum("executor")
+        self.scheduler = self._get_str("scheduler")
         self.model_calls = self._get_int("model_calls")
         self.steps = self._get_int("steps")
         self.stage_nodes = [self._get_int(f"stage{n}_nodes") for n in range(1, STAGES + 1)]
