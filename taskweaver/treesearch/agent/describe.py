@@ -155,7 +155,11 @@ def _code(node: Node, files: Mapping[str, str]) -> str:
 
 def _commands(node: Node) -> str:
     sections = node.artifacts.to_dict() if node.artifacts else {}
-    rest = {name: sections[name] for name in ("compile", "run") if name in sections}
+    rest = {
+        name: sections[name]
+        for name in ("compile", "run")
+        if sections.get(name, {}).get("commands")
+    }
     return fenced(json.dumps(rest, ensure_ascii=False), "json") if rest else ""
 
 
