@@ -6,7 +6,6 @@ hands its token out, and holds a lease on it as long as its own connection lasts
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -132,12 +131,16 @@ def _attach(folder: Path) -> None:
 
 @contextmanager
 def _lease(folder: Path) -> Iterator[None]:
+    import fcntl  # not at the top: the command is listed on systems that lack it
+
     with (folder / _LEASE).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
 
 
 def _is_leased(folder: Path) -> bool:
+    import fcntl
+
     with (folder / _LEASE).open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobExecutor
 from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.utils.system.requirements import install_command
 
 
 def open_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path) -> JobExecutor:
@@ -40,6 +41,6 @@ def _dask_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path)
     except ImportError as error:
         raise SearchError(
             f"search.executor dask needs a package that is missing: {error}.",
-            "Install it: python -m pip install 'taskweaver[dask]'",
+            f"Install it: {install_command('dask')}.",
         ) from error
     return DaskExecutor(config.scheduler, config.workers, sandbox, run_dir)
