@@ -13,7 +13,7 @@ import json
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
@@ -25,10 +25,12 @@ from unittest.mock import patch
 from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, start_search
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.execution.executors.local import LocalExecutor
+from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, JobCall, Resources
 from taskweaver.treesearch.execution.job import Job, JobResult
-from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.record.state import RunState
 
@@ -83,41 +85,39 @@ class InstantModel:
         return (MEMORY if has_memory else "") + json.dumps(answer)
 
 
-class FakeWorkerPool(WorkerPool):
+class FakeExecutor(LocalExecutor):
     """Comes back with the outcome of a job after a time, without doing it."""
 
-    def __init__(self, slots: int, seconds: float) -> None:
-        super().__init__(1)
+    def __init__(self, slots: int, seconds: float, sandbox: SandboxRequest) -> None:
+        super().__init__(1, sandbox)
         self._seconds = seconds
         self._never = threading.Event()
-        self._pool = ThreadPoolExecutor(slots)
+        self._waiting = ThreadPoolExecutor(slots)
 
-    def submit_within(
+    def submit(
         self,
+        call: JobCall[Any],
         deadline_s: float,  # noqa: ARG002
-        fn: Callable[..., Any],  # noqa: ARG002
-        /,
-        *args: Any,
-        **kwargs: Any,  # noqa: ARG002
+        resources: Resources = NO_RESOURCES,  # noqa: ARG002
     ) -> Future[Any]:
         """Return what would have come of the job."""
-        return self._pool.submit(self._wait, args[0])
+        return self._waiting.submit(self._wait, call.args[0])
 
     def _wait(self, job: Job) -> JobResult:
         if "run" in job.phases:
             self._never.wait(self._seconds)
         return outcome(job)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
+    def close(self) -> None:
         """End the threads."""
-        self._pool.shutdown(wait, cancel_futures=cancel_futures)
-        super().shutdown(wait, cancel_futures=cancel_futures)
+        self._waiting.shutdown(cancel_futures=True)
+        super().close()
 
 
 def fake_workers(slots: int, seconds: float) -> AbstractContextManager[object]:
     """Have searches that open meanwhile use workers that only wait."""
-    pool = "taskweaver.treesearch.engine.search.WorkerPool"
-    return patch(pool, lambda *_: FakeWorkerPool(slots, seconds))
+    opening = "taskweaver.treesearch.engine.search.open_executor"
+    return patch(opening, lambda _, sandbox, __: FakeExecutor(slots, seconds, sandbox))
 
 
 def outcome(job: Job) -> JobResult:

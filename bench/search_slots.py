@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from bench.common import sized
-from bench.search import FakeWorkerPool, InstantModel, outcome
+from bench.search import FakeExecutor, InstantModel, outcome
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import start_search
 from taskweaver.llm.types import ChatMessage
@@ -54,7 +54,7 @@ class SlowSummaries(InstantModel):
         return super().__call__(messages)
 
 
-class RandomWorkerPool(FakeWorkerPool):
+class RandomExecutor(FakeExecutor):
     """Waits for half to one and a half times the mean, by the number of the attempt."""
 
     def _wait(self, job: Job) -> JobResult:
@@ -92,10 +92,10 @@ def plain() -> float:
 
 def run() -> dict[str, float]:
     """Return the busy share of a search's slots, and its ratio to that of the plain pool."""
-    pool = "taskweaver.treesearch.engine.search.WorkerPool"
+    opening = "taskweaver.treesearch.engine.search.open_executor"
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch(pool, lambda *_: RandomWorkerPool(SLOTS, 0)),
+        patch(opening, lambda _, sandbox, __: RandomExecutor(SLOTS, 0, sandbox)),
     ):
         project = Path(folder)
         (project / "taskweaver_config.json").write_text("{}")

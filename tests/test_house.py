@@ -67,7 +67,7 @@ def test_an_init_defines_nothing() -> None:
     assert by_file(lambda found: found.defines, inits) == {}
 
 
-RUNS_CODE = {"plugin/register.py", "ces/inkernel", "treesearch/execution/worker_"}
+RUNS_CODE = {"plugin/register.py", "ces/inkernel", "treesearch/execution/executors/worker_"}
 """Where code is run on purpose; workers are our own processes, and never run a node's programs."""
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 SAFE_LOADERS = {"_loader()"}

@@ -13,7 +13,7 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.remote.manager import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
-from taskweaver.ces.sandbox.sandbox import SandboxChoice, choose
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
@@ -62,6 +62,7 @@ class ExecutionConfig(ModuleConfig):
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
         self.server = self._get_str("server")
         self.server_token = self._get_str("server_token")
+        self.server_command = self._get_str("server_command")
         self.limits = KernelLimits.from_source(self.src)
 
 
@@ -102,13 +103,19 @@ class AppModule(Module):
 
     @singleton
     @provider
-    def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
-        """The sandbox for kernels of this machine, or its absence."""
+    def sandbox_request(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxRequest:
+        """The sandbox that the configuration asks for."""
         readable = (folders.plugins, *execution.read_only)
         policy = SandboxPolicy(
             execution.has_network, readable, tuple(execution.writable), execution.allowed_hosts
         )
-        return choose(execution.sandbox, policy)
+        return SandboxRequest(execution.sandbox, policy)
+
+    @singleton
+    @provider
+    def sandbox(self, request: SandboxRequest) -> SandboxChoice:
+        """The sandbox for kernels, or its absence."""
+        return request.choose()
 
     @singleton
     @provider
@@ -117,7 +124,12 @@ class AppModule(Module):
     ) -> Manager:
         """The owner of all kernels."""
         if execution.server:
-            return RemoteManager(execution.server, execution.server_token, folders.env_dir)
+            return RemoteManager(
+                execution.server,
+                execution.server_token,
+                folders.env_dir,
+                program=execution.server_command,
+            )
         return code_execution_service_factory(
             folders.env_dir,
             limits=execution.limits,

@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import FoldersConfig
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
@@ -21,6 +21,7 @@ from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 from taskweaver.treesearch.engine.search import Machine, Search
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
@@ -70,8 +71,11 @@ def start_search(
     config = SearchConfig(src)
     if memory_db is not None and not config.has_memory:
         raise SearchError("A run without memory has none to keep.", "Leave --memory_db out.")
-    places = new_run(config, read_idea(idea, index), name)
+    found = read_idea(idea, index)
+    places = new_run(config, found, name)
     try:
+        if found.evaluation:
+            keep_evaluator(found.evaluation, idea.parent, places.evaluator)
         if memory_db is not None:
             place_memory(places, memory_db)
         save_config(places, values)
@@ -175,7 +179,7 @@ def _machine(app: TaskWeaverApp, src: AppConfigSource) -> Machine:
         src,
         injector.get(ModelServices),
         injector.get(Manager),  # type: ignore[type-abstract]  # bound to a maker in AppModule
-        injector.get(SandboxChoice).policy,
+        injector.get(SandboxRequest),
     )
 
 

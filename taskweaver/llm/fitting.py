@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.images import without_images
+from taskweaver.llm.images import has_images, without_images
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
 from taskweaver.llm.usage import TokenEstimator
 from taskweaver.utils.text import shorten
@@ -35,6 +35,9 @@ window; one that reports less counts in a way of its own."""
 
 _LEAST_GROWTH = 0.5
 """Tokens that a server reads at least, for one more that is counted in a longer prompt."""
+
+_CUT_SHARE = 0.5
+"""Share of the longest prompt that was read of which a cut prompt holds more."""
 
 Count = Callable[[Sequence[ChatMessage]], int]
 """Estimates the tokens of messages."""
@@ -147,8 +150,11 @@ class Windows:
         """Compare the tokens that a server read with the estimate, and with a prompt before it.
 
         The second comparison is for prompts with tools, which the estimates leave out: their share
-        is large in a short prompt alone.
+        is large in a short prompt alone. Prompts with images are not compared: each server counts
+        these in its own way.
         """
+        if has_images(request.messages):
+            return
         counted, estimated = (
             self._estimator.count(request.messages),
             self._tokens(model, request.messages),
@@ -156,7 +162,9 @@ class Windows:
         before = self._whole.get(model)
         if before is not None and min(read, estimated) >= _NOTED_TOKENS:
             grown = before[1] + (counted - before[0]) * _LEAST_GROWTH
-            if read < estimated * _NOTED_SHARE and read < grown:
+            is_little = read < estimated * _NOTED_SHARE and read < grown
+            # A server that has read more has no window as small as that.
+            if is_little and read > before[1] * _CUT_SHARE:
                 self._note_cut(model, read, estimated, shortener)
                 return
         if before is None or counted > before[0]:

@@ -20,6 +20,11 @@ def has_described_images(messages: Sequence[ChatMessage]) -> bool:
     return any("instead" in part for message in messages for part in _parts(message))
 
 
+def has_images(messages: Sequence[ChatMessage]) -> bool:
+    """Return whether a chat holds images."""
+    return any(is_image(part) for message in messages for part in _parts(message))
+
+
 def without_images(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Return a chat in which each image that a text can stand for is that text.
 

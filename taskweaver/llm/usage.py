@@ -93,7 +93,9 @@ class TokenEstimator:
         return self._count_all(messages)
 
     def learn(self, model: str, messages: Sequence[ChatMessage], reported: Usage) -> None:
-        """Calibrate by the server's figures for a call."""
+        """Calibrate by the server's figures for a call without images, whose tokens are its own."""
+        if any(isinstance(message["content"], list) for message in messages):
+            return
         with self._lock:
             reports = self._reports.get(model, 0) + 1
             self._reports[model] = reports

@@ -154,11 +154,13 @@ class Situations:
             known: dict[str, ListedFile | None] = {file.name: file for file in files}
             self._entries = {id_: _Entry(True, known, dict(variables), head)}
             return
+        changes = _changes(self._files, {file.name: file for file in files})
         # Files without tables that cells wrote stand in the reports on the cells.
-        shown = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
+        posts = (post for round_ in rounds for post in round_.post_list) if changes else ()
+        shown = {name for post in posts for name in _made(post)}
         changed_files = {
             name: file
-            for name, file in _changes(self._files, {file.name: file for file in files}).items()
+            for name, file in changes.items()
             if file is None or file.tables or name not in shown
         }
         changed = _changes(self._variables, variables)

@@ -68,7 +68,7 @@ class Gate:
         if not token:
             if operation.is_public:
                 return User("")
-            detail = "A token is needed: Authorization: Bearer TOKEN, or X-API-Key: TOKEN."
+            detail = "A token is needed, in the header Authorization (as Bearer) or X-API-Key."
             raise RequestRefused(401, "token-missing", detail)
         user = self._owner(token)
         if user is None:

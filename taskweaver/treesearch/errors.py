@@ -31,6 +31,10 @@ class WorkerLost(SearchError):
     """A worker process died, or did not come back in time, and took its job with it."""
 
 
+class ExecutorLost(SearchError):
+    """No job can run any more, or none could from the start; finished nodes are kept."""
+
+
 class NotTransferable(SearchError):
     """A job, its result or its error cannot travel between processes."""
 

@@ -17,6 +17,7 @@ Risk = Literal[
     "programs",
     "browser",
     "code",
+    "scheduler",
     "sandbox",
     "limit",
     "policy",
@@ -36,6 +37,7 @@ _RISKS: dict[Risk, str] = {
     "programs": "mcp.servers",
     "browser": "web_explorer.browser_path",
     "code": "code_interpreter.code_prefix",
+    "scheduler": "search.scheduler",
     "sandbox": """
         execution.sandbox execution.network execution.allowed_hosts execution.read_only_paths
         execution.writable_paths
@@ -51,7 +53,7 @@ _RISKS: dict[Risk, str] = {
     "address": """
         llm.api_base llm.embedding_api_base llm.aad_tenant_id llm.aad_client_id
         llm.aad_api_resource llm.aad_api_scope web_search.searxng_url tracing.endpoint
-        execution.server
+        execution.server execution.server_command
         """,
     "provider": """
         llm.api_type llm.recorded.api_type llm.embedding_api_type web_search.api_provider
@@ -126,11 +128,12 @@ _RISKS: dict[Risk, str] = {
         memory.pressure_thresholds.high memory.pressure_thresholds.critical
         memory.max_memory_read_rounds memory.final_memory_enabled
         execution.zygote
-        search.workers search.steps search.stage1_nodes search.stage2_nodes search.stage3_nodes
+        search.workers search.executor search.steps search.stage1_nodes search.stage2_nodes
+        search.stage3_nodes
         search.stage4_nodes search.num_drafts search.debug_prob search.max_debug_depth
-        search.num_seeds search.policy search.uct_c search.seed search.phase_mode
-        search.fork_kernels
-        search.install search.phase1_max_steps search.time_limit_s search.token_limit
+        search.num_seeds search.timed search.policy search.uct_c search.seed search.phase_mode
+        search.fork_kernels search.install search.phase1_max_steps search.time_limit_s
+        search.token_limit
         search.cost_limit search.model_calls search.download_timeout_s search.compile_timeout_s
         search.run_timeout_s search.attempts search.retries search.phase0 search.review
         search.summaries search.plots search.calls search.code_alias search.feedback_alias

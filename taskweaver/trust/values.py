@@ -168,6 +168,7 @@ def _path(name: str, _key: Key, value: Any, base: Path) -> str:
 
 _IF_SET = {
     "address": "Send questions, data or keys to {VALUE} ({NAME}).",
+    "scheduler": "Run attempts on the machines of {VALUE}, which answers with code ({NAME}).",
     "browser": "Run the program {VALUE} as the browser ({NAME}).",
     "account": "Use the account of a key that stands in the project ({NAME}).",
     "file": "Use data, code and models that {VALUE} names ({NAME}).",

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_endpoint import serving
+from fake_endpoint import Call, good, serving
 from support import Listener, make_project
-from windowed_endpoint import WindowedModel, recall
+from tool_replies import called
+from windowed_endpoint import WindowedModel, recall, tokens_of, with_usage
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
@@ -116,6 +117,34 @@ def test_58_a_question_larger_than_the_window_is_refused_and_the_next_one_answer
         told = " ".join(listener.messages(RoundEventType.round_error))
         assert "tokens" in told
         assert ask(session, "go on").state == "finished"
+
+
+def test_the_tokens_of_a_picture_are_no_measure_of_texts(project: Path) -> None:
+    """They are far more than the text's, and later prompts far less, which is no cut prompt."""
+    drawing = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.title('up')"
+    seen: list[bool] = []
+
+    def reply(call: Call) -> None:
+        has_image = "image_url" in json.dumps(call.body["messages"])
+        seen.append(has_image)
+        is_first = len(seen) == 1
+        cell = called(("run_python", {"intent": "draw", "code": drawing}))
+        blocks = cell if is_first else good("It rises.")
+        call.stream(with_usage(blocks, 6_000 if has_image else tokens_of(call.body)))
+
+    listener = Listener()
+    roles = ["planner", "code_interpreter"]
+    config = keys("") | {"llm.images": "yes", "session.roles": roles}
+    with serving(reply) as endpoint:
+        config["llm.api_base"] = endpoint.url
+        with TaskWeaverApp(project, config=config) as app:
+            session = app.get_session()
+            for number in range(12):
+                question = f"what now, {number}? {'Say it again. ' * 60}"
+                assert ask(session, question, listener).state == "finished"
+    assert any(seen)
+    assert not [event for event in listener.events if "window" in str(event.msg)]
+    assert not [event for event in listener.events if "drops the beginning" in str(event.msg)]
 
 
 def test_59_a_server_that_cuts_prompts_silently_is_named_once(project: Path) -> None:

@@ -89,6 +89,9 @@ NO_SWITCHES = {
     "code_interpreter.enable_auto_plugin_selection",
     "code_interpreter.max_retry_count",
     "code_interpreter.code_prefix",
+    "execution.server",
+    "execution.server_token",
+    "execution.server_command",
 }
 
 

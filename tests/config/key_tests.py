@@ -8,6 +8,8 @@ from __future__ import annotations
 _ROWS = """
 doors/test_remote_kernels.py::test_a_project_runs_its_code_on_a_server
   execution.server execution.server_token
+doors/test_ssh_worker.py::test_code_and_files_are_on_the_other_side
+  execution.server_command
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
   llm.reasoning_effort
@@ -222,6 +224,8 @@ treesearch/engine/test_search_keys.py::test_words_are_those_of_the_configured_fo
   search.prompt_dir
 treesearch/engine/test_search_keys.py::test_as_many_attempts_at_a_time_as_configured
   search.workers
+treesearch/engine/test_search_on_dask.py::test_what_dask_needs_is_told_before_the_first_attempt
+  search.executor search.scheduler
 treesearch/engine/test_search_keys.py::test_each_stage_has_as_many_nodes_as_configured
   search.stage1_nodes search.stage2_nodes search.stage3_nodes search.stage4_nodes
   search.num_drafts
@@ -261,6 +265,8 @@ treesearch/agent/test_two_calls.py::test_an_attempt_takes_two_calls
   search.calls
 treesearch/agent/test_two_calls.py::test_models_are_chosen_by_their_work
   search.code_alias search.feedback_alias search.summary_alias
+treesearch/engine/test_evaluator.py::test_timed_runs_have_the_machine_alone
+  search.timed
 treesearch/agent/test_two_calls.py::test_a_reply_may_begin_late
   search.first_token_timeout_s
 treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached

@@ -38,6 +38,8 @@ NOT_RUN = {
     "taskweaver # chat": "terminal",
     "python -m taskweaver -p project/ sessions repair": "damage",
     "taskweaver -p sales serve --": "serving",
+    "dask ": "hosts",
+    "taskweaver -p lab search idea.md --executor dask": "hosts",
     "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ": "server",
 }
 """Begins of commands that no test here runs, with the reason."""
@@ -47,6 +49,7 @@ REASONS = {
     "terminal": re.compile(r"# chat"),
     "damage": re.compile(r"\brepair\b"),
     "serving": re.compile(r"\bserve\b"),
+    "hosts": re.compile(r"^dask |--executor dask"),
     "server": re.compile(r"http://127\.0\.0\.1"),
 }
 """Words by which a command shows that its reason holds."""

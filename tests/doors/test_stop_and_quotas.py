@@ -31,6 +31,8 @@ def test_a_user_at_each_quota(server: Served) -> None:
     problem(client.put(f"{API}/a/files/x", content=b"x", headers=headers), 403, "quota")
     assert client.delete(f"{API}/a/files/big").status_code == 204
     assert client.put(f"{API}/a/files/x", content=b"x", headers=headers).status_code == 200
+    large = client.put(f"{API}/a/files/y", content=b"x" * (1 << 20), headers=headers)
+    problem(large, 413, "too-large")
 
     tight = server.client(server.accounts.add("tight", quota=Quota(memory_mb=1)).text)
     assert tight.post(API, json={"session_id": "a"}).status_code == 201

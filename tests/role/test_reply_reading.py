@@ -189,3 +189,19 @@ def test_any_text_is_read_or_has_a_problem(text: str, fences_run: bool) -> None:
 def test_any_call_is_read_or_has_a_problem(name: str, arguments: str) -> None:
     found = read("", call(name, arguments), call("run_python", arguments))
     assert found.problem or found.actions
+
+
+@pytest.mark.parametrize(
+    ("text", "is_run"),
+    [
+        ("```python\nx = 1\n```", True),
+        ("I count them.\n\n```python\nx = 1\n```\n", True),
+        ("Here it is.\n\n```python\nx = 1\n```\n\nIt sets x.", False),
+    ],
+)
+def test_code_with_words_after_it_is_shown_where_tools_were_offered(
+    text: str, *, is_run: bool
+) -> None:
+    """Of a model that is not known to receive its tools; one that does not would end in code."""
+    reading = read_reply(ModelReply(text), OFFER, fences_run=True, form="tools")
+    assert [isinstance(action, RunCell) for action in reading.actions] == [is_run]

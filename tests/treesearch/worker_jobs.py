@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -42,6 +43,20 @@ def double(x: int) -> int:
 
 def pid() -> int:
     return os.getpid()
+
+
+def pool() -> str:
+    """Return the pool that this worker is of."""
+    return os.environ[WORKER_MARK].partition(".")[0]
+
+
+def fill_disk() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def own_gpu() -> tuple[str, str | None]:
+    """Return the pool of this worker, and its GPU."""
+    return pool(), gpu()
 
 
 def gpu() -> str | None:

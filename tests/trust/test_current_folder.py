@@ -12,7 +12,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.config.errors import ConfigError
-from taskweaver.treesearch.execution.worker_pool import WorkerPool
+from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 from taskweaver.trust.opening import inspect_folder
 from taskweaver.utils.app_utils import CONFIG_FILE, MOST_BYTES, discover_app_dir
 

@@ -76,6 +76,7 @@ NEEDING = {
     "tracing.endpoint": "http://x.example",
     "tracing.enabled": True,
     "web_search.searxng_url": "https://x.example",
+    "search.scheduler": "tcp://x.example:8786",
     "mcp.servers": {"a": {"command": "sh", "args": ["-c", "true"]}},
     "web_explorer.browser_path": "evil",
     "session.roles": ["planner", "web_search"],

@@ -46,12 +46,12 @@ def _wait(process: subprocess.Popen[bytes], end: int) -> None:
 
 
 def send(pid: int, handle: int, number: signal.Signals) -> None:
-    """Send a signal to a process that has not ended."""
-    if HAS_HANDLES:
-        signal.pidfd_send_signal(handle, number)
-        return
+    """Send a signal to a process, unless it ends meanwhile."""
     try:
-        os.kill(pid, number)
+        if HAS_HANDLES:
+            signal.pidfd_send_signal(handle, number)
+        else:
+            os.kill(pid, number)
     except ProcessLookupError:
         return  # it ended since it was looked at
 

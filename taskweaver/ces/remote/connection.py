@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from taskweaver.ces.claims import text
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, PluginLoadFailed
+from taskweaver.ces.remote.ssh import SCHEME, SshAddress, SshTunnel, TunnelLost
 from taskweaver.utils.redact import register_secret
 
 _TRY_S, _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 0.02, 3.0
@@ -43,13 +44,19 @@ class KernelServer:
         url: Its address.
     """
 
-    def __init__(self, url: str, token: str, try_s: float = _TRY_S) -> None:
+    def __init__(
+        self, url: str, token: str, *, program: str = "taskweaver", try_s: float = _TRY_S
+    ) -> None:
         """Prepare to send requests; nothing is sent yet.
 
         Args:
-            url: Address of the server.
-            token: Token for it.
+            url: Address of the server; with ``ssh://`` a worker is started there.
+            token: Token for it; a worker has its own.
+            program: Command of TaskWeaver on the machine of a worker.
             try_s: Time in seconds for which a request is repeated when the connection fails.
+
+        Raises:
+            KernelStartFailed: If the address is none.
         """
         import httpx2
 
@@ -59,12 +66,22 @@ class KernelServer:
         self._is_closed = threading.Event()
         limits = httpx2.Timeout(_ANSWER_S, connect=_CONNECT_S)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx2.Client(base_url=self.url, headers=headers, timeout=limits)
+        self._tunnel: SshTunnel | None = None
+        if self.url.startswith(SCHEME):
+            self._tunnel = SshTunnel(SshAddress.parse(self.url), program)
+            way = httpx2.HTTPTransport(uds=str(self._tunnel.socket))
+            self._http = httpx2.Client(
+                transport=way, base_url="http://localhost", headers=headers, timeout=limits
+            )
+        else:
+            self._http = httpx2.Client(base_url=self.url, headers=headers, timeout=limits)
 
     def close(self) -> None:
         """End the connections; requests that wait end with an error."""
         self._is_closed.set()
         self._http.close()
+        if self._tunnel is not None:
+            self._tunnel.close()
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
         """Return the answer to a request, from JSON; None for an empty one.
@@ -85,6 +102,7 @@ class KernelServer:
             if source is not None:
                 content |= {"content": source()}
             with self._explained(is_last=is_last):
+                self._open_tunnel()
                 response = self._http.request(method, f"/api/v1{path}", **content)
                 if response.status_code in _LATER and not is_last:
                     continue
@@ -103,6 +121,8 @@ class KernelServer:
         import httpx2
 
         limits = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
+        with self._explained(is_last=True):
+            self._open_tunnel()
         with (
             self._explained(is_last=True),
             self._http.stream("GET", f"/api/v1{path}", headers=headers, timeout=limits) as response,
@@ -111,6 +131,12 @@ class KernelServer:
                 response.read()
                 raise refusal(response)
             yield response
+
+    def _open_tunnel(self) -> None:
+        if self._tunnel is not None:
+            token = self._tunnel.open()
+            register_secret(token)
+            self._http.headers["Authorization"] = f"Bearer {token}"
 
     def _tries(self) -> Iterator[bool]:
         """Yield, with growing pauses, whether the try is the last."""
@@ -129,7 +155,7 @@ class KernelServer:
 
         try:
             yield
-        except (httpx2.TransportError, RuntimeError) as error:
+        except (httpx2.TransportError, TunnelLost, RuntimeError) as error:
             if self._is_closed.is_set():
                 raise ServerUnreachable("The application was stopped.") from error
             if isinstance(error, RuntimeError):

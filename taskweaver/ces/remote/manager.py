@@ -28,16 +28,20 @@ class RemoteManager:
     start_problem = ""
     bounds: tuple[ResourceBound, ...] = ()
 
-    def __init__(self, url: str, token: str, env_dir: Path) -> None:
+    def __init__(self, url: str, token: str, env_dir: Path, *, program: str = "taskweaver") -> None:
         """Prepare to use the server at an address.
 
         Args:
-            url: The address.
+            url: The address; see `KernelServer`.
             token: Token for it.
             env_dir: Where sessions without a folder of their own keep their files.
+            program: Command of TaskWeaver on the machine of a worker.
+
+        Raises:
+            KernelStartFailed: If the address is none.
         """
         self.tables = CellTables()
-        self._server = KernelServer(url, token)
+        self._server = KernelServer(url, token, program=program)
         self._env_dir = env_dir
         self._lock = threading.Lock()
         self._clients: dict[str, RemoteKernel] = {}

@@ -25,8 +25,8 @@ from taskweaver.ces.sandbox.seccomp import system_call_filter
 from taskweaver.utils.system.platform import SYSTEM, system_name
 
 __all__ = [
-    "Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "confinement",
-    "facts_of_outside", "refuse_escapes", "require",
+    "Confined", "SandboxChoice", "SandboxPolicy", "SandboxRequest", "choose", "confined",
+    "confinement", "facts_of_outside", "refuse_escapes", "require",
 ]  # fmt: skip
 
 _TEST_TIMEOUT_S = 10.0
@@ -206,6 +206,27 @@ class SandboxChoice:
 
     policy: SandboxPolicy | None
     warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxRequest:
+    """The sandbox that a configuration asks for, on whatever machine.
+
+    Attributes:
+        wanted: See `choose`.
+        policy: Policy for the code in it, of any tier.
+    """
+
+    wanted: str
+    policy: SandboxPolicy
+
+    def choose(self) -> SandboxChoice:
+        """Return the choice on this machine.
+
+        Raises:
+            SandboxUnavailable: If the one that is wanted does not work here.
+        """
+        return choose(self.wanted, self.policy)
 
 
 def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:

@@ -89,7 +89,7 @@ def _settings(app: TaskWeaverApp, options: SearchOptions) -> dict[str, Any]:
 def _introduce(app: TaskWeaverApp, search: Search) -> None:
     _say(f"run: {search.places.folder}")
     model = search.services.announcement if not search.is_embedded else "model: built-in proposer"
-    _say(f"{model}; sandbox: {app.sandbox}")
+    _say(model if search.is_remote else f"{model}; sandbox: {app.sandbox}")
     objective = search.objective
     _say(f"optimises {objective.name}, {'higher' if objective.maximize else 'lower'} is better")
     for note in search.notes:

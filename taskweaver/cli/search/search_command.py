@@ -91,6 +91,12 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--name", help="Name of a new run's folder.")
 @click.option("--resume", metavar="RUN", help="Continue a run; `latest` is the newest.")
 @click.option("--workers", "--num_workers", "--num-workers", type=_SOME, help="Attempts at once.")
+@click.option(
+    "--executor",
+    type=click.Choice(["local", "dask"]),
+    help="Where commands run: here, or on Dask workers.",
+)
+@click.option("--scheduler", metavar="tls://HOST:PORT", help="The Dask scheduler.")
 @click.option("--steps", type=_ANY, help="Most nodes; 0 sets no limit.")
 @click.option("--time", callback=_seconds, metavar="8h", help="Longest time of the run.")
 @click.option("--budget", callback=_money, metavar="5usd", help="Most money.")

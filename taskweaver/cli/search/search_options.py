@@ -13,6 +13,8 @@ from taskweaver.treesearch.record.bfts import Bfts, read_bfts
 
 _KEYS = {
     "workers": "search.workers",
+    "executor": "search.executor",
+    "scheduler": "search.scheduler",
     "steps": "search.steps",
     "time": "search.time_limit_s",
     "budget": "search.cost_limit",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,35 +49,61 @@ def run_server(project: Path | None, host: str, port: int, hosts: tuple[str, ...
     with closing(listen(host, port)) as listener, open_app(project) as app:
         for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
             sys.stderr.write(f"taskweaver: {notice}\n")
-        _serve(app, listener, (host, *hosts))
+        from taskweaver.server.serving import address_of
+
+        address = address_of(listener)
+
+        def announce(token: str, _stop: Callable[[], None]) -> None:
+            whole = f"{address}/#token={token}" if token else address
+            sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
+            sys.stdout.flush()
+
+        serve_doors(app, listener, (host, *hosts), announce, has_users=True)
 
 
-def _serve(app: TaskWeaverApp, listener: socket.socket, hosts: tuple[str, ...]) -> None:
+def serve_doors(
+    app: TaskWeaverApp,
+    listener: socket.socket,
+    hosts: tuple[str, ...],
+    on_start: Callable[[str, Callable[[], None]], None],
+    *,
+    has_users: bool,
+) -> None:
+    """Serve an application on a listening socket, until a signal or the end that is asked for.
+
+    Args:
+        app: The application.
+        listener: The socket.
+        hosts: Names by which clients may call the server, besides those of loopback.
+        on_start: Called when requests are answered, with the token of the person who started the
+            server, empty where users have their own, and a function that stops it.
+        has_users: Whether the users of the project's accounts may use it.
+
+    Raises:
+        ServerError: If the application runs no code itself, or cannot keep its users apart.
+    """
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.server.accounts import Accounts, accounts_file, server_folder
     from taskweaver.server.gate import Gate
-    from taskweaver.server.serving import Server, address_of, make_application
+    from taskweaver.server.serving import Server, make_application
     from taskweaver.server.tokens import new_token
 
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
     with Accounts(accounts_file(app.workspace)) as accounts:
-        users = accounts.users()
+        users = accounts.users() if has_users else []
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
         gate = Gate(accounts, local, app.log)
         doors = [KernelApi(app.kernels, server_folder(app.workspace) / "users")]
-        address = address_of(listener) + (f"/#token={local.text}" if local else "")
 
-        def announce() -> None:
-            sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {address}\n")
-            sys.stdout.flush()
-
-        server = Server(make_application(doors, gate, hosts, app.log), doors, announce)
+        def begin() -> None:
+            on_start(local.text if local else "", stop)
 
         def stop() -> None:
             server.should_exit = True
 
+        server = Server(make_application(doors, gate, hosts, app.log), doors, begin)
         # The server hands the signals on when it has stopped; both have done their work then.
         with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
             server.run([listener])

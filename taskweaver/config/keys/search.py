@@ -12,6 +12,8 @@ SEARCH_KEYS: tuple[Key, ...] = (
     path("search.folder", "${AppBaseDir}/experiments", "Where runs are kept, a folder each."),
     path("search.prompt_dir", "${AppBaseDir}/prompts", "Texts that replace ours."),
     key("search.workers", 2, "Attempts that are made at the same time.", minimum=1),
+    enum("search.executor", "local", "local dask", "Where commands run: here, or on Dask workers."),
+    key("search.scheduler", "", "Address of the Dask scheduler, like `tls://head:8786`."),
     key("search.steps", 40, "Most nodes of a run; 0 sets no limit."),
     key("search.stage1_nodes", 10, "Most nodes of the first stage.", minimum=1),
     key("search.stage2_nodes", 10, "Most nodes of the second; 0 leaves it out."),
@@ -24,6 +26,13 @@ SEARCH_KEYS: tuple[Key, ...] = (
         "Probability that a failed attempt is repaired rather than a good one improved, 0 to 1.",
     ),
     key("search.max_debug_depth", 3, "Longest chain of repairs."),
+    enum(
+        "search.timed",
+        "auto",
+        "auto always never",
+        "Whether the run phase of an attempt has the machine to itself; `auto`: where the metric is"
+        " a time or a rate.",
+    ),
     key("search.num_seeds", 3, "Repetitions of a stage's best node; 0 none."),
     enum("search.policy", "best_first", "best_first uct", "Which attempt is built on next."),
     key("search.uct_c", 0.25, "Weight of rarely tried attempts (policy uct).", minimum=0.0),

@@ -13,7 +13,7 @@ from taskweaver.server.errors import RequestRefused, conflict
 
 _KEEP_ALIVE_S = 15.0
 _KEPT = 100
-_KEPT_CHARS = 32 << 20
+_KEPT_CHARS = 8 << 20
 _PROMPT_EVENTS, _GATHERED_S = 1000, 0.5
 """Number of events up to which output is passed on at once, and the pause between later ones."""
 

@@ -102,8 +102,9 @@ class FileOperations:
 
     async def _upload(self, call: Call) -> BaseModel:
         session, path = found(self._sessions, call), call.path("path")
-        await self._sessions.check_quotas(call.user)
-        return await upload(session.files, path, call.chunks(_MOST_UPLOAD_BYTES))
+        room = await self._sessions.check_quotas(call.user)
+        most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
+        return await upload(session.files, path, call.chunks(most))
 
     async def _download(self, call: Call) -> Response:
         session, path = found(self._sessions, call), call.path("path")

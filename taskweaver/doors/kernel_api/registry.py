@@ -38,7 +38,7 @@ class KernelSessions:
         threads = ThreadPoolExecutor(places, thread_name_prefix="kernel-api")
         self._workers = Workers(Admission(places), threads)
         self._sessions: dict[tuple[str, str], KernelSession] = {}
-        self._starting: set[tuple[str, str]] = set()
+        self._changing: dict[tuple[str, str], Path] = {}  # roots of those made or removed
 
     def of(self, user: User) -> list[KernelSession]:
         """Return the sessions of a user."""
@@ -62,8 +62,8 @@ class KernelSessions:
             RequestRefused: If the user has a session of this id, or as many as allowed.
             KernelStartFailed: If there can be no working directory.
         """
-        with self._reserved(user, session_id):
-            root = self.folder / user.name / session_id
+        root = self.folder / user.name / session_id
+        with self._reserved(user, session_id, root):
             place = Place(root, root / "cwd")
             kernel = await asyncio.to_thread(self._client, user, session_id, place)
             return await self._add(user, session_id, place, kernel)
@@ -80,7 +80,7 @@ class KernelSessions:
             ForkRefused: If something in the kernel does not survive a fork.
             SessionError: If there are more files than may be copied.
         """
-        with self._reserved(user, session_id):
+        with self._reserved(user, session_id, source.place.root):
             branch = PurePosixPath("branches", session_id)
             place = Place(source.place.root, source.place.root / branch / "cwd")
 
@@ -126,24 +126,24 @@ class KernelSessions:
         return session
 
     @contextmanager
-    def _reserved(self, user: User, session_id: str) -> Iterator[None]:
+    def _reserved(self, user: User, session_id: str, root: Path) -> Iterator[None]:
         """Keep an id and a place for a session while it is made."""
         key = (user.name, plain_name(session_id, "a session"))
         if self._workers.admission.is_stopping:
             raise stopping()
-        if key in self._sessions or key in self._starting:
+        if key in self._sessions or key in self._changing:
             raise conflict(f"Session {session_id} already exists.")
-        if len(self._sessions) + len(self._starting) >= _MOST_SESSIONS:
+        if len(self._sessions) + len(self._changing) >= _MOST_SESSIONS:
             detail = f"The server has {_MOST_SESSIONS} sessions, the most that it takes."
             raise RequestRefused(503, "sessions", detail, retry_after_s=60)
-        own = len(self.of(user)) + sum(name == user.name for name, _ in self._starting)
+        own = len(self.of(user)) + sum(name == user.name for name, _ in self._changing)
         if user.quota.kernels is not None and own >= user.quota.kernels:
             raise quota_used_up(f"{user.name} has {own} kernels, and may have no more.")
-        self._starting.add(key)
+        self._changing[key] = root
         try:
             yield
         finally:
-            self._starting.discard(key)
+            del self._changing[key]
 
     async def restart(self, user: User, session: KernelSession) -> None:
         """Give a session a fresh kernel, with its plugins and session variables.
@@ -163,15 +163,23 @@ class KernelSessions:
 
     async def remove(self, session: KernelSession) -> None:
         """Stop a session and delete its files."""
-        del self._sessions[session.user, session.id]
-        await session.stop()
-        root = session.place.root
-        is_shared = any(other.place.root == root for other in self._sessions.values())
-        doomed = session.place.cwd if is_shared else root
-        await asyncio.to_thread(_delete, doomed)
+        key, root = (session.user, session.id), session.place.root
+        del self._sessions[key]
+        self._changing[key] = root  # a new session of this id waits for the end of this one
+        try:
+            await session.stop()
+            others = [other.place.root for other in self._sessions.values()]
+            others += [place for changing, place in self._changing.items() if changing != key]
+            doomed = session.place.cwd if root in others else root
+            await asyncio.to_thread(_delete, doomed)
+        finally:
+            del self._changing[key]
 
-    async def check_quotas(self, user: User) -> None:
+    async def check_quotas(self, user: User) -> int | None:
         """Check the memory and the disk of a user before work that may need more of them.
+
+        Returns:
+            Room on the disk in bytes; None for no limit.
 
         Raises:
             RequestRefused: If a quota is used up.
@@ -187,6 +195,8 @@ class KernelSessions:
             if used >= disk_mb * _MIB:
                 detail = f"The files of {user.name} take {used // _MIB} MiB of {disk_mb} MiB."
                 raise quota_used_up(f"{detail} Delete some.")
+            return disk_mb * _MIB - used
+        return None
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new work; let running code end within a time, then interrupt it."""

@@ -236,6 +236,8 @@ class KernelSession:
         self._is_stopped = True
         await asyncio.to_thread(self.kernel.stop)
         await self.settle()
+        async with self._turn:  # an operation of another kind may hold the kernel
+            pass
         while self._snapshots:
             await asyncio.to_thread(self._snapshots.popitem()[1].close)
         self.files.close()

@@ -273,14 +273,14 @@ def as_code_writer(messages: Sequence[ChatMessage]) -> dict[str, str]:
     talk = conversation(messages)
     newest = talk.newest.text
     if section(newest, "Correction"):
-        return _failed(newest)
+        return failed(newest)
     code = code_in(section(newest, "Task")) if section(newest, "User request") else ""
     if code:
         return _code(code, "")
     return _own_words(talk)
 
 
-def _failed(newest: str) -> dict[str, str]:
+def failed(newest: str) -> dict[str, str]:
     """Return the reply after a cell that failed or was refused: it is not tried again."""
     error = unfenced(section(newest, "Error"))
     if not error:

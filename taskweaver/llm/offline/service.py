@@ -10,7 +10,8 @@ from typing import Any
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
 from taskweaver.llm.offline.refusals import HELP, ONLY_PYTHON
-from taskweaver.llm.types import Chunk, ModelRequest, Usage
+from taskweaver.llm.offline.tool_chats import reply_with_tools
+from taskweaver.llm.types import Chunk, FinishReason, ModelRequest, Usage
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 _WORDS_PER_CHUNK = 6
@@ -31,12 +32,18 @@ class OfflineService:
         if any(isinstance(message["content"], list) for message in request.messages):
             detail = "the built-in offline analyst reads texts, and sees no images."
             raise ModelError("bad_request", detail, self.model, "Use a real model.")
-        words = _PIECE.findall(_reply(request))
+        if request.tools:
+            text, calls = reply_with_tools(request) or (ONLY_PYTHON, ())
+        else:
+            text, calls = _reply(request), ()
+        words = _PIECE.findall(text)
         for at in range(0, len(words), _WORDS_PER_CHUNK):
             if request.cancel.cancelled:
                 raise ModelError("cancelled", "the call was given up", self.model)
             yield Chunk("".join(words[at : at + _WORDS_PER_CHUNK]))
-        yield Chunk(finish="stop", usage=Usage(calls=1))  # there is no model that reads tokens
+        finish: FinishReason = "tool_calls" if calls else "stop"
+        # There is no model that reads tokens.
+        yield Chunk(finish=finish, usage=Usage(calls=1), calls=calls)
 
     def close(self) -> None:
         """Release nothing: there is nothing."""

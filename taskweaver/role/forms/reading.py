@@ -85,6 +85,8 @@ def read_reply(
         fences_run: Whether a fence of code in the text is a cell, or part of an answer.
         form: The form that was asked for; where it is not JSON, an object among words is no reply.
     """
+    if form == "tools" and _is_explained(reply.text):
+        fences_run = False  # code that is shown to the user, who may have asked not to run it
     found = _read(reply, offer, fences_run=fences_run, form=form)
     if reply.is_cut and repeats_itself(reply.text):
         return ReplyReading(problem="The reply repeats the same words without end.")
@@ -329,6 +331,12 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
         return ReplyReading(asked, _joined(words), plan)
     answer = _joined([*words, text[end:]])
     return ReplyReading((Say(answer),) if answer else (), "", plan)
+
+
+def _is_explained(text: str) -> bool:
+    """Return whether words follow the last fence of a text."""
+    fences = list(_FENCE.finditer(text))
+    return bool(fences) and bool(text[fences[-1].end() :].strip())
 
 
 def _has_alternatives(kind: str, offer: ActionOffer) -> bool:

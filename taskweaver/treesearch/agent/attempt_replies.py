@@ -28,7 +28,10 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _JSON = {COMMANDS, "json", "phase_artifacts"}
-_PLAN_LABEL = re.compile(r"\A[#*\s]*plan[*:\s]*", re.IGNORECASE)
+_PLAN_LABEL = re.compile(
+    r"^(?:#+[ \t]*plan(?::|[* \t]*$)|\*\*plan:?\*\*|plan(?::|[ \t]*$))[*:\s]*",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,11 @@ def read_phases(text: str, basis: Basis) -> Proposal:
     given = {name: own[name] for name in SECTIONS if name in own}
     before = basis.artifacts.to_dict() if isinstance(basis.artifacts, PhasePlan) else {}
     given = {name: before[name] for name in ("compile", "run") if name in before} | given
+    if "run" not in given:
+        raise PhasePlanError(
+            "run.commands",
+            "no commands were found; give them in a fence ```commands, as in the example",
+        )
     if parts.files:
         files = [{"path": path, "content": body} for path, body in _files(parts, basis).items()]
         given["coding"] = {"workspace": {"files": files}}
@@ -156,8 +164,9 @@ def _parts(text: str, code_words: Collection[str], code_path: str) -> _Parts | N
         first = min(first, match.start())
     if not files and not (data and "phase_artifacts" not in data and _has_commands(text)):
         return None
-    plan = _HEADING.sub("\n", text[:first])
-    return _Parts(_PLAN_LABEL.sub("", plan.strip()).strip(), tuple(files), data)
+    plan = _HEADING.sub("\n", text[:first]).strip()
+    label = _PLAN_LABEL.search(plan)
+    return _Parts(plan[label.end() :] if label else plan, tuple(files), data)
 
 
 def _has_commands(text: str) -> bool:

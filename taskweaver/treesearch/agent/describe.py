@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.treesearch.agent.prompt_files import plan_lines
 from taskweaver.treesearch.model.artifacts import artifact_files, changes
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node import Node, NodeError, NodeKind
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten
@@ -155,7 +155,11 @@ def _code(node: Node, files: Mapping[str, str]) -> str:
 
 def _commands(node: Node) -> str:
     sections = node.artifacts.to_dict() if node.artifacts else {}
-    rest = {name: sections[name] for name in ("compile", "run") if name in sections}
+    rest = {
+        name: sections[name]
+        for name in ("compile", "run")
+        if sections.get(name, {}).get("commands")
+    }
     return fenced(json.dumps(rest, ensure_ascii=False), "json") if rest else ""
 
 
@@ -202,13 +206,19 @@ def attempt_lines(
     for other in nodes:
         outcome = measured_text(journal, other) if other.is_good else str(other.status)
         if other.error:
-            message = shorten_words(other.error.message, _ERROR_CHARS, placeholder=" ...")
+            message = _ending(other.error)
             outcome += f" ({other.error.kind}: {message})"
         name = f" {other.name}" if other.name else ""
         origin = f" of {other.parent}" if other.parent else ""
         plan = shorten_words(other.plan, plan_chars, placeholder=" ...")
         lines.append(f"{other.id} {other.kind}{name}{origin}: {outcome}. {plan}")
     return lines
+
+
+def _ending(error: NodeError) -> str:
+    """Return the line of a failure that names an exception, cut at its beginning if it is long."""
+    words = " ".join(error.gist.split())
+    return words if len(words) <= _ERROR_CHARS else f"... {words[-_ERROR_CHARS:]}"
 
 
 def findings_lines(nodes: Sequence[Node]) -> list[str]:

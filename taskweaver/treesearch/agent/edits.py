@@ -118,4 +118,4 @@ def _nearest(lines: list[str], wanted: list[str]) -> str:
         return " Write them as they stand there, or give the whole file."
     at = plain.index(near[0])
     shown = "".join(lines[at : at + min(len(wanted), _SHOWN_LINES)]).rstrip()
-    return f" The nearest lines there are:\n{shown}"
+    return f" The nearest lines there are:\n{shown}\nWrite lines to find as they stand there"

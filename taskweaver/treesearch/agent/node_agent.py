@@ -266,7 +266,7 @@ class _NodeAsking(Asking[str, T]):
             return self._parse(_without_memory(reply))
         presence: Presence = "required" if self._is_required and not self.failed else "optional"
         body, results, is_reading = self._turn.take(reply, presence, self._name)
-        self._is_kept = True
+        self._is_kept = self._is_required or bool(results)
         if results and is_reading and self._reads < self._agent.limits.read_rounds:
             self._reads += 1
             self._found |= results

@@ -23,6 +23,7 @@ from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, AnswerForm, NodeA
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.execution.evaluator import Evaluator
 from taskweaver.treesearch.model.artifacts import Artifacts
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
@@ -54,7 +55,7 @@ class RunBackground:
     """Facts about a run that prompts show.
 
     The findings of earlier runs of the same idea are `earlier` as data, `history` in words; it and
-    `resources` are empty for none.
+    `resources` are empty for none. `evaluator` is None where attempts measure themselves.
     """
 
     idea: Idea
@@ -63,6 +64,7 @@ class RunBackground:
     resources: str
     history: str
     earlier: Mapping[str, Any]
+    evaluator: Evaluator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,7 @@ def attempt_prompt(
     prompt["Domain"] = prompts.text("core/domain_neutral")
     prompt["Environment"] = environment_lines(question.background.environment)
     prompt |= _resources(question)
+    prompt |= _evaluator(question)
     planned = plan_lines(plan.to_dict()) if plan else []
     if planned:
         prompt["Phase 0 plan"] = planned
@@ -254,8 +257,21 @@ def _response_format(prompts: PromptFiles, question: Question, *, in_fences: boo
         kernel_state=state,
         workspace_state=files,
         edit_form=edits,
-        measured_by=prompts.text(f"{folder}/result_file"),
+        measured_by=_measured_by(prompts, question),
     )
+
+
+def _measured_by(prompts: PromptFiles, question: Question) -> str:
+    """Return the sentences about the measurement: by the run's evaluator, or by the attempt."""
+    folder, evaluator = "agent/parallel/response_format", question.background.evaluator
+    if evaluator is None:
+        return prompts.text(f"{folder}/result_file")
+    return prompts.text(f"{folder}/evaluator", evaluator=evaluator.command)
+
+
+def _evaluator(question: Question) -> dict[str, str]:
+    evaluator = question.background.evaluator
+    return {"Evaluator": fenced(evaluator.source)} if evaluator and evaluator.source else {}
 
 
 def read_proposal(text: str, question: Question) -> Proposal:

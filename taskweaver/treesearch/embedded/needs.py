@@ -1,4 +1,4 @@
-"""Packages and programs that an idea needs on this machine, checked before its first attempt."""
+"""Packages and programs that an idea needs where it runs, checked before its first attempt."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from socket import gethostname
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -18,7 +19,7 @@ _MARKUP = "`*_. "
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Requirements of an idea.
+    """Requirements of an idea; false when there are none.
 
     Attributes:
         packages: Requirements as pip takes them, like ``scikit-learn>=1.5``.
@@ -28,8 +29,11 @@ class Needs:
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.packages or self.programs)
+
     def check(self) -> None:
-        """Check that all of them are installed.
+        """Check that all of them are installed on this machine.
 
         Raises:
             SearchError: If one is missing; its hint is the command that installs the packages.
@@ -42,7 +46,7 @@ class Needs:
         steps = [command(packages)] if packages else []
         steps += [f"install {', '.join(programs)} with the system's packages"] if programs else []
         raise SearchError(
-            f"The idea needs {missing}, not installed here. No attempt was made.",
+            f"The idea needs {missing}, not installed on {gethostname()}. No attempt was made.",
             f"Install: {'; '.join(steps)}",
         )
 

@@ -22,7 +22,7 @@ from taskweaver.treesearch.engine.node_executor import WorkCancelled
 from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.node_task import NodeTask
 from taskweaver.treesearch.engine.stage_transition import StageTransition
-from taskweaver.treesearch.errors import SearchError, WorkerLost
+from taskweaver.treesearch.errors import ExecutorLost, SearchError, WorkerLost
 from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
@@ -267,7 +267,7 @@ class Coordinator:
             return replace(node, status=NodeStatus.LOST, error=failure, finished_at=time.time())
         except (WorkCancelled, BudgetSpent):
             return None
-        except ModelError:
+        except (ModelError, ExecutorLost):
             raise
         except Exception as error:  # noqa: BLE001 - no node may take the others with it
             return self._broken(error, node)
@@ -326,21 +326,31 @@ class Coordinator:
     def _wants_seeds(self, best: Node, stage: int) -> bool:
         """Queue the seed evaluations a stage's best node has not had yet.
 
-        One that was only lucky is not the best any more then, and the next has its turn.
+        One that was only lucky is not the best any more then, and the next has its turn. The first
+        comes alone: a program that gives the same value again is not repeated further.
         """
-        repeated = {
+        repeated = dict.fromkeys(
             node.parent
             for node in self.journal.nodes
-            if node.kind is NodeKind.SEED and node.stage == stage
-        }
-        if best.id not in repeated and len(repeated) >= _MOST_REPEATED:
-            return False
-        had = {node.seed for node in self.journal.seeds_of(best.id)}
-        wanted = [self.config.seed + n for n in range(1, self.config.num_seeds + 1)]
+            if node.kind is NodeKind.SEED and node.stage == stage and node.parent is not None
+        )
+        if len(repeated) < _MOST_REPEATED:
+            repeated[best.id] = None
+        missing = {node_id: self._missing_seeds(node_id) for node_id in repeated}
+        node_id = next((node_id for node_id, seeds in missing.items() if seeds), best.id)
         self._queue = [
-            NodeChoice(NodeKind.SEED, best.id, seed=seed) for seed in wanted if seed not in had
+            NodeChoice(NodeKind.SEED, node_id, seed=seed) for seed in missing.get(node_id, ())
         ]
         return bool(self._queue)
+
+    def _missing_seeds(self, node_id: str) -> list[int]:
+        """Return the seeds to repeat a node with now: one at first, the others if it differed."""
+        had = {node.seed for node in self.journal.seeds_of(node_id)}
+        if self.journal.samples(node_id).is_deterministic:
+            return []
+        seeds = (self.config.seed + n for n in range(1, self.config.num_seeds + 1))
+        missing = [seed for seed in seeds if seed not in had]
+        return missing if had else missing[:1]
 
 
 def _is_cancelled(error: BaseException) -> bool:

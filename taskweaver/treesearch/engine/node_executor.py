@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
@@ -10,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.executors.probe import WorkerFacts
+from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor, Resources
 from taskweaver.treesearch.execution.installation.download_phase import (
     Ask,
     has_installed,
@@ -21,9 +24,9 @@ from taskweaver.treesearch.execution.installation.download_phase import (
 )
 from taskweaver.treesearch.execution.job import PHASES, Job, JobResult
 from taskweaver.treesearch.execution.materials import Materials
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
 from taskweaver.treesearch.execution.phases import run_download_command, run_job
 from taskweaver.treesearch.execution.scripts import Script, ScriptRunner, program_of
-from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.artifacts import UnreadArtifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import PhaseLimits
@@ -36,6 +39,7 @@ _LOSS = (
     "There is no folder of the parent to take over. The files that it and those before it proposed"
     " are written anew; what was downloaded, built or computed there is not."
 )
+_DEVICELESS = {"download", "install", "coding"}
 T = TypeVar("T")
 
 
@@ -47,19 +51,22 @@ class WorkCancelled(SearchError):
 class ExecutionSetup:
     """The machinery and the limits with which the nodes of a run are executed.
 
-    `scripts` is None where attempts have phases, and `sandbox` where there is none. The most
-    commands of the installer that asks a model are `install_steps`, 0 where none is asked.
-    `on_phase` is called with a node's id and the phase that begins.
+    `worker` describes the machines that run its jobs. `scripts` is None where attempts have phases.
+    The most commands of the installer that asks a model are `install_steps`, 0 where none is asked.
+    `on_phase` is called with a node's id and the phase that begins. `evaluator` is None where
+    attempts measure themselves.
     """
 
     places: RunPlaces
-    workers: WorkerPool
+    executor: JobExecutor
+    worker: WorkerFacts
     scripts: ScriptRunner | None
-    sandbox: SandboxPolicy | None
     materials: Materials
     limits: PhaseLimits
     install_steps: int
     on_phase: Callable[[str, str], None]
+    slot: MeasuringSlot
+    evaluator: Evaluator | None
 
 
 class NodeExecutor:
@@ -88,6 +95,8 @@ class NodeExecutor:
         self._check = check
         self._places = setup.places.node(node.id)
         self._future: Future[Any] | None = None
+        self._jobs: Counter[str] = Counter()
+        self._group = f"{node.id}-{node.attempt}"
         self._is_cut_off = threading.Event()
         self._parent = journal[node.parent] if node.parent else None
         self._parent_workspace, self._inherited = self._takes_over()
@@ -96,6 +105,7 @@ class NodeExecutor:
     def cut_off(self) -> None:
         """End the command it waits for, from any thread."""
         self._is_cut_off.set()
+        self._setup.slot.wake()
         if self._future is not None:
             self._future.cancel()
         if self._setup.scripts is not None:
@@ -158,7 +168,8 @@ class NodeExecutor:
         self._setup.on_phase(node.id, "run")
         before = tuple(program_of(self._journal[id_]) for id_ in node.line)
         log = self._places.phase_logs / "run.log"
-        result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
+        with self._setup.slot.alone(self._is_cut_off.is_set):
+            result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:
             self._stop_if_cut_off()
         return result
@@ -211,7 +222,8 @@ class NodeExecutor:
             inherited=self._inherited,
             seed=self._node.seed,
             limits=self._setup.limits,
-            sandbox=self._setup.sandbox,
+            sandbox=self._setup.worker.sandbox,
+            evaluator=self._setup.evaluator,
         )
 
     def _takes_over(self) -> tuple[Path | None, tuple[WorkspacePlan, ...]]:
@@ -230,15 +242,26 @@ class NodeExecutor:
         is_command = function is run_download_command
         longest_s = job.limits.download_s if is_command else job.longest_s
         self._stop_if_cut_off()
-        future = self._setup.workers.submit_within(longest_s + _GRACE_S, function, job, *more)
-        self._future = future
-        if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
-            future.cancel()
-        try:
-            return future.result()
-        except CancelledError as error:
-            self._stop_if_cut_off()
-            raise WorkCancelled("It was stopped.") from error
+        phases = ("install",) if is_command else job.phases
+        call = JobCall(function, (job, *more), self._new_key(phases[-1]))
+        resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group)
+        slot, is_run = self._setup.slot, "run" in phases
+        with (slot.alone if is_run else slot.shared)(self._is_cut_off.is_set):
+            future = self._setup.executor.submit(call, longest_s + _GRACE_S, resources)
+            self._future = future
+            if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
+                future.cancel()
+            try:
+                return future.result()
+            except CancelledError as error:
+                self._stop_if_cut_off()
+                raise WorkCancelled("It was stopped.") from error
+
+    def _new_key(self, phase: str) -> str:
+        """Return a name that no other job of the node has: ``n0001-run-1`` in its first attempt."""
+        self._jobs[phase] += 1
+        again = f".{self._jobs[phase]}" if self._jobs[phase] > 1 else ""
+        return f"{self._node.id}-{phase}{again}-{self._node.attempt}"
 
     def _stop_if_cut_off(self) -> None:
         if self._is_cut_off.is_set():

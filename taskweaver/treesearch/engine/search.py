@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass, replace
@@ -11,10 +10,11 @@ from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.run.environment import collect_environment, ingest_environment
+from taskweaver.memory.branched.run.environment import ingest_environment
 from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
@@ -34,10 +34,13 @@ from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.evaluator import Evaluator, kept_evaluator
+from taskweaver.treesearch.execution.executors.opening import open_executor
+from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
 from taskweaver.treesearch.execution.scripts import ScriptRunner
-from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea, parse_idea
@@ -47,21 +50,21 @@ from taskweaver.treesearch.record.state import RunState, fold, reopen
 from taskweaver.treesearch.reports.history import earlier_runs
 from taskweaver.utils.files import read_text
 
-_COMPILERS = ("gcc", "g++", "gfortran", "clang", "clang++", "nvcc", "icx", "rustc", "cc", "c++")
 _OFFLINE = "builtin/offline"
+_CHECK_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Services that an application lends to a search: models, kernels for scripts, a sandbox.
 
-    The sandbox has the files and the network that commands may reach; None is no sandbox.
+    The sandbox is chosen anew on each machine that runs commands.
     """
 
     src: AppConfigSource
     services: ModelServices
     manager: KernelManager
-    sandbox: SandboxPolicy | None
+    sandbox: SandboxRequest
 
 
 class Search:
@@ -76,6 +79,7 @@ class Search:
         services: Its models, whose calls are limited and counted.
         is_embedded: Whether its model is a built-in proposer.
         store: Its memory; None without.
+        worker: Facts about the machines that run its commands.
         running: Phase of each node that runs, and when it began.
     """
 
@@ -99,10 +103,13 @@ class Search:
             self.objective = self.state.journal.objective
             self.budget = Budget(*config.allowance, self.state.seconds, self.state.spent)
             services, self.is_embedded = self._models(stack)
-            if self.is_embedded or not self._can_install():
-                needs_of(self._idea, is_embedded=self.is_embedded).check()
             for alias in astuple(config.models):
                 services.get(alias)  # an unknown name fails now, not after a run
+            self._executor = open_executor(config, machine.sandbox, places.folder)
+            stack.callback(self._executor.close)
+            self.worker = self._executor.probe()
+            self.notes += self._executor.notes
+            self._check_needs()
             self.services = self._metered(services)
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
@@ -123,11 +130,14 @@ class Search:
             self._coordinator = self._wired(prompts, setup)
             self._stack = stack.pop_all()
 
-    def _can_install(self) -> bool:
-        """Return whether attempts can install packages that are missing."""
-        sandbox = self._machine.sandbox
+    def _check_needs(self) -> None:
+        """Check, where attempts run, what the idea needs and attempts cannot install."""
+        sandbox = self.worker.sandbox
         has_network = sandbox is None or sandbox.has_network or bool(sandbox.allowed_hosts)
-        return has_network and not self._config.is_script
+        can_install = has_network and not self._config.is_script and not self.is_embedded
+        needs = needs_of(self._idea, is_embedded=self.is_embedded)
+        if needs and not can_install:
+            self._executor.submit(JobCall(needs.check, key="needs"), _CHECK_S).result()
 
     def _reopen_if_there_is_more(self) -> None:
         """Reopen a run that had used its budget up, where it has more now."""
@@ -212,24 +222,36 @@ class Search:
 
     def _execution(self, stack: ExitStack) -> ExecutionSetup:
         """Return the machinery that executes nodes."""
-        config, machine = self._config, self._machine
-        workers = stack.enter_context(WorkerPool(config.workers, gpus()))
+        config = self._config
         scripts = self._scripts(stack) if config.is_script else None
         is_stepwise = config.is_iterative and not self.is_embedded
         return ExecutionSetup(
             places=self.places,
-            workers=workers,
+            executor=self._executor,
+            worker=self.worker,
             scripts=scripts,
-            sandbox=machine.sandbox,
             materials=read_materials(config.resources, self.store),
-            limits=config.limits,
+            limits=config.limits_on(self.worker.memory_bytes),
             install_steps=config.install_steps if is_stepwise else 0,
             on_phase=self._on_phase,
+            slot=MeasuringSlot(is_timed=config.is_timed(self.objective)),
+            evaluator=self._evaluator(),
         )
+
+    def _evaluator(self) -> Evaluator | None:
+        line = self._idea.evaluation
+        if not line:
+            return None
+        if self._config.is_script:
+            raise SearchError(
+                "The idea names an evaluator, and scripts in kernels measure themselves.",
+                "Search with search.phase_mode = split.",
+            )
+        return kept_evaluator(line, self.places.evaluator)
 
     def _environment(self) -> dict[str, Any]:
         """Return facts about the machine and the resources, noted in the memory too."""
-        environment = collect_environment() | {"network": _network(self._machine.sandbox)}
+        environment = {**self.worker.environment, "network": _network(self.worker.sandbox)}
         if self.store is not None:
             ingest_environment(self.store[ROOT_BRANCH], environment)
         if self.store is not None and self._config.resources is not None:
@@ -250,7 +272,15 @@ class Search:
         tasks = NodeTaskFactory(
             config=config,
             journal=journal,
-            background=RunBackground(idea, environment, _compilers(), resources, history, earlier),
+            background=RunBackground(
+                idea,
+                environment,
+                self.worker.compilers,
+                resources,
+                history,
+                earlier,
+                setup.evaluator,
+            ),
             setup=setup,
             services=self.services,
             is_embedded=self.is_embedded,
@@ -279,6 +309,11 @@ class Search:
             make_task=tasks.make,
             spans=NodeSpans(self.services.tracing, self.places.folder.name),
         )
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether commands run on other machines, which its notes describe."""
+        return self._config.executor != "local"
 
     def _on_phase(self, node_id: str, phase: str) -> None:
         self.running[node_id] = (phase, time.monotonic())
@@ -329,7 +364,3 @@ def _network(sandbox: SandboxPolicy | None) -> str:
         return "in the download phase only"
     hosts = ", ".join(sandbox.allowed_hosts)
     return f"in the download phase, only {hosts}" if hosts else "none, in no phase"
-
-
-def _compilers() -> tuple[str, ...]:
-    return tuple(name for name in _COMPILERS if shutil.which(name))

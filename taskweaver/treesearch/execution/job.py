@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.treesearch.execution.evaluator import Evaluator
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
@@ -54,6 +55,7 @@ class Job:
         limits: Limits of the phases.
         sandbox: Files and network they may reach; None runs them without a sandbox. The network
             it grants is for the download alone.
+        evaluator: Measures it after its run; None where its run measures itself.
         before: States of its expected outputs before its first phase, as an earlier job of the
             same node found them; None for the first job.
     """
@@ -69,6 +71,7 @@ class Job:
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
+    evaluator: Evaluator | None = None
     before: FileStates | None = None
 
     @property
@@ -78,7 +81,7 @@ class Job:
         each = {
             "download": limits.download_s * len(plan.download),
             "compile": limits.compile_s * len(plan.compile),
-            "run": limits.run_s * len(plan.run),
+            "run": limits.run_s * (len(plan.run) + (self.evaluator is not None)),
         }
         return sum(seconds for phase, seconds in each.items() if phase in self.phases)
 

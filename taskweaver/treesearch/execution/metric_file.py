@@ -40,40 +40,52 @@ def read_result(workspace: Path) -> Mapping[str, Any] | None:
         result = json.loads(data.decode("utf-8-sig"))
         json.dumps(result, ensure_ascii=False).encode()  # halves of surrogate pairs
     except (ValueError, RecursionError) as error:
-        raise _bad(f"cannot be read: {error}") from error
+        raise bad_result(RESULT_FILE, f"cannot be read: {error}") from error
+    return checked_result(result, RESULT_FILE)
+
+
+def checked_result(result: object, place: str) -> Mapping[str, Any]:
+    """Return a result, as `read_result`; `place` is where it stands, for messages.
+
+    Raises:
+        BadResult: As `read_result`.
+    """
     if not isinstance(result, dict):
-        raise _bad(f"must hold an object, not {type(result).__name__}")
+        raise bad_result(place, f"must hold an object, not {type(result).__name__}")
     valid = result.get("valid", True)
     details = result.get("details") or {}
     if not isinstance(valid, bool):
-        raise _bad(f"valid must be true or false, not {valid!r:.60}")
+        raise bad_result(place, f"valid must be true or false, not {valid!r:.60}")
     if not isinstance(details, dict):
-        raise _bad(f"details must be an object, not {details!r:.60}")
+        raise bad_result(place, f"details must be an object, not {details!r:.60}")
     if not valid:
         reason = json.dumps(details, ensure_ascii=False)
         raise BadResult("ValidityError", f"The run says its result is not valid: {reason:.2000}")
-    return {"metric": _metric(result.get("metric")), "valid": True, "details": details}
+    return {"metric": _metric(result.get("metric"), place), "valid": True, "details": details}
 
 
-def _metric(value: object) -> float | dict[str, float]:
+def _metric(value: object, place: str) -> float | dict[str, float]:
     if not isinstance(value, dict):
-        return _number("metric", value)
+        return _number("metric", value, place)
     if not 0 < len(value) <= _MOST_DATASETS:
-        raise _bad(f"metric must hold 1 to {_MOST_DATASETS} data sets, not {len(value)}")
+        raise bad_result(
+            place, f"metric must hold 1 to {_MOST_DATASETS} data sets, not {len(value)}"
+        )
     long = next((name for name in value if len(name) > _LONGEST_NAME), None)
     if long is not None:
-        raise _bad(f"metric has a data set with a name that is too long: {long:.60}")
-    return {name: _number(f"metric of {name}", number) for name, number in value.items()}
+        raise bad_result(place, f"metric has a data set with a name that is too long: {long:.60}")
+    return {name: _number(f"metric of {name}", number, place) for name, number in value.items()}
 
 
-def _number(what: str, value: object) -> float:
+def _number(what: str, value: object, place: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _bad(f"{what} must be a number, not {value!r:.60}")
+        raise bad_result(place, f"{what} must be a number, not {value!r:.60}")
     try:
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _bad(problem: str) -> BadResult:
-    return BadResult("MetricError", f"{RESULT_FILE}: {problem}")
+def bad_result(place: str, problem: str) -> BadResult:
+    """Return the error of a result that is none."""
+    return BadResult("MetricError", f"{place}: {problem}")

@@ -13,6 +13,11 @@ from typing import Any
 from taskweaver.ces.command.command import Command, CommandResult
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.execution.commands import failure, run_commands_with_logging, shown
+from taskweaver.treesearch.execution.evaluator import (
+    place_evaluator,
+    printed_result,
+    remove_evaluator,
+)
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
@@ -227,11 +232,30 @@ class _Run:
             ]
             raise _Failed("RuntimeError", f"run: {'; '.join(parts)}\n{self._output[-2000:]}")
         try:
-            self._result = read_result(self._job.workspace)
+            self._result = self._measured()
         except BadResult as bad:
             raise _Failed(bad.error.kind, bad.error.message) from bad
         made = _named(list_files(self._job.workspace, WORKING))
         return replace(done, message=f"{done.message}. Outputs: {made}")
+
+    def _measured(self) -> Mapping[str, Any] | None:
+        """Return what the run's evaluator measures, or else the result the attempt wrote."""
+        job = self._job
+        if job.evaluator is None:
+            return read_result(job.workspace)
+        try:
+            place_evaluator(job.evaluator, job.workspace)
+        except SearchError as error:
+            raise _Failed("EvaluationError", str(error)) from error
+        command = _command(job, "run", job.evaluator.command, job.workspace)
+        (ended,) = run_commands_with_logging([command], self._log("evaluate"))
+        remove_evaluator(job.workspace)
+        self._output = f"{self._output}\n[evaluator]\n{ended.tail}"
+        if not ended.is_ok:
+            message = failure(command, ended, is_compiler=False)
+            kind = "TimeoutError" if ended.status == "timeout" else "EvaluationError"
+            raise _Failed(kind, f"evaluate: {message}", ended)
+        return printed_result(ended.tail)
 
     def _inside(self, path: str) -> Path:
         """Return a folder in the workspace."""

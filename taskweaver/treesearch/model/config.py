@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits, RoleModels
+from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.policy import SearchRules
 
 STAGES = 4
@@ -20,6 +22,8 @@ class SearchConfig(ModuleConfig):
 
     Attributes:
         folder: Where runs are kept.
+        executor: Where jobs run: ``local`` or ``dask``.
+        scheduler: Address of the scheduler of Dask.
         rules: Numbers of the policy.
         allowance: Most nodes, seconds, tokens and money of a run; 0 is no limit.
         limits: Limits of phases; those on resources are the keys of kernels.
@@ -29,11 +33,20 @@ class SearchConfig(ModuleConfig):
         stage_nodes: Most nodes of each stage.
     """
 
+    def limits_on(self, memory_bytes: int) -> PhaseLimits:
+        """Return the limits of phases on a machine whose default limit of memory is given."""
+        if self.src.get_int("execution.memory_limit_mb", None) is not None:
+            return self.limits
+        command = replace(self.limits.command, memory_bytes=memory_bytes)
+        return replace(self.limits, command=command)
+
     def _configure(self) -> None:
         self._set_name("search")
         self.folder = Path(self._get_path("folder"))
         self.prompt_dir = Path(self._get_path("prompt_dir"))
         self.workers = self._get_int("workers")
+        self.executor = self._get_enum("executor")
+        self.scheduler = self._get_str("scheduler")
         self.model_calls = self._get_int("model_calls")
         self.steps = self._get_int("steps")
         self.stage_nodes = [self._get_int(f"stage{n}_nodes") for n in range(1, STAGES + 1)]
@@ -43,6 +56,7 @@ class SearchConfig(ModuleConfig):
             self._get_int("max_debug_depth"),
             self._get_float("uct_c"),
         )
+        self.timed = self._get_enum("timed")
         self.num_seeds = self._get_int("num_seeds")
         self.policy = self._get_enum("policy")
         self.seed = self._get_int("seed")
@@ -86,3 +100,7 @@ class SearchConfig(ModuleConfig):
         self.has_memory = self.src.get_bool("memory.enabled")
         resources = self._get_path("resources")
         self.resources = Path(resources) if resources else None
+
+    def is_timed(self, objective: Objective) -> bool:
+        """Return whether runs have the machine alone, since their metric depends on its load."""
+        return self.timed == "always" or (self.timed == "auto" and objective.is_timed)

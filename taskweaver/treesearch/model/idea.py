@@ -18,6 +18,7 @@ _METRIC = re.compile(
     r"^[\s>*_-]*(?:primary\s+|evaluation\s+)?(?:metric|objective)[*_]*\s*[:=]\s*(?P<text>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_EVALUATE = re.compile(r"^[\s>*_-]*evaluate[*_]*\s*:\s*(?P<text>\S.*)$", re.I | re.M)
 _METRIC_INSIDE = re.compile(r"\S[ \t]+(?:\w+[ \t]+)?[*_]*metric[*_]*\s*[:=]\s*\S", re.IGNORECASE)
 _METRIC_SECTION = re.compile(r"(?:(?:primary|evaluation) )?metric", re.IGNORECASE)
 _NAME_MARK = re.compile(r"^(?:[>*_+\s-]|name\s*[:=])*", re.IGNORECASE)
@@ -81,6 +82,12 @@ class Idea:
             return objective, ""
         note = f"The idea does not say whether a higher or a lower {name} is better."
         return objective, f"{note} {_WRITE}"
+
+    @property
+    def evaluation(self) -> str:
+        """The program of a line like ``Evaluate: evaluate.py``, which measures; empty for none."""
+        found = _EVALUATE.search(self.text)
+        return found["text"].strip().strip("`") if found else ""
 
     def _metric_line(self) -> str:
         """Return the description of the metric; empty for none."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.samples import MeasurementNoise, NoisePool, Samples
 
 _UNNAMED = {"", "all"}
 """Names of the data set of a figure that names none."""
@@ -70,6 +71,7 @@ class Journal:
         self._roots: dict[str, str] = {}
         self._files: dict[str, Mapping[str, str]] = {}
         self._first_good: Node | None = None
+        self._noise = NoisePool(objective)
         for node in nodes:
             self.put(node)
 
@@ -92,6 +94,7 @@ class Journal:
             self._first_good = node
         if node.kind is NodeKind.SEED and node.parent in self._nodes:
             self._ranks[node.parent] = self._repeated(node.parent)
+            self._noise.put(node.parent, self._values(node.parent))
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -165,6 +168,21 @@ class Journal:
         good = [self.objective.rank(run.metric) for run in runs if run.is_good]
         failed = sum(run.has_failed for run in runs)
         return fmean(good) if good and len(good) > failed else -math.inf
+
+    def _values(self, node_id: str) -> tuple[float, ...]:
+        """Return the measurements of a node and its repetitions that worked."""
+        runs = [self._nodes[node_id], *self.seeds_of(node_id)]
+        return tuple(run.value for run in runs if run.is_good and run.value is not None)
+
+    @property
+    def noise(self) -> MeasurementNoise | None:
+        """Noise of the run's measurements; None while no program was measured repeatedly."""
+        return self._noise.noise
+
+    def samples(self, node_id: str) -> Samples:
+        """Return all measurements of a node's program: its own, then those of repetitions."""
+        failed = sum(run.has_failed for run in self.seeds_of(node_id))
+        return Samples(self._values(node_id), failed, self.noise)
 
     def files(self, node_id: str) -> Mapping[str, str]:
         """Return the text of a node's files by path, those it took over from its parent too."""

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Self
+
+_TIMED_NAME = re.compile(
+    r"\b(?:run|wall|cpu|elapsed|execution)?[ _-]?time\b|\blatency|\bduration|\bseconds\b|\bspeed"
+    r"|throughput|bandwidth|flops?\b|\bper[ _](?:second|minute|hour)|\b(?:fps|qps|iops)\b|/s\b",
+    re.IGNORECASE,
+)
+_NO_TIME = re.compile(r"error|loss|accuracy|score|rmse|\bma[ep]|\bmse\b", re.IGNORECASE)
+_TIMED_UNIT = re.compile(
+    r"(?:[munμ\u00b5]?s|sec(?:ond)?s?|min(?:ute)?s?|h|hours?|k?hz|fps|[kmgtp]?flops?)|.*/(?:s|sec|min|h)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +34,13 @@ class Objective:
     name: str = "score"
     maximize: bool = True
     unit: str = ""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is a time or a rate: it depends on the load of the machine."""
+        if _TIMED_UNIT.fullmatch(self.unit.strip()):
+            return True
+        return bool(_TIMED_NAME.search(self.name)) and not _NO_TIME.search(self.name)
 
     def text(self, value: float | None) -> str:
         """Return a value as people read it."""

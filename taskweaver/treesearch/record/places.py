@@ -51,6 +51,7 @@ class RunPlaces:
         config: The configuration the run was started with.
         log: The log, which a run is resumed from.
         memory: The memory; a link, where the run keeps it elsewhere.
+        evaluator: The program that measures attempts; there where the idea names a file.
         manager_prompts: Prompts and replies that concern the run as a whole.
     """
 
@@ -60,6 +61,7 @@ class RunPlaces:
         self.config = self.folder / "config.json"
         self.log = self.folder / "journal.jsonl"
         self.memory = self.folder / "memory" / "memory.sqlite"
+        self.evaluator = self.folder / "evaluator"
         self.manager_prompts = self.folder / LOGS / "prompt_logs" / "manager"
 
     def node(self, node_id: str) -> NodePlaces:

@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
-from typing import Any
+from statistics import fmean
 
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
+from taskweaver.treesearch.model.samples import Samples
 from taskweaver.treesearch.record.run_facts import RunFacts
 
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Measurements of one experiment with several seeds, in the order of the nodes."""
-
-    values: tuple[float, ...]
-    failed: int = 0
-
-    @property
-    def mean(self) -> float | None:
-        """Their mean; None without values."""
-        return fmean(self.values) if self.values else None
-
-    @property
-    def std(self) -> float | None:
-        """Their sample standard deviation; None with fewer than two."""
-        return stdev(self.values) if len(self.values) > 1 else None
-
-    def text(self, objective: Objective) -> str:
-        """Return it as people read it."""
-        if self.mean is None:
-            return "none"
-        text = f"{self.mean:.5g}" if self.std is None else _with_deviation(self.mean, self.std)
-        return f"{text} {objective.unit}".strip() + f" (n = {len(self.values)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "mean": self.mean,
-            "std": self.std,
-            "n": len(self.values),
-            "values": list(self.values),
-            "failed": self.failed,
-        }
-
-
-def _with_deviation(mean: float, std: float) -> str:
-    """Return a mean and its deviation, both to the deviation's second digit."""
-    if not std or not math.isfinite(std) or not 1e-6 < std < 1e6:
-        return f"{mean:.5g} ± {std:.2g}"
-    digits = 1 - math.floor(math.log10(std))
-    places = max(digits, 0)
-    return f"{round(mean, digits):.{places}f} ± {round(std, digits):.{places}f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +86,13 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
     return Effect(node, base, gain(journal.objective, node, base) if node.is_good else None)
 
 
-def seeds(journal: Journal, node_id: str) -> Spread | None:
-    """Return the measurements of a node with other seeds; None when none were tried."""
+def seeds(journal: Journal, node_id: str) -> Samples | None:
+    """Return the repeated measurements of a node without its own; None when none were tried."""
     nodes = journal.seeds_of(node_id)
     if not nodes:
         return None
     values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
-    return Spread(values, sum(node.has_failed for node in nodes))
+    return Samples(values, sum(node.has_failed for node in nodes), journal.noise)
 
 
 def reached(journal: Journal, node: Node) -> str:

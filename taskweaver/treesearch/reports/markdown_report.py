@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from taskweaver.treesearch.model.artifacts import changes
+from taskweaver.treesearch.model.idea import parse_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record import run_statistics
@@ -79,6 +80,12 @@ def _asked(journal: Journal, idea: str) -> str:
     aim = "as high as possible" if objective.maximize else "as low as possible"
     unit = f", in {inline(objective.unit)}" if objective.unit else ""
     said = [f"## What was asked\n\nAim: {inline(objective.name)}{unit}, {aim}."]
+    evaluation = parse_idea(idea).evaluation
+    said.append(
+        f"Measured by the run's own evaluator, {inline(evaluation)}."
+        if evaluation
+        else "Attempts measured themselves: each wrote its metric to working/result.json."
+    )
     if idea.strip():
         said.append(block(idea.strip(), IDEA_CHARS, "markdown"))
     return "\n\n".join(said)

@@ -242,3 +242,27 @@ def test_a_broken_interpreter_is_replaced(tmp_path: Path) -> None:
     run(client, "1")
     assert answers(client)
     manager.clean_up()
+
+
+def test_a_kernel_that_is_stopped_writes_what_its_cells_left_open(fresh: Client) -> None:
+    folder = Path(str(run(fresh, "import os; os.getcwd()").output))
+    (folder / "helper.py").write_text("log = open('of a module', 'w')\n")
+    code = (
+        "import atexit, ctypes, threading, helper\n"
+        "class Leaver:\n"
+        "    def __del__(self, make=os.mkdir): make('deleted')\n"
+        "leaver = Leaver()\n"
+        "file = open('of a cell', 'w'); file.write('a')\n"
+        "helper.log.write('b')\n"
+        "def last(): os.mkdir('joined')\n"
+        "thread = threading.Timer(0.2, last)\n"
+        "atexit.register(lambda: os.mkdir('called'))\n"
+        "libc = ctypes.CDLL(None); libc.fopen.restype = ctypes.c_void_p\n"
+        "handle = ctypes.c_void_p(libc.fopen(b'of the C library', b'w'))\n"
+        "thread.start(); libc.fputs(b'c', handle)"
+    )
+    assert run(fresh, code).status == "ok"
+    fresh.stop()
+    written = {path.name: path.read_text() for path in folder.glob("of *")}
+    assert written == {"of a cell": "a", "of a module": "b", "of the C library": "c"}
+    assert {"deleted", "joined", "called"} <= {path.name for path in folder.iterdir()}

@@ -132,6 +132,11 @@ def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
     assert facts["python"].__class__ is str
     assert isinstance(facts["cpus"], int)
     assert facts["cpus"] >= 1
+    words = set(Path("/proc/cpuinfo").read_text().split())
+    assert set(facts.get("simd", [])) <= words  # type: ignore[arg-type]
+    assert ("avx2" in words) == ("avx2" in facts.get("simd", []))  # type: ignore[operator]
+    has_caches = Path("/sys/devices/system/cpu/cpu0/cache/index0/size").exists()
+    assert has_caches == any(one.startswith("L1") for one in facts.get("caches", []))  # type: ignore[union-attr]
     assert all(":" in tool or tool.isalnum() for tool in facts.get("tools", []))  # type: ignore[union-attr]
     memory = open_memory()
     memory.create_branch(None, branch_id="root")

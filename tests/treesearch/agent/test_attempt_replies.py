@@ -25,6 +25,7 @@ PARENT = PhasePlan.from_dict(
     {"coding": {"workspace": {"files": [{"path": "main.c", "content": SOURCE}]}}, **COMMANDS}
 )
 OLD = Basis({"main.c": SOURCE, "twice.c": "go();\ngo();\n"}, PARENT, ("gcc",))
+RUN = '```commands\n{"run": {"commands": ["sh a.sh"]}}\n```'
 EDIT = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
 
 
@@ -155,3 +156,22 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert read(text, OLD).artifacts is not None
         except (PhasePlanError, ValueError):
             continue
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "## Plan\n{}", "Here is my attempt.\n\n**Plan**: {}", "Sure.\n\n**Plan:** {}", "Plan: {}",
+        "plan\n{}", "## Plan: {}", "{}",
+    ],
+)  # fmt: skip
+def test_the_plan_begins_after_its_label(words: str) -> None:
+    plan = "Plan the cuts first. A planned step follows."
+    found = read_phases(reply(fence("file a.sh", "ls"), RUN, words=words.format(plan)), NEW)
+    assert found.plan == plan
+
+
+def test_a_reply_without_commands_is_asked_for_their_fence() -> None:
+    shell = "### Commands\n```bash\npython main.py\n```"
+    with pytest.raises(PhasePlanError, match="in a fence ```commands"):
+        read_phases(reply(fence("file main.py", "pass"), shell), NEW)

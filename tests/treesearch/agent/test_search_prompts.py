@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 from search_lab import FULL, Climber, lab, proposal, remembering, search
+from search_story import node
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.phase0 import read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.model.node import NodeError, NodeKind
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.run_statistics import gain_text
 
@@ -145,3 +148,14 @@ def test_a_fault_in_the_json_is_shown_with_its_place(tmp_path: Path) -> None:
 
 def test_nothing_gained_is_no_loss() -> None:
     assert gain_text(Objective(unit="s"), -0.0) == "+0 s"
+
+
+def test_of_a_failure_siblings_see_the_end_that_names_it() -> None:
+    trace = "run: `python main.py`: exit status 1\n" + 'File "/a/b.py", line 3, in fit\n' * 9
+    error = NodeError("RuntimeError", f"{trace}ValueError: Input X contains NaN.")
+    long = NodeError("RuntimeError", "begin " + "word " * 99 + "the end")
+    failed = [node(n, NodeKind.DRAFT, error=each) for n, each in enumerate((error, long), 1)]
+    first, second = attempt_lines(Journal(Objective(), failed), failed)
+    assert "(RuntimeError: ValueError: Input X contains NaN.)" in first
+    assert "word the end)" in second
+    assert "begin" not in second

@@ -144,6 +144,7 @@ def test_an_edit_that_does_not_fit_is_asked_for_again(tmp_path: Path) -> None:
     assert [node.value for node in made.state.journal.nodes] == [1.0, 2.0]
     feedback = desk.of("attempt")[-1].prompt["Parsing Feedback"]
     assert "try.sh: the lines to find are not in it" in feedback
+    assert "memory block was applied" not in feedback  # there was none
 
 
 def test_a_review_may_find_a_bug(tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from importlib import metadata
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from search_lab import FAST, Climber, lab
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, start_search
+from taskweaver.treesearch.embedded.choice import needs_of
 from taskweaver.treesearch.embedded.needs import Needs, named_packages
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.idea import read_idea
 
 IDEAS = Path(__file__).parents[3] / "project" / "ideas"
 ONE = FAST | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.num_seeds": 0} | {
@@ -41,18 +44,20 @@ def error_of(folder: Path, idea: Path, model: object = None, **config: object) -
     return str(raised.value)
 
 
-def test_a_package_of_a_built_in_proposer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_of_a_built_in_proposer(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "scikit-learn")
-    said = error_of(tmp_path, IDEAS / "tabular.md")
-    assert said == (
-        "The idea needs scikit-learn, not installed here. No attempt was made."
+    needs = needs_of(read_idea(IDEAS / "tabular.md"), is_embedded=True)
+    with pytest.raises(SearchError) as raised:
+        needs.check()
+    assert str(raised.value) == (
+        f"The idea needs scikit-learn, not installed on {gethostname()}. No attempt was made."
         ' Install: python -m pip install "scikit-learn"'
     )
 
 
 def test_a_program_of_a_built_in_proposer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SearchError, match="needs no-such-tool, not installed here"):
+    with pytest.raises(SearchError, match="needs no-such-tool, not installed on"):
         Needs(programs=("no-such-tool",)).check()
     with pytest.raises(SearchError, match="Install: install gcc with the system's packages"):
         Needs(programs=("gcc",)).check()
@@ -83,12 +88,18 @@ def test_attempts_of_a_model_that_can_install_are_not_refused(tmp_path: Path) ->
 def test_a_run_whose_package_is_gone_goes_on_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = lab(tmp_path)
-    keys = {"llm.api_type": "offline"}
-    with TaskWeaverApp(project, keys) as app:
-        start_search(app, IDEAS / "tabular.md", ONE, name="run").close()
-        with monkeypatch.context() as gone:
-            without(gone, "scikit-learn")
-            with pytest.raises(SearchError, match="scikit-learn"):
-                resume_search(app, "run")
+    project, site = lab(tmp_path), tmp_path / "site"
+    facts = site / "own_package-1.0.dist-info" / "METADATA"
+    facts.parent.mkdir(parents=True)
+    facts.write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
+    idea = project / "idea.md"
+    lines = ["# Try", "Metric: height", "Packages: own-package", "Built-in proposer: `tabular`"]
+    idea.write_text("\n\n".join(lines))
+    monkeypatch.syspath_prepend(str(site))  # workers have the path of the coordinator
+    with TaskWeaverApp(project, {"llm.api_type": "offline"}) as app:
+        start_search(app, idea, ONE, name="run").close()
+        facts.parent.rename(tmp_path / "gone")
+        with pytest.raises(SearchError, match="own-package"):
+            resume_search(app, "run")
+        (tmp_path / "gone").rename(facts.parent)
         resume_search(app, "run").close()

@@ -54,6 +54,15 @@ class Failing(Climber):
         return WRONG
 
 
+class Seeded(Climber):
+    """A model whose attempts measure their seed."""
+
+    def attempt(self, prompt: Mapping[str, str]) -> dict[str, Any]:
+        """Return an attempt whose height is its seed."""
+        text = '{"metric": $TASKWEAVER_SEED}'
+        return proposal({"x": len(prompt)}, text=text)
+
+
 def test_each_stage_has_as_many_nodes_as_configured(tmp_path: Path) -> None:
     few = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 1, "stage4_nodes": 1}
     model = Failing("draft", "draft", "debug")
@@ -67,10 +76,17 @@ def test_each_stage_has_as_many_nodes_as_configured(tmp_path: Path) -> None:
 
 
 def test_the_best_node_is_repeated_as_often_as_configured(tmp_path: Path) -> None:
-    made = search(lab(tmp_path), Climber(), **SMALL | {"num_seeds": 2, "seed": 7})
+    made = search(lab(tmp_path), Seeded(), **SMALL | {"num_seeds": 2, "seed": 7})
     repeated = [node for node in made.state.journal.nodes if node.kind is NodeKind.SEED]
     assert [node.seed for node in repeated] == [8, 9]
     assert made.state.journal.nodes[0].seed == 7
+
+
+def test_a_program_that_gives_the_same_value_again_is_repeated_once(tmp_path: Path) -> None:
+    made = search(lab(tmp_path), Climber(), **SMALL | {"num_seeds": 3})
+    repeated = [node for node in made.state.journal.nodes if node.kind is NodeKind.SEED]
+    assert [node.seed for node in repeated] == [1]
+    assert made.state.journal.samples("n0001").is_deterministic
 
 
 def test_a_run_ends_after_its_steps_in_its_folder(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ import pytest
 import worker_jobs as jobs
 from phase_plans import with_code
 from support import has_bwrap
+from worker_signs import appears, sleeping, vanishes
 
 from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
+from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
-from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 pytestmark = pytest.mark.measured
@@ -29,26 +30,6 @@ def workers() -> Iterator[WorkerPool]:
     with WorkerPool(2) as made:
         yield made
         made.shutdown(cancel_futures=True)
-
-
-def sleeping(word: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if word in process.cmdline():
-                found.append(process)
-        except psutil.Error:
-            continue  # gone
-    return found
-
-
-def appears(sign: Path) -> None:
-    waiting = threading.Event()
-    for _ in range(2000):
-        if sign.exists():
-            return
-        waiting.wait(0.01)
-    raise AssertionError(f"{sign} never came")
 
 
 def test_they_do_what_they_are_told(workers: WorkerPool) -> None:
@@ -161,9 +142,7 @@ def test_what_runs_in_a_sandbox_ends_too(tmp_path: Path) -> None:
 
 
 def is_worker(process: psutil.Process) -> bool:
-    return any(
-        "taskweaver.treesearch.execution.worker_process" in word for word in process.cmdline()
-    )
+    return any("execution.executors.worker_process" in word for word in process.cmdline())
 
 
 def test_shutting_down_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -202,7 +181,7 @@ def test_files_that_are_open_do_not_grow() -> None:
 def test_they_end_with_their_owner(tmp_path: Path) -> None:
     code = (
         "import sys, worker_jobs as jobs\n"
-        "from taskweaver.treesearch.execution.worker_pool import WorkerPool\n"
+        "from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool\n"
         "workers = WorkerPool(1)\n"
         "print(workers.submit(jobs.pid).result(), flush=True)\n"
         "sys.stdin.read()"
@@ -221,6 +200,29 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
         assert owner.returncode == (-9 if is_killed else 0)
         _, alive = psutil.wait_procs([worker], timeout=60)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_programs_with_sessions_of_their_own_end_with_a_killed_owner(tmp_path: Path) -> None:
+    sign = tmp_path / "sign"
+    code = (
+        "import sys, worker_jobs as jobs\n"
+        "from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool\n"
+        "WorkerPool(1).submit(jobs.hang, sys.argv[1], '600.55').result()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(sign)], cwd=Path(__file__).parents[1]
+    ) as owner:
+        appears(sign)
+        owner.kill()
+    vanishes("600.55")
+
+
+def test_a_process_without_jobs_ends_and_another_takes_its_place() -> None:
+    with WorkerPool(1, idle_s=0.05) as workers:
+        first = psutil.Process(workers.submit(jobs.pid).result())
+        _, alive = psutil.wait_procs([first], timeout=60)
+        assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+        assert workers.submit(jobs.pid).result() != first.pid
 
 
 def test_gpus_go_round() -> None:

@@ -16,7 +16,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeError, NodeKind
 from taskweaver.treesearch.record.run_facts import StageFacts
-from taskweaver.treesearch.record.run_statistics import Spread, missing_modules
+from taskweaver.treesearch.record.run_statistics import missing_modules
 from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
 from taskweaver.treesearch.reports.markdown_report import build_report
 from taskweaver.treesearch.reports.paper_index import paper_index
@@ -194,19 +194,6 @@ def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
     report = build_report(journal, facts)
     assert missing_modules(journal) == ["sklearn"]
     assert "| ModuleNotFoundError: No module named 'sklearn' |" in report
-
-
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ((13850.0, 16918.0), "15400 ± 2200 (n = 2)"),
-        ((0.91, 0.93), "0.920 ± 0.014 (n = 2)"),
-        ((0.5, 0.5), "0.5 ± 0 (n = 2)"),
-        ((3.25,), "3.25 (n = 1)"),
-    ],
-)
-def test_a_mean_has_the_digits_of_its_deviation(values: tuple[float, ...], text: str) -> None:
-    assert Spread(values).text(Objective()) == text
 
 
 def test_the_findings_of_a_node_reach_the_final_memory() -> None:

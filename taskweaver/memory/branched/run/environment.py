@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -26,6 +27,7 @@ _PACKAGES = (
     "sympy", "numba", "polars", "xgboost", "lightgbm", "torch", "tensorflow", "jax", "transformers",
 )  # fmt: skip
 _VARIABLES = ("OMP_", "KMP_", "GOMP_", "MKL_NUM", "OPENBLAS_NUM", "CUDA_VISIBLE", "SLURM_")
+_SIMD = re.compile(r"(?:sse4_|avx|fma$|f16c|amx|asimd|sve|neon)")
 _VERSION_TIMEOUT_S = 5.0
 
 
@@ -33,8 +35,8 @@ def collect_environment() -> dict[str, Fact]:
     """Return facts about this machine; unknown ones are left out.
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
-    ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``, ``tools``, ``variables``,
-    ``container``, ``python``, ``python_packages`` (well-known ones).
+    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``,
+    ``tools``, ``variables``, ``container``, ``python``, ``python_packages`` (well-known ones).
     """
     import platform
 
@@ -45,6 +47,8 @@ def collect_environment() -> dict[str, Fact]:
         "cpu": _field(Path("/proc/cpuinfo"), "model name") or platform.processor(),
         "cpus": _usable_cpus(),
         "memory_mib": _memory_mib(),
+        "caches": _caches(),
+        "simd": _simd(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
         "gpus": _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
         "compilers": _versions(_COMPILERS),
@@ -118,6 +122,23 @@ def _usable_cpus() -> int | None:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
+
+
+def _caches() -> list[str]:
+    """Return level, type and size of the caches of the first core, as in ``L1 Data 32K``."""
+    found = []
+    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        with suppress(OSError):
+            level, kind, size = ((place / n).read_text().strip() for n in ("level", "type", "size"))
+            found.append(f"L{level} {kind} {size}")
+    return found
+
+
+def _simd() -> list[str]:
+    """Return the vector instructions of the processor, by the system's names."""
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = (_field(cpuinfo, "flags") or _field(cpuinfo, "Features")).split()
+    return [flag for flag in flags if _SIMD.match(flag)]
 
 
 def _memory_mib() -> int | None:

@@ -26,14 +26,15 @@ from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
+from taskweaver.treesearch.execution.executors.worker_process import WorkerReply
 from taskweaver.treesearch.execution.gpus import VARIABLE
-from taskweaver.treesearch.execution.worker_process import WorkerReply
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.signals import signal_name
 
 # As a module it would be `__main__`, and its classes others than they are here.
-_MAIN = "from taskweaver.treesearch.execution.worker_process import main; main()"
-_PACKAGE_ROOT = Path(__file__).parents[3]
+_MAIN = "from taskweaver.treesearch.execution.executors.worker_process import main; main()"
+_PACKAGE_ROOT = Path(__file__).parents[4]
+_GUARD = Path(__file__).parent / "worker_guard.py"
 _STOP_S = 5.0
 _LONGEST_POLL_S = 3600.0
 _LAST_WORDS_BYTES = 2000
@@ -41,21 +42,52 @@ _KILL_ROUNDS = 10
 T = TypeVar("T")
 
 
-class _Task(Future[Any]):
-    """A future that can be cancelled while it runs.
+class WorkerFuture(Future[Any]):
+    """A future that can be cancelled while its job runs.
 
-    It stays pending for `Future` until its worker has answered, so that cancelling works.
+    It stays pending for `Future` until the job has ended, so that cancelling works.
+
+    Attributes:
+        has_begun: Whether a worker has begun the job.
     """
+
+    has_begun = False
+
+    def running(self) -> bool:
+        """Whether a worker is at it."""
+        return self.has_begun and not self.done()
+
+    def settle(self, reply: WorkerReply) -> None:
+        """End as the job did, unless the future was cancelled; the job has ended."""
+        if not self.set_running_or_notify_cancel():
+            return
+        if reply.error is None:
+            self.set_result(reply.value)
+            return
+        if reply.trace:
+            reply.error.add_note(f"In a worker:\n{reply.trace}")
+        self.set_exception(reply.error)
+
+
+class _Task(WorkerFuture):
+    """A job of the pool."""
 
     def __init__(self, call: bytes, deadline_s: float) -> None:
         super().__init__()
         self.call = call
         self.deadline_s = deadline_s
-        self.has_begun = False
 
-    def running(self) -> bool:
-        """Whether a worker is at it."""
-        return self.has_begun and not self.done()
+
+def packed_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+    """Return a call in the form that travels to a worker.
+
+    Raises:
+        NotTransferable: If it cannot travel.
+    """
+    try:
+        return pickle.dumps((function, args, kwargs))
+    except Exception as error:
+        raise NotTransferable(f"The job cannot travel to a worker: {error!r:.300}.") from error
 
 
 class WorkerPool(Executor):
@@ -68,10 +100,13 @@ class WorkerPool(Executor):
     that cannot travel between processes raise `NotTransferable`.
     """
 
-    def __init__(self, count: int, gpus: Sequence[str] = ()) -> None:
+    def __init__(
+        self, count: int, gpus: Sequence[str] = (), *, idle_s: float | None = None
+    ) -> None:
         """Make a slot for each of `count` jobs at a time; processes start when they are needed.
 
-        Slots get the GPUs round robin, as `gpus.VARIABLE`.
+        Slots get the GPUs round robin, as `gpus.VARIABLE`. A process without a job for `idle_s`
+        ends; None keeps it.
 
         Raises:
             ValueError: If `count` is below 1.
@@ -82,6 +117,9 @@ class WorkerPool(Executor):
         self._lock = threading.Lock()
         self._open: set[_Task] = set()
         self._is_shut = False
+        self._idle_s = idle_s
+        self._id = create_id("pool")
+        self._guard = _guard(self._id)
         self._threads = [
             threading.Thread(
                 target=self._serve,
@@ -112,12 +150,20 @@ class WorkerPool(Executor):
             RuntimeError: If the workers are shut down.
         """
         try:
-            task = _Task(pickle.dumps((fn, args, kwargs)), deadline_s)
-        except Exception as error:  # noqa: BLE001 - classes decide themselves what they raise here
-            task = _Task(b"", 0.0)
-            problem = NotTransferable(f"The job cannot travel to a worker: {error!r:.300}.")
-            task.set_exception(problem)
-            return task
+            call = packed_call(fn, *args, **kwargs)
+        except NotTransferable as problem:
+            failed = WorkerFuture()
+            failed.set_exception(problem)
+            return failed
+        return self.submit_packed(deadline_s, call)
+
+    def submit_packed(self, deadline_s: float, call: bytes) -> Future[Any]:
+        """Run a call that was packed, perhaps by another process; see `submit_within`.
+
+        Raises:
+            RuntimeError: If the workers are shut down.
+        """
+        task = _Task(call, deadline_s)
         with self._lock:
             if self._is_shut:
                 raise RuntimeError("The workers are shut down.")
@@ -148,37 +194,51 @@ class WorkerPool(Executor):
         if wait:
             for thread in self._threads:
                 thread.join()
+            self._guard.communicate()
 
     def _serve(self, gpu: str | None) -> None:
         """Do one task after the other, in a process that is replaced when it is lost."""
         process: _Process | None = None
-        while (task := self._tasks.get()) is not None:
+        while (task := self._next_task(process)) is not None:
             if task.cancelled():
                 task.set_running_or_notify_cancel()
                 continue
             task.has_begun = True
             try:
                 if process is None or process.has_ended:
-                    process = _Process(gpu) if process is None else process.replaced(gpu)
+                    if process is not None:
+                        process.end(0.0)
+                    process = _Process(f"{self._id}.{create_id('worker')}", gpu)
                 reply = process.ask(task)
             except (SearchError, OSError) as error:
                 reply = WorkerReply(error=error)
             if process is not None and (task.cancelled() or isinstance(reply.error, WorkerLost)):
                 process.end(0.0)
                 process = None
-            if task.set_running_or_notify_cancel():
-                _settle(task, reply)
+            task.settle(reply)
         if process is not None:
             process.end(_STOP_S)
 
+    def _next_task(self, process: _Process | None) -> _Task | None:
+        """Wait for a task; None is the end. A process that has none for too long ends meanwhile."""
+        if process is not None:
+            try:
+                return self._tasks.get(timeout=self._idle_s)
+            except queue.Empty:
+                process.end(0.0)
+        return self._tasks.get()
 
-def _settle(task: _Task, reply: WorkerReply) -> None:
-    if reply.error is None:
-        task.set_result(reply.value)
-        return
-    if reply.trace:
-        reply.error.add_note(f"In a worker:\n{reply.trace}")
-    task.set_exception(reply.error)
+
+def _guard(pool_id: str) -> subprocess.Popen[bytes]:
+    """Start the process that ends what the pool's workers leave when this process is killed."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_GUARD), f"{WORKER_MARK}={pool_id}."],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+    )
 
 
 class _Process:
@@ -187,8 +247,9 @@ class _Process:
     It is tied to the thread that started it, and ends with it.
     """
 
-    def __init__(self, gpu: str | None) -> None:
-        self._mark = create_id("worker")
+    def __init__(self, mark: str, gpu: str | None) -> None:
+        self._mark = mark
+        self._is_over = False
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
         ours, theirs = socket.socketpair()
         environment = dict(os.environ) | {WORKER_MARK: self._mark}
@@ -218,18 +279,13 @@ class _Process:
     @property
     def has_ended(self) -> bool:
         """Whether the process is gone."""
-        return self._ends_within(0.0)
+        return self._is_over or self._ends_within(0.0)
 
     def _ends_within(self, seconds: float) -> bool:
         """Wait for its end, and leave its number taken: no other process can have it meanwhile."""
         poll = select.poll()
         poll.register(self._death_fd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
-
-    def replaced(self, gpu: str | None) -> _Process:
-        """End it, and return another."""
-        self.end(0.0)
-        return _Process(gpu)
 
     def ask(self, task: _Task) -> WorkerReply:
         """Run a task; cancelling it ends the wait.
@@ -299,7 +355,10 @@ class _Process:
         return self._process.wait()
 
     def end(self, grace_s: float) -> None:
-        """Wait some time for its end, then kill it and all processes it started."""
+        """Wait some time for its end, then kill it and all it started; safe to call again."""
+        if self._is_over:
+            return
+        self._is_over = True
         self._connection.close()
         self._ends_within(grace_s)
         self._kill()

@@ -1,0 +1,98 @@
+"""Evaluations of a search on Dask workers: two beside one, and beside the pool of this machine.
+
+A scheduler and its workers, of one thread each, are started on loopback. An evaluation is the run
+phase of an attempt whose command sleeps 0.2 s and writes its result, so processors are no limit.
+Run with ``python -m bench.search_executors``, or with the number of evaluations, like ``1000``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+from distributed import LocalCluster
+
+from bench.common import sized
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
+from taskweaver.treesearch.execution.executors.local import LocalExecutor
+from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor
+from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
+from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.model.phase_plan import PhasePlan
+
+EVALUATIONS = sized(60, 2)
+SLEEP_S = 0.2
+SLOTS = 8
+COMMAND = f"sleep {SLEEP_S:g}; mkdir -p working; echo '{{\"metric\": 1}}' > working/result.json"
+PLAIN = SandboxRequest("none", SandboxPolicy())
+
+
+def seconds(executor: JobExecutor, folder: Path, count: int) -> float:
+    """Return how long so many evaluations take, after one that starts the processes."""
+    plan = PhasePlan.from_dict({"run": {"commands": [COMMAND]}})
+
+    def call(number: int) -> JobCall[object]:
+        name = f"n{number:04d}"
+        job = Job(folder, name, folder / name, folder / "logs" / name, plan, phases=("run",))
+        return JobCall(run_job, (job,), f"{name}-run-1")
+
+    for future in [executor.submit(call(-n), 60.0) for n in range(1, 1 + executor.capacity * 2)]:
+        future.result()
+    since = perf_counter()
+    futures = [executor.submit(call(number), 60.0) for number in range(count)]
+    results = [future.result() for future in futures]
+    took = perf_counter() - since
+    assert all(result.error is None for result in results)
+    return took
+
+
+def on_dask(workers: int, count: int) -> float:
+    """Return how long evaluations take on so many workers."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
+        run = Path(folder) / "run"
+        run.mkdir()
+        executor = DaskExecutor(cluster.scheduler_address, SLOTS, PLAIN, run)
+        try:
+            return seconds(executor, run, count)
+        finally:
+            executor.close()
+
+
+def run(count: int = EVALUATIONS) -> dict[str, float]:
+    """Return seconds and ratios."""
+    with tempfile.TemporaryDirectory() as folder:
+        local = LocalExecutor(2, PLAIN)
+        try:
+            here = seconds(local, Path(folder), count)
+        finally:
+            local.close()
+    one, two = on_dask(1, count), on_dask(2, count)
+    return {
+        "evaluations": count,
+        "dask_one": one,
+        "dask_two": two,
+        "local_two": here,
+        "two_to_one": one / two,
+        "two_to_local": here / two,
+    }
+
+
+def show(figures: dict[str, float]) -> None:
+    """Print the figures."""
+    print(f"{figures['evaluations']:.0f} evaluations that sleep {SLEEP_S:g} s")
+    print(f"  one Dask worker         {figures['dask_one']:8.2f} s   (baseline)")
+    print(f"  two Dask workers        {figures['dask_two']:8.2f} s")
+    print(f"  ratio                   {figures['two_to_one']:8.2f}     goal >= 1.9")
+    print(f"  two slots of this host  {figures['local_two']:8.2f} s")
+    print(f"  ratio to two on Dask    {figures['two_to_local']:8.2f}")
+
+
+if __name__ == "__main__":
+    show(run(int(sys.argv[1]) if len(sys.argv) > 1 else EVALUATIONS))

@@ -1,0 +1,1 @@
+"""Executors: where the jobs of a search run, on this machine or on others."""

@@ -1,0 +1,1 @@
+"""Jobs on the workers of a Dask scheduler."""

@@ -1,0 +1,23 @@
+"""A signal to a process that ends just before it arrives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from taskweaver.ces.process import watch
+
+
+@pytest.mark.skipif(not watch.HAS_HANDLES, reason="processes have no handles on this system")
+def test_a_signal_to_a_process_that_was_reaped_does_nothing() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    handle = os.pidfd_open(process.pid)
+    try:
+        process.wait(60)
+        watch.send(process.pid, handle, signal.SIGKILL)
+    finally:
+        os.close(handle)

@@ -1,0 +1,173 @@
+"""A Dask scheduler and workers on loopback: real processes, forked from one that has imported all.
+
+As a program it reads commands, a line of JSON each, and answers each with one: it starts a
+scheduler or a worker in a process of its own, which ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+_HERE = Path(__file__).parent
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Cluster:
+    """A scheduler and its workers. Close it.
+
+    Attributes:
+        address: Address of the scheduler.
+        pids: Process ids by name; the scheduler is called ``scheduler``.
+    """
+
+    folder: Path
+    address: str = ""
+    pids: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        paths = [str(_HERE), str(_HERE.parent), str(_HERE.parents[1])]
+        self._program = subprocess.Popen(
+            [sys.executable, __file__, str(self.folder / "cluster.log")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
+            text=True,
+        )
+        self.start_scheduler()
+
+    def start_scheduler(self) -> None:
+        """Start a scheduler; with one that was killed its workers went, too."""
+        self.address = self._start("scheduler", {})
+
+    def add(self, name: str, *, threads: int = 1, **facts: Any) -> None:
+        """Start a worker, and wait until it is connected; see `fake` for `facts`."""
+        self._start(name, {"address": self.address, "threads": threads, "facts": facts})
+
+    def _start(self, name: str, command: Mapping[str, Any]) -> str:
+        assert self._program.stdin
+        assert self._program.stdout
+        self._program.stdin.write(json.dumps({"name": name, **command}) + "\n")
+        self._program.stdin.flush()
+        answer = json.loads(self._program.stdout.readline())
+        self.pids[name] = answer["pid"]
+        return str(answer["address"])
+
+    def kill(self, name: str) -> None:
+        """Kill a process, and wait for its end."""
+        pid = self.pids.pop(name)
+        end = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        with os.fdopen(end):
+            import select
+
+            select.select([end], [], [], 60)
+
+    def close(self) -> None:
+        """End all of it."""
+        self._program.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def fake(
+    host: str = "", cpu: str = "", clock_s: float = 0.0, is_blind: bool = False, **variables: str
+) -> None:
+    """Make this process one of another machine, with these variables in its environment.
+
+    One that is blind does not share the file system.
+    """
+    import socket
+    import time
+
+    from taskweaver.memory.branched.run import environment
+    from taskweaver.treesearch.execution.executors import probe
+
+    os.environ.update(variables)
+    if host:
+        socket.gethostname = lambda: host
+    if cpu:
+        facts = environment.collect_environment() | {"cpu": cpu}
+        probe.collect_environment = lambda: facts
+    if is_blind:
+        from taskweaver.treesearch.execution.executors.remote import hosted
+
+        hosted.probe_machine = lambda request, _: probe.probe_machine(request, Path("/nowhere"))
+    if clock_s:
+        real = time.time
+        time.time = lambda: real() + clock_s
+
+
+async def _scheduler(say: Any) -> None:
+    from distributed import Scheduler
+
+    async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as made:
+        say(made.address)
+        await made.finished()
+
+
+async def _worker(say: Any, address: str, name: str, threads: int) -> None:
+    from distributed import Worker
+
+    made = Worker(address, host="127.0.0.1", name=name, nthreads=threads, dashboard=False)
+    async with made:
+        say(made.address)
+        await made.finished()
+
+
+def _child(command: Mapping[str, Any], sink: int) -> None:
+    """Be a scheduler or a worker, until it is closed or killed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    def say(address: str) -> None:
+        os.write(sink, (json.dumps({"pid": os.getpid(), "address": address}) + "\n").encode())
+        os.close(sink)
+
+    if command["name"] == "scheduler":
+        asyncio.run(_scheduler(say))
+        return
+    fake(**command["facts"])
+    asyncio.run(_worker(say, command["address"], command["name"], command["threads"]))
+
+
+def main() -> None:
+    """Start what is asked for, until the end of the input."""
+    import distributed
+
+    import taskweaver.treesearch.execution.phases  # noqa: F401
+
+    assert distributed
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+    for line in sys.stdin:
+        source, sink = os.pipe()
+        if os.fork() == 0:
+            os.close(source)
+            try:
+                _child(json.loads(line), sink)
+            finally:
+                os._exit(0)
+        os.close(sink)
+        with os.fdopen(source) as said:
+            print(said.readline().strip(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The evaluator of a run: its figure counts, whatever an attempt writes or changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search_lab import lab, proposal, search
+
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.node import Node
+
+ONE: dict[str, Any] = {
+    "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,
+    "num_seeds": 0, "memory": False,
+}  # fmt: skip
+COUNT = "import json\nprint('counting')\nprint(json.dumps({'metric': len(open('made').read())}))\n"
+LIE = "mkdir -p working .evaluator; echo '{\"metric\": 999}' > working/result.json\n"
+EDIT = 'mkdir -p .evaluator; echo \'print("{\\"metric\\": 999}")\' > .evaluator/measure.py\n'
+LINK = "rm -rf .evaluator; ln -s /tmp .evaluator\n"
+
+
+def searched(
+    folder: Path, evaluator: str, *commands: str, line: str = "measure.py", **more: Any
+) -> Search:
+    """Search with an attempt that runs commands, and an evaluator beside the idea."""
+    project = lab(folder)
+    (project / "measure.py").write_text(evaluator)
+    with (project / "idea.md").open("a") as idea:
+        idea.write(f"\nEvaluate: {line}\n")
+    run = {"commands": [*commands, "printf abcde > made"]}
+
+    def model(*_: Any) -> str:
+        return json.dumps(proposal({"x": 0, "y": 0, "z": 0}, run=run))
+
+    return search(project, model, **ONE | more)
+
+
+def first(made: Search) -> Node:
+    return made.state.journal.nodes[0]
+
+
+@pytest.mark.parametrize("attempt", ["true", LIE, EDIT, LINK])
+def test_the_evaluator_measures_whatever_an_attempt_does(tmp_path: Path, attempt: str) -> None:
+    made = searched(tmp_path, COUNT, attempt)
+    node = first(made)
+    assert (node.value, node.error) == (5.0, None)
+    assert "[evaluator]\ncounting" in node.output
+    assert not (made.places.node(node.id).workspace / ".evaluator").exists()
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "kind", "problem"),
+    [
+        ("raise SystemExit('no such luck')", "EvaluationError", "no such luck"),
+        ("print('12')", "MetricError", "no JSON object"),
+        ("print('{\"metric\": NaN}')", "MetricError", "no finite number"),
+        ("print('{\"metric\": true}')", "MetricError", "must be a number"),
+        ('print(\'{"metric": 1, "valid": false}\')', "ValidityError", "not valid"),
+        ("while True: pass", "TimeoutError", "evaluate: "),
+    ],
+)
+def test_an_evaluator_that_measures_nothing_fails_the_attempt(
+    tmp_path: Path, evaluator: str, kind: str, problem: str
+) -> None:
+    node = first(searched(tmp_path, evaluator, run_timeout_s=2))
+    assert node.error is not None
+    assert node.error.kind == kind
+    assert problem in node.error.message
+
+
+def test_the_evaluator_is_that_of_the_beginning_of_the_run(tmp_path: Path) -> None:
+    made = searched(tmp_path, COUNT)
+    project = tmp_path / "lab"
+    (project / "measure.py").write_text("print('{\"metric\": 1}')")
+
+    def model(*_: Any) -> str:
+        run = {"commands": ["printf abcdefg > made"]}
+        return json.dumps({"name": "more", **proposal({"x": 1, "y": 0, "z": 0}, run=run)})
+
+    more = {"stage1_nodes": 2, "num_drafts": 2}
+    made = search(project, model, resume=True, **ONE | more)
+    assert [node.value for node in made.state.journal.nodes][:1] == [5.0]
+    assert made.places.evaluator.joinpath("measure.py").read_text() == COUNT
+
+
+def test_an_evaluator_has_arguments_and_the_files_of_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "lab" / "tools"
+    script = "import json, sys, table\nprint(json.dumps({'metric': table.ROWS + len(sys.argv)}))\n"
+    project = lab(tmp_path)
+    folder.mkdir()
+    (folder / "measure.py").write_text(script)
+    (folder / "table.py").write_text("ROWS = 40\n")
+    with (project / "idea.md").open("a") as idea:
+        idea.write("\nEvaluate: `tools/measure.py --size 3`\n")
+    seen: list[str] = []
+
+    def model(messages: Any, *_: Any) -> str:
+        seen.append(str(messages[-1]["content"]))
+        return json.dumps(proposal({"x": 0, "y": 0, "z": 0}))
+
+    made = search(project, model, **ONE | {"calls": "two"})
+    assert first(made).value == 43.0
+    assert "import json, sys, table" in seen[0]
+    assert "working/result.json" not in seen[0].partition("# Instructions")[2]
+
+
+@pytest.mark.parametrize("line", ["missing.py", "../measure.py", "/bin/../no", "'"])
+def test_an_evaluator_that_is_not_beside_the_idea_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SearchError, match="valuat"):
+        searched(tmp_path, COUNT, line=line)
+    assert not list((tmp_path / "lab" / "experiments").iterdir())
+
+
+def test_the_report_says_who_measured(tmp_path: Path) -> None:
+    made = searched(tmp_path / "a", COUNT, report=True)
+    assert "own evaluator, measure.py" in (made.places.folder / "report.md").read_text()
+
+
+MEET = (
+    "mkdir -p {0}/in; touch {0}/in/$$; n=0;"
+    " while [ $(ls {0}/in | wc -l) -lt 2 ] && [ $n -lt {1} ]; do sleep 0.1; n=$((n+1)); done;"
+    " ls {0}/in | wc -l > together; {2}"
+    ' mkdir -p working; echo "{{\\"metric\\": $(cat together)}}" > working/result.json'
+)
+
+
+@pytest.mark.parametrize(("timed", "most"), [("always", 1.0), ("never", 2.0)])
+def test_timed_runs_have_the_machine_alone(tmp_path: Path, timed: str, most: float) -> None:
+    """Each run counts those that run with it, and waits for a second one, the longer if it may."""
+    project = lab(tmp_path)
+    numbers = iter(range(9))
+    is_alone = timed == "always"
+    leave = f"rm {tmp_path}/met/in/$$;" if is_alone else ""
+    command = MEET.format(tmp_path / "met", 5 if is_alone else 600, leave)
+
+    def model(*_: Any) -> str:
+        value = {"x": next(numbers), "y": 0, "z": 0}
+        return json.dumps(proposal(value, run={"commands": [command]}))
+
+    more = {"stage1_nodes": 2, "num_drafts": 2, "workers": 2, "timed": timed}
+    made = search(project, model, **ONE | more)
+    assert [node.value for node in made.state.journal.nodes] == [most, most]

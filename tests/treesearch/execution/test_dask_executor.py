@@ -1,0 +1,302 @@
+"""The Dask executor with a real scheduler and worker processes on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import worker_jobs as jobs
+from dask_cluster import Cluster
+from phase_plans import with_code
+from worker_signs import appears, sleeping, vanishes
+
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
+from taskweaver.treesearch.errors import ExecutorLost, NotTransferable, PhasePlanError, WorkerLost
+from taskweaver.treesearch.execution.executors.protocol import JobCall, Resources
+from taskweaver.treesearch.execution.executors.remote import dask_executor
+from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
+from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.model.phase_plan import PhasePlan
+
+Open = Callable[..., DaskExecutor]
+PLAIN = SandboxRequest("none", SandboxPolicy())
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    from distributed.utils import _offload_executor
+
+    _offload_executor.submit(int).result()  # its thread is Dask's own, and stays
+    with Cluster(tmp_path_factory.mktemp("dask")) as made:
+        made.add("a", host="host-a", threads=2)
+        made.add("b", host="host-b", threads=2)
+        yield made
+
+
+@pytest.fixture
+def opened(cluster: Cluster, tmp_path: Path) -> Iterator[Open]:
+    with ExitStack() as stack:
+
+        def make(run: str = "run", count: int = 4) -> DaskExecutor:
+            (tmp_path / run).mkdir(exist_ok=True, parents=True)
+            made = DaskExecutor(cluster.address, count, PLAIN, tmp_path / run)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+def test_jobs_run_and_their_errors_come_back(opened: Open) -> None:
+    executor = opened()
+    assert executor.capacity == 4
+    assert executor.probe().problem == ""
+    futures = [executor.submit(JobCall(jobs.double, (n,), f"n{n}"), 0.0) for n in range(6)]
+    assert [future.result() for future in futures] == [0, 2, 4, 6, 8, 10]
+    with pytest.raises(PhasePlanError) as refused:
+        executor.submit(JobCall(jobs.fail_with, ("plan",), "error"), 0.0).result()
+    assert refused.value.place == "a.b"
+    for number, call in enumerate((jobs.unwritable, lambda: 1)):
+        failed = executor.submit(JobCall(call, (), f"odd{number}"), 0.0)
+        assert isinstance(failed.exception(), NotTransferable)
+    executor.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        executor.submit(JobCall(jobs.double, (1,), "late"), 0.0)
+
+
+def test_a_process_that_dies_or_hangs_is_a_lost_worker(opened: Open, tmp_path: Path) -> None:
+    executor = opened()
+    killed = executor.submit(JobCall(jobs.be_killed, (), "killed"), 0.0)
+    hung = executor.submit(JobCall(jobs.hang, (str(tmp_path / "sign"), "600.61"), "hung"), 2.0)
+    full = executor.submit(JobCall(jobs.fill_disk, (), "full"), 0.0)
+    with pytest.raises(WorkerLost, match="killed by SIGKILL"):
+        killed.result()
+    with pytest.raises(WorkerLost, match="within 2 s"):
+        hung.result()
+    with pytest.raises(WorkerLost, match="cannot write"):
+        full.result()
+    assert sleeping("600.61") == []
+    assert executor.submit(JobCall(jobs.double, (4,), "next"), 0.0).result() == 8
+
+
+def test_cancelling_ends_the_program_and_all_it_started(opened: Open, tmp_path: Path) -> None:
+    executor = opened()
+    sign = tmp_path / "sign"
+    future = executor.submit(JobCall(jobs.hang, (str(sign), "600.62"), "hang"), 0.0)
+    appears(sign)
+    assert future.running()
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result()
+    vanishes("600.62")
+    assert executor.submit(JobCall(jobs.double, (4,), "next"), 0.0).result() == 8
+
+
+def test_jobs_of_a_group_stay_on_one_host(opened: Open) -> None:
+    executor = opened()
+    for group in ("n1-1", "n2-1", "n3-1", "n4-1"):
+        on = Resources(group=group)
+        pools = set()
+        for number in range(3):  # one after the other, as the phases of a node
+            futures = [executor.submit(JobCall(jobs.pool, (), f"{group}-{number}"), 0.0, on)]
+            futures += [executor.submit(JobCall(jobs.pool, (), f"x{group}-{number}"), 0.0)]
+            pools.add(futures[0].result())
+            futures[1].result()
+        assert len(pools) == 1
+
+
+def test_a_workspace_that_lacks_its_files_fails_the_attempt(opened: Open, tmp_path: Path) -> None:
+    executor = opened()
+    plan = PhasePlan.from_dict(with_code("open('working/result.json', 'w').write('1')"))
+    one = Job(tmp_path / "run", "n1", tmp_path / "run" / "n1", tmp_path / "run" / "logs", plan)
+    childless = replace(one, parent_workspace=tmp_path / "gone")
+    failed = executor.submit(JobCall(run_job, (childless,), "n1-coding-1"), 60.0).result()
+    assert failed.error.kind == "CodingError"
+    unwritten = replace(one, phases=("run",))
+    failed = executor.submit(JobCall(run_job, (unwritten,), "n1-run-1"), 60.0).result()
+    assert failed.error.kind == "RuntimeError"
+
+
+def test_two_runs_of_one_name_share_a_scheduler(opened: Open, tmp_path: Path) -> None:
+    one, two = opened("a/run"), opened("b/run")
+    sign = tmp_path / "sign"
+    goes_on = one.submit(JobCall(jobs.hang, (str(sign), "600.63"), "n1-run-1"), 0.0)
+    appears(sign)
+    assert two.submit(JobCall(jobs.double, (2,), "n1-run-1"), 0.0).result() == 4
+    two.close()
+    assert goes_on.running()
+    assert sleeping("600.63")
+    one.close()
+    assert goes_on.cancelled()
+    vanishes("600.63")
+
+
+def test_a_dask_worker_that_is_killed_costs_its_job_alone(
+    cluster: Cluster, opened: Open, tmp_path: Path
+) -> None:
+    cluster.add("c", host="host-c", threads=8)
+    executor = opened()
+    signs = [tmp_path / f"sign{number}" for number in range(3)]
+    calls = [
+        JobCall(jobs.hang, (str(sign), f"600.64{number}"), f"hang{number}")
+        for number, sign in enumerate(signs)
+    ]
+    futures = [executor.submit(call, 0.0) for call in calls]
+    for sign in signs:
+        appears(sign)
+    markers = {path.name: path.read_text() for path in tmp_path.glob("run/.jobs-*/*")}
+    cluster.kill("c")
+    for number, future in enumerate(futures):
+        if "host-c" in markers[f"hang{number}"]:
+            with pytest.raises(WorkerLost, match="host-c"):
+                future.result()
+            vanishes(f"600.64{number}")  # although Dask began the job again elsewhere
+        else:
+            assert sleeping(f"600.64{number}")
+            future.cancel()
+    assert any("host-c" in where for where in markers.values())
+    assert executor.submit(JobCall(jobs.double, (4,), "next"), 0.0).result() == 8
+
+
+def test_workers_of_another_kind_are_not_used(cluster: Cluster, opened: Open) -> None:
+    cluster.add("odd", host="odd-cpu", cpu="Another CPU", threads=1)
+    cluster.add("bare", host="no-compiler", PATH="/nowhere", threads=1)
+    cluster.add("late", host="late-clock", clock_s=7200.0, threads=1)
+    try:
+        executor = opened()
+        assert "gcc" in executor.probe().compilers
+        assert executor.capacity == 5  # a, b and the one whose clock is off
+        notes = "\n".join(executor.notes)
+        assert "on odd-cpu is not used, as it differs: Another CPU" in notes
+        assert "on no-compiler is not used" in notes
+        assert "the clock of late-clock is +7200 s off" in notes
+        calls = [executor.submit(JobCall(jobs.double, (n,), f"n{n}"), 0.0) for n in range(6)]
+        assert [call.result() for call in calls] == [0, 2, 4, 6, 8, 10]
+    finally:
+        for name in ("odd", "bare", "late"):
+            cluster.kill(name)
+
+
+def test_each_job_has_a_gpu_of_its_own(cluster: Cluster, opened: Open, tmp_path: Path) -> None:
+    for name in ("g", "h"):  # two workers of one host divide its GPUs
+        cluster.add(name, host="gpus", threads=8, CUDA_VISIBLE_DEVICES="GPU-0,GPU-1,GPU-2")
+    try:
+        executor = opened()
+        assert executor.probe().gpus == ("GPU-0", "GPU-1", "GPU-2")
+        one = Resources(gpus=1)
+        calls = [executor.submit(JobCall(jobs.own_gpu, (), f"n{n}"), 0.0, one) for n in range(8)]
+        used = {call.result() for call in calls}
+        assert {gpu for _, gpu in used} <= {"GPU-0", "GPU-1", "GPU-2"}
+        assert len({gpu for _, gpu in used}) == len(used)  # no two workers have the same
+    finally:
+        cluster.kill("g")
+        cluster.kill("h")
+
+
+COORDINATOR = """
+import sys, worker_jobs as jobs
+from pathlib import Path
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
+from taskweaver.treesearch.execution.executors.protocol import JobCall
+from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
+address, run, sign = sys.argv[1:]
+request = SandboxRequest("none", SandboxPolicy())
+executor = DaskExecutor(address, 1, request, Path(run))
+executor.submit(JobCall(jobs.hang, (sign, "600.65"), "n1-run-1"), 0.0).result()
+"""
+
+
+def test_the_jobs_of_a_killed_coordinator_end(
+    cluster: Cluster, opened: Open, tmp_path: Path
+) -> None:
+    run, sign = tmp_path / "run", tmp_path / "sign"
+    run.mkdir()
+    tests = Path(__file__).parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", COORDINATOR, cluster.address, str(run), str(sign)],
+        env=dict(os.environ) | {"PYTHONPATH": f"{tests}{os.pathsep}{tests.parents[1]}"},
+    ) as coordinator:
+        appears(sign)
+        coordinator.send_signal(signal.SIGKILL)
+    executor = opened()
+    assert sleeping("600.65") == []  # they have ended before the run goes on
+    assert executor.submit(JobCall(jobs.double, (4,), "n1-run-1"), 0.0).result() == 8
+    executor.close()
+    assert [path.name for path in run.iterdir()] == []
+
+
+def test_without_scheduler_or_workers_it_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_executor, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(dask_executor, "_FIRST_WORKER_S", 0.5)
+    with pytest.raises(ExecutorLost, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        DaskExecutor("tcp://127.0.0.1:9", 1, PLAIN, tmp_path)
+    with pytest.raises(ExecutorLost, match="No Dask scheduler answers at nonsense"):
+        DaskExecutor("nonsense://x", 1, PLAIN, tmp_path)
+    with Cluster(tmp_path) as bare:
+        with pytest.raises(ExecutorLost, match="No worker came"):
+            DaskExecutor(bare.address, 1, PLAIN, tmp_path)
+        bare.add("blind", is_blind=True)
+        with pytest.raises(ExecutorLost, match="does not see"):
+            DaskExecutor(bare.address, 1, PLAIN, tmp_path)
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "sleep").symlink_to("/bin/sleep")
+        bare.add("one", PATH=str(tmp_path / "bin"))
+        executor = DaskExecutor(bare.address, 1, PLAIN, tmp_path)
+        assert executor.probe().compilers == ()
+        sign = tmp_path / "sign"
+        running = executor.submit(JobCall(jobs.hang, (str(sign), "600.66"), "hang"), 0.0)
+        appears(sign)
+        bare.kill("scheduler")  # in the middle
+        with pytest.raises(ExecutorLost, match="is lost"):
+            running.result()
+        with pytest.raises(ExecutorLost, match="is lost"):
+            executor.submit(JobCall(jobs.double, (1,), "after"), 0.0).result()
+        vanishes("600.66")
+        executor.close()  # and at the end
+
+
+def test_jobs_wait_for_a_worker_that_comes_back(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_executor, "_HOST_GONE_S", 0.5)
+    with Cluster(tmp_path) as small:
+        small.add("one", host="first")
+        executor = DaskExecutor(small.address, 1, PLAIN, tmp_path)
+        on = Resources(group="n1-1")
+        assert executor.submit(JobCall(jobs.double, (1,), "n1-coding-1"), 0.0, on).result() == 2
+        small.kill("one")
+        gone = executor.submit(JobCall(jobs.double, (1,), "n1-run-1"), 0.0, on)
+        with pytest.raises(WorkerLost, match="first, where the attempt began"):
+            gone.result()
+        waiting = executor.submit(JobCall(jobs.double, (3,), "n2-run-1"), 0.0)
+        small.add("two", host="second")
+        assert waiting.result() == 6
+        monkeypatch.setattr(dask_executor, "_NO_WORKER_S", 0.5)
+        small.kill("two")
+        with pytest.raises(ExecutorLost, match="has had no worker"):
+            executor.submit(JobCall(jobs.double, (3,), "n3-run-1"), 0.0).result()
+        executor.close()
+
+
+def test_keys_name_run_node_phase_and_try(opened: Open, tmp_path: Path) -> None:
+    executor = opened("stencil")
+    sign = tmp_path / "sign"
+    future = executor.submit(JobCall(jobs.hang, (str(sign), "600.67"), "n0003-run-2"), 0.0)
+    appears(sign)
+    (marker,) = (tmp_path / "stencil").glob(".jobs-stencil-*/n0003-run-2")
+    assert "host-" in marker.read_text()
+    future.cancel()
+    assert json.dumps(executor.notes)
