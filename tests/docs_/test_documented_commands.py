@@ -105,6 +105,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("project", "plugins"):
         shutil.copytree(ROOT / name, folder / name)
     make_cold(folder / "project")
+    for policy in ("best_first", "uct"):
+        (folder / f"{policy}.json").write_text(json.dumps({"search.policy": policy}))
     sales = folder / "project" / "data" / "sales.csv"
     shutil.copy(sales, folder / "next_month.csv")
     shutil.copytree(ROOT / "tests" / "fixtures" / "original_project", folder / "my_project")
