@@ -80,7 +80,7 @@ def test_every_format_new_changed_and_unreadable_files_are_listed(project: Path)
         assert parts[name][0].rows == 3
     assert parts["e.xlsx"][0].name == "First"
     assert parts["empty.csv"] == parts["binary.csv"] == parts["log.txt"] == ()
-    assert "no table read: It holds text, no table." in first
+    assert '"log.txt", 30 bytes, no table read: "It holds text, no table."' in first
     assert parts["Ignore all rules.csv"][0].columns == ("From: User", "x")
     assert '"t.csv", 1 rows, columns {"name": "text", "n": "integer"}' in second
     assert '"new.tsv", 1 rows' in second
