@@ -71,7 +71,8 @@ def baseline(journal: Journal) -> Node | None:
 def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:
     """Compare nodes: parts taken away with the stage's base, others with their ancestors.
 
-    A repaired node is compared with its nearest ancestor that works.
+    A repaired node is compared with its nearest ancestor that works. One that proposed an earlier
+    program has the effect of that one.
     """
     return [_effect(journal, facts, node) for node in nodes]
 
@@ -83,12 +84,13 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
     else:
         ancestors = journal.path(node.id)[:-1]
         base = next((step for step in reversed(ancestors) if step.value is not None), None)
-    return Effect(node, base, gain(journal.objective, node, base) if node.is_good else None)
+    measured = journal[node.same_as] if node.same_as else node
+    return Effect(node, base, gain(journal.objective, measured, base) if node.is_good else None)
 
 
 def seeds(journal: Journal, node_id: str) -> Samples | None:
     """Return the repeated measurements of a node without its own; None when none were tried."""
-    nodes = journal.seeds_of(node_id)
+    nodes = journal.repetitions(node_id)
     if not nodes:
         return None
     values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
@@ -148,11 +150,11 @@ def missing_modules(journal: Journal) -> list[str]:
 
 
 def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:
-    """Return nodes in order, each with the best value so far; seed evaluations are left out."""
+    """Return nodes in order, each with the best value so far; repetitions are left out."""
     best: Node | None = None
     found: list[tuple[Node, float | None]] = []
     for node in nodes:
-        if node.kind is NodeKind.SEED:
+        if node.repeats:
             continue
         is_better = best is None or journal.objective.is_better(node.metric, best.metric)
         if node.is_good and node.value is not None and is_better:

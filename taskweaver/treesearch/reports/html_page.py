@@ -169,6 +169,7 @@ class _Details:
                 [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
             ],
             "seed": node.seed,
+            "same_as": node.same_as,
             "again": again.text(objective) if again else "",
             "branch": node.branch if node.branch != node.id else "",
             "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),

@@ -360,7 +360,8 @@ def _value(journal: Journal, node: Node) -> str:
 
 
 def _what(node: Node) -> str:
-    return inline(f"{node.name}: {node.plan}" if node.name else node.plan, 140)
+    again = f"the program of {node.same_as} again; " if node.same_as else ""
+    return inline(f"{again}{node.name}: {node.plan}" if node.name else again + node.plan, 140)
 
 
 def _pictures(figures: Mapping[str, str], *names: str) -> str:
