@@ -239,11 +239,12 @@ class SessionManager:
         def open_branch(name: str, open_round: str) -> BranchParts:
             place = SessionMetadata(session_id, workspace, files.working_folder(name))
             memory = files.memory(name, open_round)
-            module = BranchModule(place, memory, client_id(name))
+            models = child.get(LLMApi).for_branch()
+            module = BranchModule(place, memory, models, client_id(name))
             below = child.create_child_injector(module)
             roles = self._roles(below, config.roles)
             facts = BranchLongMemory(files.store[name], project, memory)
-            return BranchParts(memory, client(name), roles, place.execution_cwd, facts)
+            return BranchParts(memory, models, client(name), roles, place.execution_cwd, facts)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
