@@ -77,7 +77,7 @@ class CellRun:
         proxy: PostEventProxy,
         written: str,
         functions: Sequence[str],
-        earlier: Sequence[RecordedCell],
+        earlier: Callable[[], Sequence[RecordedCell]],
         bring: Callable[[str], None],
     ) -> CellEnd:
         """Run a cell into its post, unless something forbids it.
@@ -86,12 +86,12 @@ class CellRun:
             proxy: The post.
             written: Code of its author.
             functions: Names of the plugins and tools it may call.
-            earlier: Cells that succeeded before it, of all roles.
+            earlier: Returns the cells that succeeded before it, of all roles.
             bring: Makes the files that a cell names available.
         """
         code = self._kept(proxy, written)
         if has_mask(code):
-            problem = f"Cell {len(earlier) + 1} holds {MASK}. {MASK_ADVICE}"
+            problem = f"Cell {len(earlier()) + 1} holds {MASK}. {MASK_ADVICE}"
             return CellEnd(code, None, problem, "revise_masked", "The code did not run. ")
         refused = self._refused(proxy, code, functions, earlier)
         if refused:
@@ -120,11 +120,11 @@ class CellRun:
         proxy: PostEventProxy,
         code: str,
         functions: Sequence[str],
-        earlier: Sequence[RecordedCell],
+        earlier: Callable[[], Sequence[RecordedCell]],
     ) -> list[str]:
         if not self._scope.is_checked:
             return []
-        found = self._scope.problems(code, functions, [cell.code for cell in earlier])
+        found = self._scope.problems(code, functions, [cell.code for cell in earlier()])
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
         return found
 
@@ -133,12 +133,12 @@ class CellRun:
         proxy: PostEventProxy,
         code: str,
         functions: Sequence[str],
-        earlier: Sequence[RecordedCell],
+        earlier: Callable[[], Sequence[RecordedCell]],
     ) -> str:
         """Return why a cell may not run, where a person has to be asked; empty if it may."""
         if self._consent is None:
             return ""
-        own = [cell.code for cell in earlier if cell.role == proxy.post.send_from]
+        own = [cell.code for cell in earlier() if cell.role == proxy.post.send_from]
         previous, self._asked = self._asked or (own[-1] if own else ""), code
         kinds = self._scope.kinds(code, functions)
         request = ConfirmationRequest(kinds, code, previous, proxy.post.id)

@@ -309,10 +309,14 @@ class CodeInterpreter(Role, Interpreter):
         post that carried the cell.
         """
         names = [entry.name for entry in (*self.plugins, *self.tools)]
-        earlier = successful_cells(memory.conversation.rounds)
-        for post in before:
-            ran = text_of(post, AttachmentType.reply_content)
-            earlier.append(RecordedCell(post.id, ran, self.alias))
+
+        def earlier() -> list[RecordedCell]:
+            of_order = [
+                RecordedCell(post.id, text_of(post, AttachmentType.reply_content), self.alias)
+                for post in before
+            ]
+            return [*successful_cells(memory.conversation.rounds), *of_order]
+
         end = self._cells.run(proxy, code, names, earlier, self.files.bring)
         if end.result is not None:
             paths = attach_outcome(proxy, end.result, order)

@@ -47,6 +47,8 @@ def after_results(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     The images of a block of results follow the block, in one message of the user's that names the
     result of each.
     """
+    if not any(map(_parts, messages)):
+        return list(messages)
     found: list[ChatMessage] = []
     results: list[Sequence[Mapping[str, Any]]] = []
     for message in [*messages, None]:

@@ -28,6 +28,8 @@ def reply_record(
 def restored(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
     """Return messages with the records of an origin and its ids, and without all other records.
 
+    Messages that stay as they are, nearly all of a long chat, are shared and not copied.
+
     Args:
         messages: The chat; a reply with a record has its calls in the record's order.
         origin: Dialect, address and model that is asked; empty to leave all records out.
@@ -35,14 +37,16 @@ def restored(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
     own_ids: dict[str, str] = {}
     found: list[ChatMessage] = []
     for message in messages:
-        kept = message.copy()
-        record = kept.pop("record", None)
+        record = message.get("record")
+        call_id = own_ids.get(message.get("tool_call_id", ""))
+        if "record" in message or call_id:
+            message = message.copy()
+            message.pop("record", None)
         if record and record.get("origin") == origin:
-            own_ids |= _restore(kept, record)
-        call_id = kept.get("tool_call_id")
-        if call_id in own_ids:
-            kept["tool_call_id"] = own_ids[call_id]
-        found.append(kept)
+            own_ids |= _restore(message, record)
+        if call_id:
+            message["tool_call_id"] = call_id
+        found.append(message)
     return found
 
 

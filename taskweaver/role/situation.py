@@ -6,7 +6,6 @@ begins with the text of the prompt before it, which a provider's cache has.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -15,6 +14,7 @@ from taskweaver.analyst.files.file_list import ListedFile, file_changes, file_li
 from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
 from taskweaver.role.files import PicturesOf, RoleFiles, no_pictures
 from taskweaver.utils.markup.quoting import indented, quoted_section
@@ -145,7 +145,7 @@ class Situations:
     def _begin(
         self, id_: str, rounds: Sequence[Round], files: Sequence[ListedFile], *, is_whole: bool
     ) -> None:
-        variables = _newest_variables(rounds[:-1])
+        variables = variables_of(rounds[:-1])
         if is_whole:
             made = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
             head = _head(
@@ -226,14 +226,3 @@ def _made(post: Post) -> list[str]:
     """Return the files that a report names."""
     found = post.get_attachment(AttachmentType.artifact_paths)
     return [str(name) for item in found for name in item.content]
-
-
-def _newest_variables(rounds: Sequence[Round]) -> dict[str, str]:
-    """Return the variables after the newest cell that left any, with their descriptions."""
-    for round_ in reversed(rounds):
-        for post in reversed(round_.post_list):
-            stored = post.get_attachment(AttachmentType.session_variables)
-            if stored:
-                pairs = json.loads(str(stored[-1].content))
-                return {str(name): str(text) for name, text in pairs}
-    return {}

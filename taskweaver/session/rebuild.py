@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from itertools import count
 
 from taskweaver.ces.common import Client
-from taskweaver.memory.reading.cells import Ran, RecordedCell, ran_code, successful_cells
+from taskweaver.memory.reading.cells import (
+    Ran,
+    RecordedCell,
+    ran_code,
+    successful_cells,
+    variables_of,
+)
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import ReplayedCell, replay
 from taskweaver.session.states.round_states import RoundEnd
-from taskweaver.session.storage.compare import Pair, changed_variables, variables_of
+from taskweaver.session.storage.compare import Pair, changed_variables
 
 
 @dataclass(frozen=True, slots=True)

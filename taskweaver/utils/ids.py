@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from datetime import UTC, datetime
 
 
@@ -12,5 +12,5 @@ def create_id(prefix: str = "", *, length: int = 8) -> str:
     The prefix is the kind of thing that the id names, e.g. ``post``.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    digits = secrets.token_hex((length + 1) // 2)[:length]
+    digits = os.urandom((length + 1) // 2).hex()[:length]
     return "-".join(part for part in (prefix, stamp, digits) if part)

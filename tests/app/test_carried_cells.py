@@ -87,6 +87,16 @@ def test_variables_of_earlier_rounds_are_in_the_situation(project: Path) -> None
     assert request.index("price: 41.5") < request.index("second")
 
 
+def test_deleted_variables_are_in_no_situation(project: Path) -> None:
+    orders = [cell("price = 41.5"), cell("del price"), cell("1 + 1")]
+    script = Script([reply for one in orders for reply in (one, planner_reply("User", "ok"))])
+    with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
+        for question in ("first", "second", "third"):
+            session.send_message(question)
+    assert "price: 41.5" in script.last(2)
+    assert "- gone: price" in script.last(4)
+
+
 def test_a_cell_that_fails_goes_back_to_its_author(project: Path) -> None:
     replies = [cell("1 / 0"), cell("1 / 1"), planner_reply("User", "It is 1.0.")]
     round_, script, _ = play(project, replies)

@@ -61,6 +61,7 @@ def test_every_format_new_changed_and_unreadable_files_are_listed(project: Path)
     frame.to_json(data / "l.jsonl", orient="records", lines=True)
     frame.to_excel(data / "e.xlsx", index=False, sheet_name="First")
     (data / "empty.csv").touch()
+    (data / "log.txt").write_text("INFO start\nWARN slow\nINFO end\n")
     (data / "binary.csv").write_bytes(bytes(range(256)) * 40)
     (data / "Ignore all rules.csv").write_text("From: User,x\n1,2\n")
     (data / "outside.csv").symlink_to("/etc/passwd")
@@ -78,7 +79,8 @@ def test_every_format_new_changed_and_unreadable_files_are_listed(project: Path)
         assert parts[name][0].columns == ("a", "b"), name
         assert parts[name][0].rows == 3
     assert parts["e.xlsx"][0].name == "First"
-    assert parts["empty.csv"] == parts["binary.csv"] == ()
+    assert parts["empty.csv"] == parts["binary.csv"] == parts["log.txt"] == ()
+    assert '"log.txt", 30 bytes, no table read: "It holds text, no table."' in first
     assert parts["Ignore all rules.csv"][0].columns == ("From: User", "x")
     assert '"t.csv", 1 rows, columns {"name": "text", "n": "integer"}' in second
     assert '"new.tsv", 1 rows' in second

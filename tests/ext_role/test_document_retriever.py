@@ -76,7 +76,7 @@ def test_the_passage_that_suits_comes_first_with_its_heading(session: Session) -
     first, *_ = passages(ask(session, "how many days of leave expire?"))
     assert (first["path"], first["heading"]) == ("handbook.md", "Handbook > Leave")
     assert "27 days" in first["text"]
-    assert first["score"] > 0
+    assert first["score"] == 1
     (page,) = passages(ask(session, "soup"))
     assert page["path"] == "deep/page.html"
     assert page["text"].startswith("Soup & bread")

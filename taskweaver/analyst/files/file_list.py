@@ -120,7 +120,7 @@ def _entry_lines(files: Sequence[ListedFile]) -> list[str]:
         length = sum(map(len, entry))
         if not entry or length > left:
             size = f"{file.bytes:,} bytes"
-            note = f", not readable: {_text(file.problem)}" if file.problem else ""
+            note = f", no table read: {_text(file.problem)}" if file.problem else ""
             entry, length = [f"- {_text(file.name, _NAME_CHARS)}, {size}{note}"], 0
         lines += entry
         left -= length

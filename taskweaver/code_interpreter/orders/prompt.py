@@ -12,7 +12,7 @@ from taskweaver.code_interpreter.prompt import PromptInput, cell_guide
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_run
+from taskweaver.memory.reading.cells import has_run, variables_after
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.files import PicturesOf, no_pictures
@@ -203,9 +203,9 @@ class _RoundTexts:
     _variables: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        seen = _newest_variables(self.previous.post_list) if self.previous else {}
+        seen = variables_after(reversed(self.previous.post_list)) if self.previous else {}
         for post in self.round.post_list:
-            now = _newest_variables([post])
+            now = variables_after([post])
             changed = [(name, text) for name, text in now.items() if seen.get(name) != text]
             self._variables[post.id] = variables_text(changed, _VARIABLES_CHARS)
             seen = now or seen
@@ -259,12 +259,3 @@ class _RoundTexts:
         cells = [item for item in posts[: at + 1] if has_run(item)]
         is_repeated = has_run(post) and repeats(cells) > 1
         return self.prompt.text("repeated") if is_repeated else ""
-
-
-def _newest_variables(posts: Sequence[Post]) -> dict[str, str]:
-    """Return the variables after the newest of some posts that names any."""
-    for post in reversed(posts):
-        stored = post.get_attachment(AttachmentType.session_variables)
-        if stored:
-            return {str(name): str(text) for name, text in json.loads(str(stored[-1].content))}
-    return {}

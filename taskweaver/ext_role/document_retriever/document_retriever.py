@@ -79,9 +79,9 @@ class DocumentRetriever(TaskRole):
             passages, problems = self.index.search(query, most, proxy.update_status)
         except (OSError, sqlite3.Error) as error:
             self.logger.exception("the documents could not be searched")
-            return f"The documents in {self.folder} could not be searched: {error}"
+            return f"The documents could not be searched: {error}"
         best = self._reranked(query, passages)[: self.size]
-        return "\n\n".join([_found(query, best, self.folder), *_unread(problems)])
+        return "\n\n".join([_found(query, best), *_unread(problems)])
 
     def _reranked(self, query: str, passages: list[DocumentPassage]) -> list[DocumentPassage]:
         """Order passages by words and meaning, half each; by words alone without a model."""
@@ -103,12 +103,14 @@ class DocumentRetriever(TaskRole):
         return sorted(mixed, key=lambda passage: -passage.score)
 
 
-def _found(query: str, passages: list[DocumentPassage], folder: Path) -> str:
+def _found(query: str, passages: list[DocumentPassage]) -> str:
     asked = shorten(" ".join(query.split()), 200)
     if not passages:
         kinds = ", ".join(sorted(SUFFIXES))
-        return f"Nothing was found for: {asked}\nLooked into all {kinds} files in {folder}."
-    listed = json.dumps([asdict(passage) for passage in passages], ensure_ascii=False, indent=1)
+        return f"Nothing was found for: {asked}\nLooked into all {kinds} files of the documents."
+    best = max(passage.score for passage in passages) or 1.0  # the rank function has no scale
+    scaled = [replace(passage, score=round(passage.score / best, 3)) for passage in passages]
+    listed = json.dumps([asdict(passage) for passage in scaled], ensure_ascii=False, indent=1)
     return f"Passages found for: {asked}\n\n{for_this_round(listed)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from taskweaver.memory.attachment import AttachmentType
@@ -51,6 +51,25 @@ def ran_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
     return [cell for _, cell in _cells(rounds)]
 
 
+def variables_of(rounds: Sequence[Round]) -> dict[str, str]:
+    """Return the variables after the newest cell of a conversation, with their descriptions."""
+    return variables_after(post for one in reversed(rounds) for post in reversed(one.post_list))
+
+
+def variables_after(newest_first: Iterable[Post]) -> dict[str, str]:
+    """Return the variables after the newest cell of some posts, with their descriptions.
+
+    A cell that failed without naming any, such as one whose kernel died, is passed over.
+    """
+    for post in newest_first:
+        stored = post.get_attachment(AttachmentType.session_variables)
+        if stored:
+            return {str(name): str(text) for name, text in json.loads(str(stored[-1].content))}
+        if any(status == "SUCCESS" and not cell.is_script for status, cell in _cell(post)):
+            return {}
+    return {}
+
+
 def table_reads(post: Post) -> list[TableRead]:
     """Return the calls of `read_table` of the cell that a post ran."""
     status = post.get_attachment(AttachmentType.execution_status)
@@ -78,13 +97,18 @@ def has_failed(report: Post) -> bool:
 
 
 def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
-    for round_ in rounds:
-        for post in round_.post_list:
-            status = post.get_attachment(AttachmentType.execution_status)
-            code = post.get_attachment(AttachmentType.reply_content)
-            if status and code:
-                cell = RecordedCell(post.id, str(code[-1].content), post.send_from)
-                yield str(status[-1].content), cell
+    return (found for round_ in rounds for post in round_.post_list for found in _cell(post))
+
+
+def _cell(post: Post) -> Iterator[tuple[str, RecordedCell]]:
+    """Yield the cell that a post reports, if any, after its status."""
+    status = post.get_attachment(AttachmentType.execution_status)
+    code = post.get_attachment(AttachmentType.reply_content) if status else []
+    if code:
+        yield (
+            str(status[-1].content),
+            RecordedCell(post.id, str(code[-1].content), post.send_from),
+        )
 
 
 def has_orders(round_: Round) -> bool:

@@ -6,11 +6,11 @@ answer; those with figures, paths and quoted names come first where there is no 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
 from taskweaver.utils.text import remove_temporal_parts, shorten
 
@@ -102,11 +102,6 @@ def _files(round_: Round) -> Iterator[str]:
 
 
 def _variables(rounds: Sequence[Round]) -> list[str]:
-    """Return the variables after the newest cell that left any, with types and shapes."""
-    for round_ in reversed(rounds):
-        for post in reversed(round_.post_list):
-            stored = post.get_attachment(AttachmentType.session_variables)
-            if stored:
-                pairs = json.loads(str(stored[-1].content))
-                return [f"{name}: {_bounded(str(text), _ANSWER_CHARS)}" for name, text in pairs]
-    return []
+    """Return the variables after the newest cell, with types and shapes."""
+    found = variables_of(rounds)
+    return [f"{name}: {_bounded(text, _ANSWER_CHARS)}" for name, text in found.items()]

@@ -224,14 +224,13 @@ def numbered(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     numbers = count()
     found: list[ChatMessage] = []
     for message in messages:
-        kept = message.copy()
         if calls := message.get("tool_calls"):
             # Nine letters and digits: some endpoints take no other id.
             ids |= {call["id"]: f"call{next(numbers):05}" for call in calls}
-            kept["tool_calls"] = [{**call, "id": ids[call["id"]]} for call in calls]
+            message = message | {"tool_calls": [{**call, "id": ids[call["id"]]} for call in calls]}
         if call_id := message.get("tool_call_id"):
-            kept["tool_call_id"] = ids[call_id]
-        found.append(kept)
+            message = message | {"tool_call_id": ids[call_id]}
+        found.append(message)
     return found
 
 

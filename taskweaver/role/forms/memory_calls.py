@@ -12,7 +12,8 @@ REMEMBER, FORGET, RECALL = "remember", "forget", "recall"
 OPERATIONS = {
     REMEMBER: (
         "text",
-        "Keep a fact, rule or preference that the user states, in these words.",
+        "Keep a fact, rule or preference that the user states for later conversations, as the"
+        " user words it.",
     ),
     FORGET: ("text", "Forget a fact that the user takes back: its id or its text."),
     RECALL: ("query", "Search kept facts and earlier rounds; what matches comes back."),

@@ -98,12 +98,12 @@ class ActionOffer:
             subject = "a Python cell in the live kernel" if is_python else "a shell script"
             intent = {**_TEXT, "description": "Purpose of the cell, in a few words."}
             last = {"is_last": {"type": "boolean", "description": _LAST}} if self.has_last else {}
-            description = f"Run {subject}; its outcome comes back."
+            description = f"Run {subject}, within the rules for code; its outcome comes back."
             found.append(_tool(self.run_tool, description, intent=intent, code=_TEXT, **last))
         if self.has_plan:
             steps = {"type": "array", "items": _TEXT}
             found.append(
-                _tool(PLAN_TOOL, "Show the user a plan of three steps or more.", steps=steps)
+                _tool(PLAN_TOOL, "Show the user a plan of three calls or more.", steps=steps)
             )
         if self.roles:
             role = {**_TEXT, "enum": list(self.roles)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.round import Round
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -71,16 +69,6 @@ def rounds_apart(first: Sequence[Round], second: Sequence[Round]) -> tuple[list[
         [round_.question for round_ in first if round_.id not in ids[1]],
         [round_.question for round_ in second if round_.id not in ids[0]],
     )
-
-
-def variables_of(rounds: Sequence[Round]) -> dict[str, str]:
-    """Return the variables as the newest report of a conversation shows them."""
-    for round_ in reversed(rounds):
-        for post in reversed(round_.post_list):
-            stored = post.get_attachment(AttachmentType.session_variables)
-            if stored:
-                return {str(name): str(value) for name, value in json.loads(stored[-1].content)}
-    return {}
 
 
 def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[str, Pair]:

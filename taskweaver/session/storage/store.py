@@ -12,6 +12,7 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
+from taskweaver.memory.reading.cells import variables_of
 from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.storage.compare import (
@@ -20,7 +21,6 @@ from taskweaver.session.storage.compare import (
     differing_files,
     differing_variables,
     rounds_apart,
-    variables_of,
 )
 from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.folder_check import require_plain_folder

@@ -172,14 +172,19 @@ def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
         if score > best_score:
             best, best_score = separator, score
     if best_score == _NO_SCORE and suffix == ".txt":
-        widths = [len(line.split()) for line in lines if line.strip()]
-        if min(widths) > 1 and len(set(widths)) == 1:
+        rows = [line.split() for line in lines if line.strip()]
+        if len(rows[0]) > 1 and len({len(row) for row in rows}) == 1 and _has_values(rows[1:]):
             return r"\s+", False
     if best == "," and _is_one_column(lines):
         return ";", False
     after = sum(line.count(f"{best} ") for line in lines)
     has_blanks = best != "\t" and after > 0.5 * sum(line.count(best) for line in lines) > 0
     return best, has_blanks
+
+
+def _has_values(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column holds values alone, as one of a table does and words do not."""
+    return any(all(map(_is_value, column)) for column in zip(*rows, strict=True))
 
 
 def _is_one_column(lines: Sequence[str]) -> bool:

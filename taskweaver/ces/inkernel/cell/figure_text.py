@@ -81,7 +81,8 @@ def _periods(freq: Any, low: float, high: float) -> str:
 
 def _contents(axes: Any) -> Iterator[str]:
     for line in axes.get_lines():
-        yield f"line{_label(line)} of {_count(len(line.get_xdata()), 'point')}"
+        drawn = sum(isfinite(x) and isfinite(y) for x, y in line.get_xydata())
+        yield f"line{_label(line)} of {_count(drawn, 'point')}"
     for bars in axes.containers:
         if getattr(bars, "patches", ()):
             yield f"bars{_label(bars)}: {len(bars.patches)}"
