@@ -32,6 +32,7 @@ from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
@@ -258,6 +259,7 @@ class SessionManager:
 
         parts = SessionParts(
             emitter=child.get(SessionEventEmitter),
+            events=EventLog(workspace, child.get(TelemetryLogger)),
             llm_api=child.get(LLMApi),
             files=files,
             open_branch=open_branch,

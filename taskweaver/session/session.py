@@ -39,6 +39,7 @@ class Session:
         session_id: Its id.
         workspace: Its folder.
         config: Its configuration.
+        events: Its numbered events, which readers resume by number.
         session_var: Variables plugins read.
         prompts: The newest prompts and replies.
     """
@@ -55,6 +56,8 @@ class Session:
         self.workspace = metadata.workspace
         self.config = config
         self.event_emitter = parts.emitter
+        self.events = parts.events
+        parts.emitter.register(parts.events)
         self._parts = parts
         self._llm_api = parts.llm_api
         self.prompts = parts.llm_api.prompts
@@ -338,8 +341,12 @@ class Session:
         try:
             self._branches.close()
         finally:
-            self._branches.locks.close(self._stored.close)
+            self._branches.locks.close(self._close_files)
         self.event_emitter.emit_session(SessionEventType.session_end)
+
+    def _close_files(self) -> None:
+        self.events.close()
+        self._stored.close()
 
     def __enter__(self) -> Session:
         return self
