@@ -178,9 +178,12 @@ class SessionModule(Module):
 class BranchModule(Module):
     """Objects that the roles of one branch share."""
 
-    def __init__(self, metadata: SessionMetadata, memory: Memory, client_id: str) -> None:
+    def __init__(
+        self, metadata: SessionMetadata, memory: Memory, llm_api: LLMApi, client_id: str
+    ) -> None:
         self._metadata = metadata
         self._memory = memory
+        self._llm_api = llm_api
         self._client_id = client_id
 
     @provider
@@ -199,6 +202,11 @@ class BranchModule(Module):
     def memory(self) -> Memory:
         """The conversation."""
         return self._memory
+
+    @provider
+    def llm_api(self) -> LLMApi:
+        """The branch's way to the models."""
+        return self._llm_api
 
     @singleton
     @provider

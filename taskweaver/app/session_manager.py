@@ -32,6 +32,7 @@ from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
@@ -239,11 +240,12 @@ class SessionManager:
         def open_branch(name: str, open_round: str) -> BranchParts:
             place = SessionMetadata(session_id, workspace, files.working_folder(name))
             memory = files.memory(name, open_round)
-            module = BranchModule(place, memory, client_id(name))
+            models = child.get(LLMApi).for_branch()
+            module = BranchModule(place, memory, models, client_id(name))
             below = child.create_child_injector(module)
             roles = self._roles(below, config.roles)
             facts = BranchLongMemory(files.store[name], project, memory)
-            return BranchParts(memory, client(name), roles, place.execution_cwd, facts)
+            return BranchParts(memory, models, client(name), roles, place.execution_cwd, facts)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
@@ -257,6 +259,7 @@ class SessionManager:
 
         parts = SessionParts(
             emitter=child.get(SessionEventEmitter),
+            events=EventLog(workspace, child.get(TelemetryLogger)),
             llm_api=child.get(LLMApi),
             files=files,
             open_branch=open_branch,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Literal
-from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import (
-    CallsInFlight,
+    CallBook,
     CollectedReply,
     FreeText,
     ObservedCall,
@@ -23,7 +21,6 @@ from taskweaver.llm.calls import (
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Shortener
 from taskweaver.llm.images import without_images
-from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import StatusListener, stream_with_retries
 from taskweaver.llm.types import (
@@ -36,7 +33,6 @@ from taskweaver.llm.types import (
     Usage,
     format_chat_message,
 )
-from taskweaver.llm.usage import UsageLedger
 from taskweaver.utils.system.cancel import CancelToken
 
 _IGNORED_TOOLS = 2
@@ -48,21 +44,24 @@ class LLMApi:
 
     Attributes:
         prompts: The newest prompts and replies.
+        round_id: The round that calls belong to; empty for the newest of the session.
     """
 
-    def __init__(self, services: ModelServices) -> None:
-        self.prompts = CallLog()
+    def __init__(self, services: ModelServices, calls: CallBook | None = None) -> None:
         self._services = services
-        self._cache_key = uuid4().hex
-        self._ledger = UsageLedger()
-        self._lock = threading.Lock()
-        self._ignored: dict[str, int] = {}
-        self._in_flight = CallsInFlight()
+        self._calls = calls or CallBook()
+        self._in_flight = self._calls.in_flight
+        self.prompts = self._calls.prompts
+        self.round_id = ""
+
+    def for_branch(self) -> LLMApi:
+        """Return access for a branch, whose calls and consumption count here as well."""
+        return LLMApi(self._services, self._calls.for_branch())
 
     @property
     def usage(self) -> Usage:
         """Consumption of the calls made here so far."""
-        return self._ledger.total
+        return self._calls.ledger.total
 
     @property
     def completion_service(self) -> CompletionService:
@@ -240,10 +239,7 @@ class LLMApi:
         Args:
             llm_alias: Which model; empty is the main one.
         """
-        with self._lock:
-            count = self._ignored.get(llm_alias, 0) + 1
-            self._ignored[llm_alias] = count
-        if count >= _IGNORED_TOOLS:
+        if self._calls.count_ignored(llm_alias) >= _IGNORED_TOOLS:
             self._services.model(llm_alias).forms.step_down("json")  # fences are kept best
 
     def stream_chunks(  # noqa: PLR0913 - as chat_completion
@@ -300,7 +296,7 @@ class LLMApi:
             tools=tools,
             tool_choice=tool_choice,
             reasoning_effort=reasoning_effort,
-            cache_key=self._cache_key,
+            cache_key=self._calls.cache_key,
         )
         yield from self._fitting(model, request, on_status, shortener)
 
@@ -368,7 +364,7 @@ class LLMApi:
     ) -> Generator[Chunk]:
         reply = CollectedReply()
         usage: Usage | None = None
-        call = ObservedCall(self._services.tracing, self.prompts, model, request)
+        call = ObservedCall(self._services.tracing, self.prompts, model, request, self.round_id)
         chunks = stream_with_retries(model.service, call.request, model.retry, on_status)
         try:
             try:
@@ -392,6 +388,6 @@ class LLMApi:
 
     def _account(self, model: Model, request: ModelRequest, reply: CollectedReply) -> Usage:
         usage = usage_of(self._services.estimator, model, request, reply)
-        self._ledger.add(usage)
+        self._calls.ledger.add(usage)
         self._services.meter.add(usage)
         return usage

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 from taskweaver.llm.base import EmbeddingService
 from taskweaver.llm.errors import ModelError
@@ -17,7 +19,7 @@ from taskweaver.llm.records import restored
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
-from taskweaver.llm.usage import TokenEstimator
+from taskweaver.llm.usage import TokenEstimator, UsageLedger
 from taskweaver.logging.spans import (
     FIRST_CHUNK,
     INPUT,
@@ -37,9 +39,11 @@ _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class CallsInFlight:
-    """The calls of one session that are under way; thread-safe."""
+    """The calls of one session, or one of its branches, that are under way; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: CallsInFlight | None = None) -> None:
+        """Begin without a call; the calls of a branch are calls of its `session` as well."""
+        self._session = session
         self._lock = threading.Lock()
         self._tokens: set[CancelToken] = set()
         self._is_interrupted = False
@@ -48,7 +52,8 @@ class CallsInFlight:
     @property
     def is_refused(self) -> bool:
         """Whether calls are refused, until `resume` or for good."""
-        return self._is_interrupted or self._is_closed
+        is_refused = self._session is not None and self._session.is_refused
+        return self._is_interrupted or self._is_closed or is_refused
 
     def interrupt(self) -> None:
         """Cancel every call, and refuse further ones until `resume`."""
@@ -83,15 +88,48 @@ class CallsInFlight:
         Raises:
             ModelError: Of kind ``cancelled``, if calls are refused.
         """
-        token = CancelToken()
-        with self._lock:
-            self.check()
-            self._tokens.add(token)
-        try:
-            yield token
-        finally:
+        with nullcontext(CancelToken()) if self._session is None else self._session.call() as token:
             with self._lock:
-                self._tokens.discard(token)
+                self.check()
+                self._tokens.add(token)
+            try:
+                yield token
+            finally:
+                with self._lock:
+                    self._tokens.discard(token)
+
+
+class CallBook:
+    """The calls of a session, or of one of its branches; thread-safe.
+
+    Attributes:
+        prompts: The newest prompts and replies of the session.
+        cache_key: Key of the session for the caches of endpoints.
+        ledger: Consumption.
+        in_flight: Calls that are under way.
+    """
+
+    def __init__(self, session: CallBook | None = None) -> None:
+        """Begin a book; that of a branch is part of its session's."""
+        self.prompts: CallLog = session.prompts if session else CallLog()
+        self.cache_key: str = session.cache_key if session else uuid4().hex
+        self.ledger: UsageLedger = UsageLedger(session.ledger if session else None)
+        self.in_flight: CallsInFlight = CallsInFlight(session.in_flight if session else None)
+        self._session = session
+        self._lock = threading.Lock()
+        self._ignored: Counter[str] = Counter()
+
+    def for_branch(self) -> CallBook:
+        """Return the book of a branch."""
+        return CallBook(self)
+
+    def count_ignored(self, llm_alias: str) -> int:
+        """Count a reply without the calls it should hold; return the count of the session."""
+        if self._session is not None:
+            return self._session.count_ignored(llm_alias)
+        with self._lock:
+            self._ignored[llm_alias] += 1
+            return self._ignored[llm_alias]
 
 
 class ObservedCall:
@@ -102,7 +140,12 @@ class ObservedCall:
     """
 
     def __init__(
-        self, tracing: Tracing, prompts: CallLog, model: Model, request: ModelRequest
+        self,
+        tracing: Tracing,
+        prompts: CallLog,
+        model: Model,
+        request: ModelRequest,
+        round_id: str = "",
     ) -> None:
         """Begin the call's span.
 
@@ -111,8 +154,10 @@ class ObservedCall:
             prompts: Keeps the prompt and the reply.
             model: The model that is asked.
             request: The request; its `on_sent` is observed too.
+            round_id: The round it belongs to; empty for the newest of the session.
         """
         self._prompts = prompts
+        self._round_id = round_id or prompts.round_id
         self._model = model
         self._role = current_agent() or _BACKGROUND
         self._began_at = now()
@@ -169,6 +214,7 @@ class ObservedCall:
         self._span.content(OUTPUT, lambda: json.dumps(self._output(reply), ensure_ascii=False))
         self._span.end()
         self._prompts.add(
+            round_id=self._round_id,
             role=self._role,
             model=self._model.service.model,
             messages=messages,

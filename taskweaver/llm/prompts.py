@@ -86,7 +86,7 @@ class CallLog:
     """The model calls of a session; thread-safe.
 
     Attributes:
-        round_id: The round that calls belong to now.
+        round_id: The newest round.
         problem: Why calls are no longer written to the file; empty while they are.
     """
 
@@ -114,11 +114,11 @@ class CallLog:
         """Keep a call.
 
         Args:
-            **facts: Fields of `PromptRecord` but for its number and its round.
+            **facts: Fields of `PromptRecord` but for its number.
         """
         with self._lock:
             self._count += 1
-            record = PromptRecord(number=self._count, round_id=self.round_id, **facts)
+            record = PromptRecord(number=self._count, **facts)
             self._records.append(record)
             if self._file is not None:
                 self._write(self._file, record)

@@ -151,9 +151,10 @@ def _text(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 
 class UsageLedger:
-    """Adds up usage; thread-safe."""
+    """Adds up usage; thread-safe. That of a branch is added to its session's as well."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: UsageLedger | None = None) -> None:
+        self._session = session
         self._lock = threading.Lock()
         self._total = Usage()
 
@@ -167,3 +168,5 @@ class UsageLedger:
         """Add the consumption of a call."""
         with self._lock:
             self._total = self._total + usage
+        if self._session is not None:
+            self._session.add(usage)

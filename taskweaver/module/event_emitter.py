@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -136,16 +137,41 @@ class PostEventProxy:
         return self.post
 
 
+class _BlockListener:
+    """Listener of a block: it hears of the rounds that begin in the block, and of the session."""
+
+    def __init__(self, handler: SessionEventHandler) -> None:
+        self._handler = handler
+        self.rounds: set[str] = set()
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Pass an event on, unless it is of another round."""
+        if event.round_id is None or event.round_id in self.rounds:
+            self._handler.handle(event)
+
+
+_listening: ContextVar[tuple[_BlockListener, ...]] = ContextVar("listening", default=())
+_round: ContextVar[str] = ContextVar("round", default="")
+
+
 class SessionEventEmitter:
-    """Emitter of one session. Not for use by two rounds at once."""
+    """Emitter of one session. Rounds that are open at once are told apart by their contexts."""
 
     def __init__(self, logger: TelemetryLogger | None = None) -> None:
         self._handlers: list[SessionEventHandler] = []
         self._logger = logger
-        self._round_id: str | None = None
+        self._open: list[str] = []
         self.confirmations = Confirmations(
             self._tell_confirmation, self._log_warning, lambda: self._round_id or ""
         )
+
+    @property
+    def _round_id(self) -> str | None:
+        """The open round of this context; of a thread without one, the only one that is open."""
+        own = _round.get()
+        if own in self._open:
+            return own
+        return self._open[0] if len(self._open) == 1 else None
 
     @property
     def confirmation_handler(self) -> AnyConfirmationHandler | None:
@@ -186,15 +212,18 @@ class SessionEventEmitter:
 
     @contextmanager
     def handle_events_ctx(self, handler: SessionEventHandler | None = None) -> Iterator[None]:
-        """Send `handler` the events inside the block."""
+        """Send `handler` the events of the session and of the rounds that begin in the block."""
         if handler is None:
             yield
             return
-        self.register(handler)
+        listener = _BlockListener(handler)
+        token = _listening.set((*_listening.get(), listener))
+        self.register(listener)
         try:
             yield
         finally:
-            self.unregister(handler)
+            self.unregister(listener)
+            _listening.reset(token)
 
     def emit(self, event: TaskWeaverEvent) -> None:
         """Send an event to every listener, when its turn comes."""
@@ -214,20 +243,24 @@ class SessionEventEmitter:
         self.emit(TaskWeaverEvent(EventScope.session, type, None, None, msg))
 
     def start_round(self, round_id: str, query: str = "") -> None:
-        """Open a round; posts belong to it from now on."""
-        self._round_id = round_id
+        """Open a round; posts of this context belong to it from now on."""
+        self._open.append(round_id)
+        _round.set(round_id)
+        for listener in _listening.get():
+            listener.rounds.add(round_id)
         self._emit_round(RoundEventType.round_start, query)
 
     def end_round(self, round_id: str) -> None:
         """Close a round.
 
         Raises:
-            ValueError: If another round is open.
+            ValueError: If it is not open.
         """
-        if self._round_id != round_id:
-            raise ValueError(f"round {round_id!r} is not the open one ({self._round_id!r})")
+        if round_id not in self._open:
+            raise ValueError(f"round {round_id!r} is not open ({', '.join(self._open) or 'none'})")
         self._emit_round(RoundEventType.round_end)
-        self._round_id = None
+        self._open.remove(round_id)
+        _round.set("")
 
     def emit_error(self, msg: str) -> None:
         """Emit the reason the open round failed."""

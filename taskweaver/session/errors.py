@@ -46,3 +46,22 @@ class RoundInterrupted(SessionError):
 
 class LimitReached(SessionError):
     """A round or a session has reached its limit."""
+
+
+class EventsGone(SessionError):
+    """Events that a reader asks for are no longer kept.
+
+    Attributes:
+        first: Number of the oldest event that is kept.
+    """
+
+    def __init__(self, after: int, first: int) -> None:
+        super().__init__(
+            f"The events after {after} are no longer kept; the oldest is {first}. Read the"
+            " conversation, and go on with the newest event."
+        )
+        self.first = first
+
+
+class EventsToCome(SessionError):
+    """A reader asks for events after one that is yet to come."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 from taskweaver.config.module_config import ModuleConfig
@@ -27,12 +28,15 @@ class LimitsConfig(ModuleConfig):
 
 @dataclass(slots=True)
 class Spending:
-    """Keeps a session within its limits. They count from when the session was opened."""
+    """Keeps a session within its limits. They count from when the session was opened.
+
+    Thread-safe: branches answer side by side.
+    """
 
     limits: LimitsConfig
     _shares: int = 1
     _rounds: int = 0
-    _before: Usage = field(default_factory=Usage)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin_round(self, used: Usage) -> None:
         """Count a round.
@@ -41,20 +45,24 @@ class Spending:
             LimitReached: If the session has reached its limit; nothing is counted then.
         """
         self._check_session(used)
-        if self.limits.session_rounds and self._rounds >= self.limits.session_rounds * self._shares:
-            raise LimitReached(
-                f"This session has had {self._rounds:,} rounds (limits.session_rounds). {_GO_ON}."
-            )
-        self._rounds += 1
-        self._before = used
+        most = self.limits.session_rounds
+        with self._lock:
+            if most and self._rounds >= most * self._shares:
+                had = f"This session has had {self._rounds:,} rounds (limits.session_rounds)."
+                raise LimitReached(f"{had} {_GO_ON}.")
+            self._rounds += 1
 
-    def check(self, used: Usage) -> None:
+    def check(self, used: Usage, in_round: Usage) -> None:
         """Check, between the steps of a round.
+
+        Args:
+            used: Consumption of the session.
+            in_round: Consumption of the round.
 
         Raises:
             LimitReached: If the round or the session has reached its limit.
         """
-        tokens = (used - self._before).total_tokens
+        tokens = in_round.total_tokens
         if self.limits.round_tokens and tokens >= self.limits.round_tokens:
             raise LimitReached(
                 f"This round has used {tokens:,} tokens (limits.round_tokens is"

@@ -87,7 +87,9 @@ class _Scratch:
             current = self._branches.current
             rounds = current.memory.conversation.rounds
             last = next(round_ for round_ in reversed(rounds) if ran_code(round_))
-            self._branches.states.end_round([RoundEnd(self.name, last.id, current.client)])
+            self._branches.states.end_round(
+                self.name, [RoundEnd(self.name, last.id, current.client)]
+            )
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""
@@ -113,7 +115,7 @@ def rebuild(
     `guard` excludes other work on the session while the result is accepted.
     """
     current, files = branches.current, branches.files
-    cells = current.lost_cells(branches.restoring())
+    cells = current.lost_cells(branches.restoring(current))
     if not cells:
         raise SessionError("No variable of this branch is lost: there is nothing to rebuild.")
     rounds = current.memory.conversation.rounds
@@ -127,9 +129,9 @@ def rebuild(
 
     def run(cell: RecordedCell) -> Ran:
         nonlocal variables
-        branches.check()
+        branches.check(current.name)
         ran = repeat(cell)
-        branches.check()  # or the outcome would be that of an interrupted cell
+        branches.check(current.name)  # or the outcome would be that of an interrupted cell
         variables = ran.variables
         on_step(next(numbers))
         return ran

@@ -20,8 +20,7 @@ class RoundMarks:
     def __init__(self, session: Session, tracing: Tracing) -> None:
         self._session = session
         self._tracing = tracing
-        self._open = ExitStack()
-        self._span = Span()
+        self._open: dict[str, tuple[ExitStack, Span]] = {}
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Handle an event."""
@@ -29,28 +28,30 @@ class RoundMarks:
             case RoundEventType.round_start:
                 self._begin(event)
             case RoundEventType.round_error:
-                self._span.fail("round_failed", event.msg)
+                self._open[event.round_id or ""][1].fail("round_failed", event.msg)
             case RoundEventType.round_end:
-                self._end()
+                self._end(event)
 
     def _begin(self, event: TaskWeaverEvent) -> None:
         session = self._session
         round_id = event.round_id or ""
         session.prompts.round_id = round_id
-        ids: dict[str, Value] = {"taskweaver.round": round_id, "taskweaver.branch": session.branch}
-        self._open.enter_context(self._tracing.conversation(session.session_id))
-        self._span = self._open.enter_context(self._tracing.running(workflow(ROUND, ids)))
-        self._span.content(INPUT, lambda: _message("user", event.msg))
+        ids: dict[str, Value] = {"taskweaver.round": round_id, "taskweaver.branch": event.branch}
+        stack = ExitStack()
+        stack.enter_context(self._tracing.conversation(session.session_id))
+        span = stack.enter_context(self._tracing.running(workflow(ROUND, ids)))
+        span.content(INPUT, lambda: _message("user", event.msg))
+        self._open[round_id] = stack, span
 
-    def _end(self) -> None:
-        session = self._session
-        rounds = session.memory.conversation.rounds[-1:]
+    def _end(self, event: TaskWeaverEvent) -> None:
+        session, branch = self._session, self._session.at(event.branch)
+        rounds = branch.memory.conversation.rounds[-1:]
         texts = [post.message for round_ in rounds for post in round_.post_list[-1:]]
-        self._span.content(OUTPUT, lambda: _message("assistant", "".join(texts)))
-        self._span = Span()
-        self._open.close()
+        stack, span = self._open.pop(event.round_id or "")
+        span.content(OUTPUT, lambda: _message("assistant", "".join(texts)))
+        stack.close()
         problem, session.prompts.problem = session.prompts.problem, ""
-        for text in filter(None, [problem, session.long_memory.take_problem()]):
+        for text in filter(None, [problem, branch.long_memory.take_problem()]):
             session.event_emitter.warn(text)
 
 

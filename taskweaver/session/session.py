@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
@@ -17,19 +14,19 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
+from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import RoundInterrupted, SessionBusy, SessionClosed, SessionError
+from taskweaver.session.errors import SessionError
 from taskweaver.session.limits import Spending
 from taskweaver.session.rebuild import RebuildResult, rebuild
 from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.compare import BranchDifference
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.session.storage.workdir import AddedFile
-from taskweaver.utils.text import fenced
 
 
 class Session:
@@ -42,10 +39,9 @@ class Session:
         session_id: Its id.
         workspace: Its folder.
         config: Its configuration.
+        events: Its numbered events, which readers resume by number.
         session_var: Variables plugins read.
-        round_usage: Consumption of the models in the newest round.
         prompts: The newest prompts and replies.
-        is_closed: Whether it was stopped.
     """
 
     def __init__(
@@ -60,26 +56,53 @@ class Session:
         self.workspace = metadata.workspace
         self.config = config
         self.event_emitter = parts.emitter
-        self.round_usage = Usage()
+        self.events = parts.events
+        parts.emitter.register(parts.events)
         self._parts = parts
         self._llm_api = parts.llm_api
         self.prompts = parts.llm_api.prompts
         self._logger = logger
         self._stored = parts.files
-        self._answering = threading.Lock()
-        self.is_closed = False
         self._spending = Spending(parts.limits)
-        self._branches = SessionBranches(parts, config, logger, self._check)
+        self._branches = SessionBranches(parts, config, logger, self._spending)
+        self._answering: dict[str, AnsweringBranch] = {}
         self.session_var = self._branches.session_var
 
     @property
     def _current(self) -> SessionBranch:
         return self._branches.current
 
+    def at(self, name: str) -> AnsweringBranch:
+        """Return a branch, which answers by itself: branches do so side by side.
+
+        Raises:
+            SessionError: If the branch does not exist.
+        """
+        if name not in self._answering:
+            if not self.is_closed:
+                self._stored.require(name)
+            made = AnsweringBranch(name, self._branches, self._spending, self._parts, self._logger)
+            self._answering.setdefault(name, made)
+        return self._answering[name]
+
+    @property
+    def _here(self) -> AnsweringBranch:
+        return self.at(self._branches.current_name)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was stopped."""
+        return self._branches.locks.is_closed
+
+    @property
+    def round_usage(self) -> Usage:
+        """Consumption of the models in the newest round of the current branch."""
+        return self._here.round_usage
+
     @property
     def branch(self) -> str:
         """Name of the current branch."""
-        return self._current.name
+        return self._branches.current_name
 
     @property
     def memory(self) -> Memory:
@@ -137,13 +160,7 @@ class Session:
             LimitReached: If the session has reached its limit; see `extend_limits`.
             FileNotAdded: If a file cannot be added; nothing was asked then.
         """
-        _check_text(message)
-        with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
-            self._spending.begin_round(self.usage)
-            named = "\n".join([message, *self._current.files.brought])
-            notes = self._current.files.bring(files or [], self.config.mentioned_files(named))
-            notes += self._current.take_note(self.restoring())
-            return self._play("\n".join([*notes, message]), self._current.play)
+        return self._here.send_message(message, event_handler, files)
 
     def run_code(self, code: str, event_handler: SessionEventHandler | None = None) -> Round:
         """Run code of the user's own in the session's kernel, as a round; no model is asked.
@@ -151,28 +168,7 @@ class Session:
         Raises:
             SessionBusy, SessionClosed: As `send_message`.
         """
-        _check_text(code)
-        with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
-            return self._play(f"Run this:\n{fenced(code, 'python')}", self._current.run(code))
-
-    def _play(self, query: str, play: Callable[[Round], None]) -> Round:
-        before = self.usage
-        warnings = [*self.restore_notice(), *self._branches.states.take_problems()]
-        self._branches.states.begin_round()
-        round_ = self.memory.create_round(query)
-        self.event_emitter.start_round(round_.id, query)
-        for warning in warnings:
-            self.event_emitter.warn(warning)
-        try:
-            self._answer(round_, play)
-        finally:
-            self.round_usage = self.usage - before
-            left = self._current.client.left_behind()
-            if left:
-                self.event_emitter.warn(left)
-            self.event_emitter.end_round(round_.id)
-            self._branches.end_round(round_)
-        return round_
+        return self._here.run_code(code, event_handler)
 
     def extend_limits(self) -> None:
         """Let the session consume as much again as the keys under ``limits.`` allow."""
@@ -180,11 +176,11 @@ class Session:
 
     def restoring(self) -> Restoring | None:
         """Return how the current branch's variables come back; None once its kernel has them."""
-        return self._branches.restoring()
+        return self._here.restoring()
 
     def restore_notice(self) -> list[str]:
         """Return, once, the variables the current branch lacks, and the remedy."""
-        return self._current.take_notice(self.restoring())
+        return self._here.restore_notice()
 
     def wait_until_stored(self) -> None:
         """Wait until the variables of the last round are on disk."""
@@ -199,7 +195,7 @@ class Session:
             SessionBusy, SessionClosed: As `send_message`.
             SessionError: If there are none, or the agreement cannot be written.
         """
-        with self._one_at_a_time():
+        with self._here.hold():
             self._branches.trust_state()
 
     def rebuild(self, on_step: Callable[[int], None] | None = None) -> RebuildResult:
@@ -216,8 +212,8 @@ class Session:
             SessionError: If nothing is lost, or the files cannot be copied.
             KernelError: If the kernel cannot be started.
         """
-        with self._one_at_a_time():
-            return rebuild(self._branches, self._one_at_a_time, on_step or (lambda _: None))
+        with self._here.hold():
+            return rebuild(self._branches, self._here.hold, on_step or (lambda _: None))
 
     def branches(self) -> list[BranchInfo]:
         """Return the branches, parents before children."""
@@ -242,13 +238,12 @@ class Session:
             SessionError: If the name is taken or malformed, the round does not exist, or the
                 files cannot be copied.
         """
-        with self._one_at_a_time():
-            return self._branches.fork(name, at_round)
+        return self._here.fork(name, at_round=at_round)
 
     @property
     def why_restored(self) -> str:
         """Reason the current branch starts from stored variables; empty if it was forked."""
-        return self._branches.why_restored
+        return self._here.why_restored
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
@@ -274,7 +269,7 @@ class Session:
             SessionBusy, SessionClosed: As `send_message`.
             SessionError: If the branch does not exist.
         """
-        with self._one_at_a_time():
+        with self._here.hold():
             self._branches.checkout(name)
 
     def undo(self) -> str:
@@ -310,91 +305,51 @@ class Session:
             SessionError: If the branch does not exist.
             InvalidUpdate: If it is the current branch, or the policy is unknown.
         """
-        with self._one_at_a_time():
-            self._stored.require(source)
-            return self._stored.store.merge(source, self.branch, policy)
-
-    def _answer(self, round_: Round, play: Callable[[Round], None]) -> None:
-        try:
-            play(round_)
-        except TaskWeaverError as error:
-            gave_up = self._llm_api.is_interrupted and not self.is_closed
-            self._fail(round_, "interrupted" if gave_up else str(error))
-        except Exception as error:
-            self._logger.exception(f"round {round_.id} failed")
-            self._fail(round_, f"{type(error).__name__}: {error} (the log has the details)")
-        except BaseException:
-            self.interrupt()
-            self._fail(round_, "interrupted")
-            raise
-        else:
-            self.memory.end_round(round_, "finished")
-
-    def _fail(self, round_: Round, reason: str) -> None:
-        self._logger.warning(f"round {round_.id} failed: {reason}")
-        self.memory.end_round(round_, "failed")
-        self.event_emitter.emit_error(reason)
-
-    def _check(self) -> None:
-        if self.is_closed:
-            raise SessionClosed("The session was stopped.")
-        if self._llm_api.is_interrupted:
-            raise RoundInterrupted("interrupted")
-        self._spending.check(self.usage)
+        return self._here.merge(source, policy)
 
     def interrupt(self) -> None:
-        """Cancel the open round, from any thread: its model call, its cell and its later steps."""
-        if self._answering.locked():
-            self._llm_api.interrupt()
-        self._branches.interrupt()
+        """Cancel the open rounds, from any thread: model calls, cells and later steps."""
+        for name in {self._branches.current_name, *self._branches.locks.busy}:
+            self._branches.interrupt(name)
+
+    def release(self) -> None:
+        """End all kernels and roles, once the variables are stored; they come back when used.
+
+        A branch that is used again gets its variables as a resumed session does: those that could
+        not be stored are named by `restore_notice`.
+
+        Raises:
+            SessionBusy: If a branch is at work.
+            SessionClosed: If the session was stopped.
+        """
+        with self._branches.locks.hold_all():
+            self._branches.release()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read with ``ctx.get_session_var``."""
         self._branches.update_session_var(variables)
 
-    @contextmanager
-    def _one_at_a_time(self) -> Iterator[None]:
-        if self.is_closed:
-            raise SessionClosed("This session was stopped; start another one.")
-        if not self._answering.acquire(blocking=False):
-            raise SessionBusy("This session is still answering; wait, or interrupt it.")
-        self._llm_api.resume()
-        try:
-            yield
-        finally:
-            self._llm_api.resume()
-            self._release()
-
     def stop(self) -> None:
-        """End the session: roles, kernel and model calls; safe to call again."""
+        """End the session: roles, kernels and model calls; safe to call again.
+
+        The files are closed when the open rounds, which end now, are written.
+        """
         if self.is_closed:
             return
-        self.is_closed = True
+        self._branches.locks.refuse()
         self._llm_api.close()
         try:
             self._branches.close()
         finally:
-            self._close_files()
+            self._branches.locks.close(self._close_files)
         self.event_emitter.emit_session(SessionEventType.session_end)
 
-    def _release(self) -> None:
-        self._answering.release()
-        if self.is_closed:
-            self._close_files()
-
     def _close_files(self) -> None:
-        """Close the files, unless a round is open: then its end, which is still written, does."""
-        if self._answering.acquire(blocking=False):
-            self._stored.close()
-            self._answering.release()
+        self.events.close()
+        self._stored.close()
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.stop()
-
-
-def _check_text(message: object) -> None:
-    if not isinstance(message, str) or not message.strip():
-        raise SessionError(f"A message is a text that says something, not {message!r}.")

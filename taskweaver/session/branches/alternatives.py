@@ -79,7 +79,7 @@ class AlternativeBranches:
     @property
     def branches(self) -> list[SessionBranch]:
         """The branches on which the open round goes on."""
-        tries = [one for tries in self._tries.values() for one in tries]
+        tries = [one for tries in list(self._tries.values()) for one in tries]
         return [one.branch for one in tries if one.branch is not None]
 
     def fork(self, post: Post) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.state.restorable import Origin
+from taskweaver.llm.api import LLMApi
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import Ran, RecordedCell
@@ -34,6 +35,7 @@ class BranchParts:
     """
 
     memory: Memory
+    llm_api: LLMApi
     client: Client
     roles: Mapping[str, Role]
     execution_cwd: Path

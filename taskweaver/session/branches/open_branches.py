@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +18,13 @@ from taskweaver.memory.reading.cells import ran_code
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.alternatives import AlternativeBranches
 from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.locks import BranchLocks
+from taskweaver.session.branches.open_rounds import OpenRounds
 from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.branches.turn import RoundControl
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import SessionError
+from taskweaver.session.errors import SessionClosed, SessionError
+from taskweaver.session.limits import Spending
 from taskweaver.session.states.restoring import (
     RestorePoint,
     Restoring,
@@ -46,7 +51,10 @@ class Scratch(Protocol):
 class SessionBranches:
     """Branches of a session. Close it: their roles and kernels end.
 
-    `check` raises when work must not go on; `scratch` is the newest scratch copy.
+    Attributes:
+        locks: The branches that are at work.
+        rounds: The rounds that are open on them.
+        scratch: The newest scratch copy; None for none.
     """
 
     def __init__(
@@ -54,106 +62,143 @@ class SessionBranches:
         parts: SessionParts,
         config: AppSessionConfig,
         logger: TelemetryLogger,
-        check: Callable[[], None],
+        spending: Spending,
     ) -> None:
-        """Open the branch that was current last.
-
-        `check` raises when work must not go on.
-        """
+        """Open the branch that was current last."""
         self._parts = parts
         self.files: SessionFiles = parts.files
         self.config = config
         self.session_var: dict[str, str] = {}
-        self.check = check
-        self._alternatives = AlternativeBranches(self._fork_in_round, parts.emitter, self._cancel)
+        self.locks = BranchLocks()
+        self.rounds = OpenRounds(parts.llm_api, spending)
+        self._making = threading.RLock()
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
         folder = StateFolder(self.files.folder / STATE_FOLDER, config.state_limit_bytes)
         snapshots = Snapshots(config.snapshot_limit_bytes)
         self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
-        self.current = self.open(self.files.current)
+        self._current = self.files.current
+        self.open(self._current)
+
+    @property
+    def current_name(self) -> str:
+        """Name of the current branch, which need not be open."""
+        return self._current
+
+    @property
+    def current(self) -> SessionBranch:
+        """The current branch."""
+        return self.open(self._current)
 
     def open(self, name: str, open_round: str = "") -> SessionBranch:
         """Return a branch, opened if it is not open yet; it goes on with the round of an id.
 
         Raises:
             SessionError: If the branch does not exist.
+            SessionClosed: If the session was stopped, and the branch is not open.
         """
-        self.files.require(name)
-        if name not in self._open:
-            parts = self._parts.open_branch(name, open_round)
-            emitter, lineage = self._parts.emitter, self.files.lineage(name)
+        with self._making:
+            if name not in self._open:
+                if self.locks.is_closed:
+                    raise SessionClosed("The session was stopped.")
+                self.files.require(name)
+                self._open[name] = self._opened(name, open_round)
+            return self._open[name]
 
-            def origin() -> Restorable | None:
-                return self._restorable(lineage, parts.memory.conversation.rounds)
+    def _opened(self, name: str, open_round: str) -> SessionBranch:
+        parts = self._parts.open_branch(name, open_round)
+        emitter, lineage = self._parts.emitter, self.files.lineage(name)
 
-            control = RoundControl(self.check, self._cancel, self._alternatives)
-            branch = SessionBranch(name, parts, emitter, self.config, control, origin)
-            branch.update_session_var(self.session_var)
-            self._open[name] = branch
-        return self._open[name]
+        def origin() -> Restorable | None:
+            return self._restorable(lineage, parts.memory.conversation.rounds)
+
+        def cancel() -> None:
+            self.interrupt(name)
+
+        alternatives = AlternativeBranches(partial(self._fork_in_round, name), emitter, cancel)
+        control = RoundControl(partial(self.check, name), cancel, alternatives)
+        branch = SessionBranch(name, parts, emitter, self.config, control, origin)
+        branch.update_session_var(self.session_var)
+        self.rounds.add(name, parts.llm_api, alternatives)
+        return branch
 
     def checkout(self, name: str) -> None:
         """Make a branch the current one; raises as `open`."""
-        self.current = self.open(name)
+        self._current = self.open(name).name
         self.files.set_current(name)
 
-    def end_round(self, round_: Round) -> None:
-        """End a round on the branches of its alternatives, and keep its states.
+    def check(self, name: str) -> None:
+        """Raise if the work that goes on on a branch must end; see `OpenRounds.check`."""
+        if self.locks.is_closed:
+            raise SessionClosed("The session was stopped.")
+        self.rounds.check(name)
+
+    def end_round(self, name: str, round_: Round) -> None:
+        """End a round of a branch on those of its alternatives as well, and keep its states.
 
         The states of the kernels are taken and stored in the background.
         """
-        ended = [(self.current, round_)]
-        ended += [
-            (branch, branch.memory.conversation.rounds[-1])
-            for branch in self._alternatives.end(round_)
-        ]
+        ended = [(self.open(name), round_), *self.rounds.end(name, round_)]
+        for branch, _ in ended[1:]:
+            self.locks.give_back(branch.name)
         self.states.end_round(
-            [RoundEnd(each.name, own.id, each.client) for each, own in ended if ran_code(own)]
+            name, [RoundEnd(each.name, own.id, each.client) for each, own in ended if ran_code(own)]
         )
 
-    def fork(self, name: str, at_round: int | None) -> str:
-        """Make a branch of the current one; return its name. See `Session.fork`."""
+    def fork(self, source: SessionBranch, name: str, at_round: int | None) -> str:
+        """Make a branch of another; return its name. See `Session.fork`."""
         limit_bytes = self.config.fork_limit_bytes
-        name = self.files.fork(self.current.name, name, at_round, limit_bytes=limit_bytes)
-        self._why_restored[name] = self.fork_kernel(name, at_round)
-        self.open(name)
+        with self._making:
+            name = self.files.fork(source.name, name, at_round, limit_bytes=limit_bytes)
+            self._why_restored[name] = self.fork_kernel(source, name, at_round)
+            self.open(name)
         return name
 
-    def _fork_in_round(self, name: str) -> tuple[SessionBranch, str]:
-        """Make a branch of the current one inside the open round, which goes on there as well.
+    def _fork_in_round(self, source: str, name: str) -> tuple[SessionBranch, str]:
+        """Make a branch of another inside its open round, which goes on there as well.
 
         Returns:
-            The branch, and the reason its kernel was not forked; empty if it was.
+            The branch, held until the end of the round, and the reason its kernel was not forked;
+            empty if it was.
 
         Raises:
             SessionError: As `fork`; a name that is taken is given a number.
         """
-        name = self.files.similar_name(name)
-        self.files.fork(self.current.name, name, None, limit_bytes=self.config.fork_limit_bytes)
-        why = self._why_restored[name] = self.fork_kernel(name, None)
-        return self.open(name, self.current.memory.conversation.rounds[-1].id), why
+        branch = self.open(source)
+        with self._making:
+            name = self.files.similar_name(name)
+            self.locks.take(name)
+            try:
+                self.files.fork(source, name, None, limit_bytes=self.config.fork_limit_bytes)
+                why = self._why_restored[name] = self.fork_kernel(branch, name, None)
+                round_id = branch.memory.conversation.rounds[-1].id
+                made = self.open(name, round_id)
+                self.rounds.begin(name, round_id, host=source)
+                return made, why
+            except BaseException:
+                self.locks.give_back(name)
+                raise
 
-    def fork_kernel(self, name: str, at_round: int | None) -> str:
-        """Fork the current branch's kernel for another branch.
+    def fork_kernel(self, source: SessionBranch, name: str, at_round: int | None) -> str:
+        """Fork the kernel of a branch for another one.
 
         Returns:
             Why it starts from stored variables instead; empty when it was forked, or no code ran.
         """
         self.states.settle()
-        rounds = self.current.memory.conversation.rounds
+        rounds = source.memory.conversation.rounds
         seen = rounds[:at_round]
         last = next((round_ for round_ in reversed(seen) if ran_code(round_)), None)
         if last is None:
             return ""
         is_now = not any(map(ran_code, rounds[len(seen) :]))
-        kept = self.states.snapshots.get(self.files.lineage(self.current.name), last.id)
+        kept = self.states.snapshots.get(self.files.lineage(source.name), last.id)
         try:
             if kept is not None:
                 self._parts.fork_kernel(name, kept)
             elif is_now:
-                self._fork_now(name, self.current.client)
+                self._fork_now(name, source.client)
             else:
                 return self.states.snapshots.why_none(last.id)
         except KernelError as error:
@@ -169,7 +214,7 @@ class SessionBranches:
 
     def kernel_for(self, name: str) -> Client:
         """Return the kernel of a branch that is to be made of the current one."""
-        why_not_forked = self.fork_kernel(name, None)
+        why_not_forked = self.fork_kernel(self.current, name, None)
         client = self._parts.client(name)
         if why_not_forked:
             lineage = self.files.lineage(self.current.name)
@@ -194,19 +239,18 @@ class SessionBranches:
         except OSError as error:
             raise SessionError(f"{folder.folder} cannot be written: {error.strerror}.") from error
 
-    @property
-    def why_restored(self) -> str:
-        """The reason the current branch's kernel was not forked; empty if it was."""
-        return self._why_restored.get(self.current.name, "")
+    def why_restored(self, name: str) -> str:
+        """Return the reason a branch's kernel was not forked; empty if it was."""
+        return self._why_restored.get(name, "")
 
-    def restoring(self) -> Restoring | None:
-        """Return how the current branch's variables come back; None if its kernel has them."""
-        client, rounds = self.current.client, self.current.memory.conversation.rounds
+    def restoring(self, branch: SessionBranch) -> Restoring | None:
+        """Return how a branch's variables come back; None if its kernel has them."""
+        client, rounds = branch.client, branch.memory.conversation.rounds
         if client.has_state or not cells_with_variables(rounds):
             return None
         is_trusted = self.states.folder.is_trusted
         try:
-            stored = self._stored(self.files.lineage(self.current.name), rounds)
+            stored = self._stored(self.files.lineage(branch.name), rounds)
         except StateDamaged as error:
             return Restoring(rounds, None, str(error), is_trusted=is_trusted)
         return Restoring(rounds, stored, "", is_trusted=is_trusted)
@@ -239,21 +283,39 @@ class SessionBranches:
                     break
         return found
 
-    def interrupt(self) -> None:
-        """Interrupt the open round; may be called from any thread."""
-        for branch in (self.current, *self._alternatives.branches):
-            branch.interrupt()
-        if self.scratch is not None:
+    def interrupt(self, name: str) -> None:
+        """Interrupt the work on a branch; may be called from any thread.
+
+        Its model call, its cell and its later steps end, those of its alternatives too.
+        """
+        branch = self._open.get(name)
+        if branch is None:
+            return
+        self.rounds.interrupt(name, is_at_work=name in self.locks.busy)
+        branch.interrupt()
+        if self.scratch is not None and name == self._current:
             self.scratch.interrupt()
 
-    def _cancel(self) -> None:
-        self._parts.llm_api.interrupt()
-        self.interrupt()
+    def release(self) -> None:
+        """Store the newest states, then end all roles and kernels; `open` makes new ones.
+
+        No branch may be at work.
+        """
+        self.states.finish()
+        self.states.snapshots.close()
+        if self.scratch is not None:
+            self.scratch.discard()
+            self.scratch = None
+        with self._making:
+            branches, self._open = self._open, {}
+            self.rounds.clear()
+            for branch in branches.values():
+                branch.close()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read, in all open branches."""
         self.session_var.update(variables)
-        for branch in self._open.values():
+        for branch in list(self._open.values()):
             branch.update_session_var(variables)
 
     def close(self) -> None:
@@ -263,5 +325,5 @@ class SessionBranches:
         finally:
             if self.scratch is not None:
                 self.scratch.discard()
-            for branch in self._open.values():
+            for branch in list(self._open.values()):
                 branch.close()

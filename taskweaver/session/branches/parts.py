@@ -11,6 +11,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.session.branches.branch import BranchParts
 from taskweaver.session.limits import LimitsConfig
+from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.store import SessionFiles
 
 
@@ -32,6 +33,7 @@ class SessionParts:
     """
 
     emitter: SessionEventEmitter
+    events: EventLog
     llm_api: LLMApi
     files: SessionFiles
     open_branch: Callable[[str, str], BranchParts]

@@ -52,28 +52,28 @@ class RoundStates:
         self._forker = ThreadPoolExecutor(1, thread_name_prefix="round-end")
         self._storer = ThreadPoolExecutor(1, thread_name_prefix="state")
         self._lock = threading.Lock()
-        self._is_playing = False
-        self._again: RoundEnd | None = None
+        self._playing: set[str] = set()
+        self._again: dict[str, RoundEnd] = {}
         self._forks: Future[None] | None = None
         self._waiting: dict[str, tuple[Future[None], ForkedWriter]] = {}
         self._stuck: dict[str, str] = {}
         self._problems: list[str] = []
         self._is_closed = False
 
-    def begin_round(self) -> None:
-        """Wait until the state of the last round is taken: a cell may run then."""
+    def begin_round(self, branch: str) -> None:
+        """Wait until the state of the last round is taken: a cell of the branch may run then."""
         with self._lock:
-            self._is_playing = True
+            self._playing.add(branch)
         self.settle()
 
-    def end_round(self, ends: Sequence[RoundEnd]) -> None:
-        """Take and store the states of a round's end, of the branches on which code ran.
+    def end_round(self, branch: str, ends: Sequence[RoundEnd]) -> None:
+        """Take and store the states of the end of a branch's round, of those on which code ran.
 
         Returns at once.
         """
         with self._lock:
-            self._is_playing = False
-            again, self._again = self._again, None
+            self._playing.discard(branch)
+            again = self._again.pop(branch, None)
             if self._is_closed:
                 return
             if again is not None and again.branch not in {end.branch for end in ends}:
@@ -147,8 +147,8 @@ class RoundStates:
     def _take_again(self, end: RoundEnd) -> None:
         """Store the state without the variable that held it up, once no cell can run."""
         with self._lock:
-            if self._is_playing:
-                self._again = end  # at the end of the open round, if that runs no code
+            if end.branch in self._playing:
+                self._again[end.branch] = end  # at the end of the open round, if that runs no code
             else:
                 self._forks = self._forker.submit(self._take, end, is_again=True)
 

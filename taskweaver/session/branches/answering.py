@@ -1,0 +1,212 @@
+"""A branch as a program uses it: it answers by itself, while other branches answer too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.llm.types import Usage
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.branched.types import MergeReport
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.round import Round
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.events import SessionEventHandler, on_branch
+from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.long_memory import BranchLongMemory
+from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.parts import SessionParts
+from taskweaver.session.errors import SessionError
+from taskweaver.session.limits import Spending
+from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.storage.workdir import AddedFile
+from taskweaver.utils.text import fenced
+
+
+class AnsweringBranch:
+    """A branch of a session: `Session.at`. Other branches answer at the same time.
+
+    Attributes:
+        name: Its name.
+        round_usage: Consumption of the models in its newest round.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        branches: SessionBranches,
+        spending: Spending,
+        parts: SessionParts,
+        logger: TelemetryLogger,
+    ) -> None:
+        self.name = name
+        self.round_usage = Usage()
+        self._branches = branches
+        self._spending = spending
+        self._session_models = parts.llm_api
+        self._emitter: SessionEventEmitter = parts.emitter
+        self._logger = logger
+
+    @property
+    def _branch(self) -> SessionBranch:
+        return self._branches.open(self.name)
+
+    @property
+    def memory(self) -> Memory:
+        """Its conversation."""
+        return self._branch.memory
+
+    @property
+    def long_memory(self) -> BranchLongMemory:
+        """The facts kept for later requests of this branch and the project."""
+        return self._branch.long_memory
+
+    @property
+    def execution_cwd(self) -> Path:
+        """Working directory of its kernel."""
+        return self._branch.execution_cwd
+
+    @property
+    def kernel_state(self) -> str:
+        """State of its kernel, in a word or two."""
+        return self._branch.client.state
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it answers a message, or is forked or changed otherwise."""
+        return self.name in self._branches.locks.busy
+
+    @property
+    def why_restored(self) -> str:
+        """Reason it starts from stored variables; empty if its kernel was forked."""
+        return self._branches.why_restored(self.name)
+
+    def send_message(
+        self,
+        message: str,
+        event_handler: SessionEventHandler | None = None,
+        files: Sequence[AddedFile] | None = None,
+    ) -> Round:
+        """Answer a message on this branch; see `Session.send_message`.
+
+        Raises:
+            SessionBusy: If this branch is at work.
+            SessionClosed, SessionError, LimitReached, FileNotAdded: As `Session.send_message`.
+        """
+        _check_text(message)
+        with self.hold(), self._emitter.handle_events_ctx(event_handler):
+            self._spending.begin_round(self._session_models.usage)
+            branch = self._branch
+            named = "\n".join([message, *branch.files.brought])
+            mentioned = self._branches.config.mentioned_files(named)
+            notes = branch.files.bring(files or [], mentioned)
+            notes += branch.take_note(self.restoring())
+            return self._play(branch, "\n".join([*notes, message]), branch.play)
+
+    def run_code(self, code: str, event_handler: SessionEventHandler | None = None) -> Round:
+        """Run code of the user's own in the branch's kernel, as a round; no model is asked.
+
+        Raises:
+            SessionBusy, SessionClosed, SessionError: As `send_message`.
+        """
+        _check_text(code)
+        with self.hold(), self._emitter.handle_events_ctx(event_handler):
+            branch = self._branch
+            return self._play(branch, f"Run this:\n{fenced(code, 'python')}", branch.run(code))
+
+    def _play(self, branch: SessionBranch, query: str, play: Callable[[Round], None]) -> Round:
+        branches, emitter = self._branches, self._emitter
+        warnings = [*self.restore_notice(), *branches.states.take_problems()]
+        branches.states.begin_round(self.name)
+        round_ = branch.memory.create_round(query)
+        branches.rounds.begin(self.name, round_.id)
+        with on_branch(self.name):
+            emitter.start_round(round_.id, query)
+            for warning in warnings:
+                emitter.warn(warning)
+            try:
+                self._answer(branch, round_, play)
+            finally:
+                self.round_usage = branches.rounds.usage(self.name)
+                left = branch.client.left_behind()
+                if left:
+                    emitter.warn(left)
+                emitter.end_round(round_.id)
+                branches.end_round(self.name, round_)
+        return round_
+
+    def _answer(self, branch: SessionBranch, round_: Round, play: Callable[[Round], None]) -> None:
+        try:
+            play(round_)
+        except TaskWeaverError as error:
+            is_interrupted = self._branches.rounds.is_interrupted(self.name)
+            gave_up = is_interrupted and not self._branches.locks.is_closed
+            self._fail(branch, round_, "interrupted" if gave_up else str(error))
+        except Exception as error:
+            self._logger.exception(f"round {round_.id} failed")
+            reason = f"{type(error).__name__}: {error} (the log has the details)"
+            self._fail(branch, round_, reason)
+        except BaseException:
+            self.interrupt()
+            self._fail(branch, round_, "interrupted")
+            raise
+        else:
+            branch.memory.end_round(round_, "finished")
+
+    def _fail(self, branch: SessionBranch, round_: Round, reason: str) -> None:
+        self._logger.warning(f"round {round_.id} failed: {reason}")
+        branch.memory.end_round(round_, "failed")
+        self._emitter.emit_error(reason)
+
+    def restoring(self) -> Restoring | None:
+        """Return how its variables come back; None once its kernel has them."""
+        return self._branches.restoring(self._branch)
+
+    def restore_notice(self) -> list[str]:
+        """Return, once, the variables it lacks, and the remedy."""
+        return self._branch.take_notice(self.restoring())
+
+    def interrupt(self) -> None:
+        """Cancel its open round, from any thread: model call, cell and later steps."""
+        self._branches.interrupt(self.name)
+
+    def fork(self, name: str = "", *, at_round: int | None = None) -> str:
+        """Make a branch of this one; see `Session.fork`.
+
+        Raises:
+            SessionBusy, SessionClosed, SessionError: As `Session.fork`.
+        """
+        with self.hold():
+            return self._branches.fork(self._branch, name, at_round)
+
+    def merge(self, source: str, policy: str = "theirs") -> MergeReport:
+        """Copy another branch's core and archival memory to this one; see `Session.merge`.
+
+        Raises:
+            SessionBusy, SessionClosed, SessionError, InvalidUpdate: As `Session.merge`.
+        """
+        with self.hold():
+            self._branches.files.require(source)
+            return self._branches.files.store.merge(source, self.name, policy)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep other work off the branch inside the block.
+
+        Raises:
+            SessionBusy: If it is at work.
+            SessionClosed: If the session was stopped.
+        """
+        with self._branches.locks.hold(self.name):
+            self._branches.rounds.resume(self.name)
+            try:
+                yield
+            finally:
+                self._branches.rounds.resume(self.name)
+
+
+def _check_text(message: object) -> None:
+    if not isinstance(message, str) or not message.strip():
+        raise SessionError(f"A message is a text that says something, not {message!r}.")

@@ -1,0 +1,96 @@
+"""The branches of a session that are at work: one thing at a time on each, many side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from taskweaver.session.errors import SessionBusy, SessionClosed
+
+
+class BranchLocks:
+    """Locks of a session's branches; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+        self._is_held_whole = self._is_closed = False
+        self._at_rest: Callable[[], None] | None = None
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """Names of the branches that are at work."""
+        with self._lock:
+            return frozenset(self._busy)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session was stopped."""
+        return self._is_closed
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        """Hold a branch inside the block.
+
+        Raises:
+            SessionBusy: If it is at work.
+            SessionClosed: If the session was stopped.
+        """
+        self.take(name)
+        try:
+            yield
+        finally:
+            self.give_back(name)
+
+    def take(self, name: str) -> None:
+        """Hold a branch until it is given back; raises as `hold`."""
+        with self._lock:
+            self._require_rest(name)
+            self._busy.add(name)
+
+    def give_back(self, name: str) -> None:
+        """End the hold of a branch."""
+        with self._lock:
+            self._busy.discard(name)
+        self._end_at_rest()
+
+    @contextmanager
+    def hold_all(self) -> Iterator[None]:
+        """Hold all branches inside the block; raises as `hold`."""
+        with self._lock:
+            self._require_rest(*self._busy)
+            self._is_held_whole = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_held_whole = False
+            self._end_at_rest()
+
+    def _require_rest(self, *names: str) -> None:
+        if self._is_closed:
+            raise SessionClosed("This session was stopped; start another one.")
+        if self._is_held_whole or not self._busy.isdisjoint(names):
+            busy = ", ".join(sorted(self._busy.intersection(names))) or "all"
+            raise SessionBusy(
+                f"This session is still answering (branch {busy}); wait, or interrupt it."
+            )
+
+    def refuse(self) -> None:
+        """Refuse further holds."""
+        self._is_closed = True
+
+    def close(self, at_rest: Callable[[], None]) -> None:
+        """Refuse further holds; `at_rest` is called once no branch is at work, perhaps now."""
+        with self._lock:
+            self._is_closed, self._at_rest = True, at_rest
+        self._end_at_rest()
+
+    def _end_at_rest(self) -> None:
+        with self._lock:
+            if self._busy or self._is_held_whole:
+                return
+            at_rest, self._at_rest = self._at_rest, None
+        if at_rest is not None:
+            at_rest()
