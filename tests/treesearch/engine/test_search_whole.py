@@ -250,4 +250,4 @@ def test_a_lucky_node_gives_way_to_one_that_holds(tmp_path: Path) -> None:
         ["n0001"] * 2 + ["n0002"]
     )
     report = (made.places.folder / "report.md").read_text()
-    assert "**8, the mean of 2 runs (8 with its own seed)**, by node n0002" in report
+    assert "**8 (n = 2, all equal)**, by node n0002. One measurement scatters by " in report

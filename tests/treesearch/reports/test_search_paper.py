@@ -78,12 +78,13 @@ def test_its_summary_has_metric_baseline_and_counts(paper: Paper) -> None:
     best = journal.best()
     assert (len(journal), len(journal.good), len(journal.buggy)) == (10, 9, 1)
     assert best is not None
-    first, baseline, gain, counts, *_ = below(paper.text, "Executive Summary")
-    assert first.startswith("- Best: height (higher is better): 31, the mean of 2 runs")
+    first, baseline, gain, counts, sure, *_ = below(paper.text, "Executive Summary")
+    assert first.startswith("- Best: height (higher is better): 31 (n = 2, all equal)")
     assert f"by node {best.id} ({best.kind} {best.name}) [node {best.id}; event " in first
-    assert baseline.startswith("- Baseline: height (higher is better): 0, the mean of 2 runs")
+    assert baseline.startswith("- Baseline: height (higher is better): 0 (n = 2, all equal)")
     assert "by node n0001 (draft) [node n0001; event " in baseline
     assert gain == f"- Gain over the baseline: +31 [node {best.id}]"
+    assert sure.startswith("- Repeated programs gave the very same figures (")
     assert counts.startswith("- 10 nodes: 9 good, 1 failed [journal.json; event ")
 
 
