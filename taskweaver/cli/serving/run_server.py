@@ -77,14 +77,18 @@ def serve_doors(
         hosts: Names by which clients may call the server, besides those of loopback.
         on_start: Called when requests are answered, with the token of the person who started the
             server, empty where users have their own, and a function that stops it.
-        has_users: Whether the users of the project's accounts may use it.
+        has_users: Whether the users of the project's accounts may use it, and sessions of theirs;
+            else it serves kernels alone.
 
     Raises:
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
+    from taskweaver.doors.agent_api.door import AgentApi
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.server.accounts import Accounts, accounts_file, server_folder
+    from taskweaver.server.agents.sessions import AgentSessions
     from taskweaver.server.gate import Gate
+    from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
     from taskweaver.server.tokens import new_token
 
@@ -95,7 +99,10 @@ def serve_doors(
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
         gate = Gate(accounts, local, app.log)
-        doors = [KernelApi(app.kernels, server_folder(app.workspace) / "users")]
+        folder = server_folder(app.workspace)
+        doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
+        if has_users:
+            doors.append(AgentApi(AgentSessions(app, accounts, folder / "agents")))
 
         def begin() -> None:
             on_start(local.text if local else "", stop)

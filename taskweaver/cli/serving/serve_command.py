@@ -62,7 +62,7 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
         return
     if not found:
         click.echo("There are no users; the server serves the person who starts it.")
-    names = ("kernels", "memory_mb", "disk_mb")
+    names = ("cost", "tokens", "kernels", "memory_mb", "disk_mb")
     rows = [
         (
             user.name,
@@ -77,6 +77,8 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
 @users.command("add")
 @click.argument("name")
 @click.option("--role", default="user", type=click.Choice(["admin", "user"]), show_default=True)
+@click.option("--cost", type=click.FloatRange(min=0), help="Most money for model calls.")
+@click.option("--tokens", type=_COUNT, help="Most tokens of model calls.")
 @click.option("--kernels", type=_COUNT, help="Most kernels at a time.")
 @click.option("--memory-mb", type=_COUNT, help="Most memory in MiB of the kernels together.")
 @click.option("--disk-mb", type=_COUNT, help="Most disk space in MiB of the files together.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
@@ -79,9 +80,21 @@ class AnsweringBranch:
         return self.name in self._branches.locks.busy
 
     @property
+    def usage_now(self) -> Usage:
+        """Consumption of the models in its open round so far."""
+        return self._branches.rounds.usage(self.name)
+
+    @property
     def why_restored(self) -> str:
         """Reason it starts from stored variables; empty if its kernel was forked."""
         return self._branches.why_restored(self.name)
+
+    def kept_state(self, round_id: str) -> Literal["live", "stored", "none"]:
+        """Return how the variables at the end of one of its rounds are kept."""
+        lineage, states = self._branches.files.lineage(self.name), self._branches.states
+        if states.snapshots.get(lineage, round_id) is not None:
+            return "live"
+        return "none" if states.folder.path(lineage, round_id) is None else "stored"
 
     def send_message(
         self,

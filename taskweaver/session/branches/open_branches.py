@@ -72,6 +72,7 @@ class SessionBranches:
         self.locks = BranchLocks()
         self.rounds = OpenRounds(parts.llm_api, spending)
         self._making = threading.RLock()
+        self._forking = threading.Lock()
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
@@ -149,7 +150,7 @@ class SessionBranches:
     def fork(self, source: SessionBranch, name: str, at_round: int | None) -> str:
         """Make a branch of another; return its name. See `Session.fork`."""
         limit_bytes = self.config.fork_limit_bytes
-        with self._making:
+        with self._forking:
             name = self.files.fork(source.name, name, at_round, limit_bytes=limit_bytes)
             self._why_restored[name] = self.fork_kernel(source, name, at_round)
             self.open(name)
@@ -166,7 +167,7 @@ class SessionBranches:
             SessionError: As `fork`; a name that is taken is given a number.
         """
         branch = self.open(source)
-        with self._making:
+        with self._forking:
             name = self.files.similar_name(name)
             self.locks.take(name)
             try:
