@@ -47,6 +47,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def duration_text(seconds: float) -> str:
+    """Return a duration as people read it: ``45 s``, ``3 min 05 s`` or ``2 h 10 min``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of `text`: 3.6 bytes of Latin text each, one per CJK character.
 

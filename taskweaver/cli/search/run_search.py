@@ -162,7 +162,8 @@ def _conclude(project: Path | None, search: Search) -> int:
         _say(f"best: {_line(best, state.journal)}", "green")
         again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
-            _say(f"      {again}", "green")
+            _say(f"      all its runs: {again}", "green")
+        _say(run_statistics.certainty(state.journal))
     _say(f"report: {places.folder / 'report.md'}")
     _say(f"page:   {places.folder / 'tree.html'}")
     return 0 if best is not None else 1

@@ -135,7 +135,7 @@ def _output(node: Node, limit_chars: int) -> str:
 
 def repeated(node: Node, journal: Journal) -> dict[str, str]:
     """Return the figures of a node with other seeds as a section; none if there are none."""
-    others = [other for other in journal.seeds_of(node.id) if other.is_good]
+    others = [other for other in journal.repetitions(node.id) if other.is_good]
     if not others:
         return {}
     figures = ", ".join(f"{journal.objective.text(n.value)} (seed {n.seed})" for n in others)
@@ -205,6 +205,7 @@ def attempt_lines(
     lines = []
     for other in nodes:
         outcome = measured_text(journal, other) if other.is_good else str(other.status)
+        outcome += f" (the program of {other.same_as} again)" if other.same_as else ""
         if other.error:
             message = _ending(other.error)
             outcome += f" ({other.error.kind}: {message})"

@@ -124,7 +124,9 @@ class NodeEvents:
         text = f"node_id={node.id} metric={value} is_buggy={node.has_failed}{failure}"
         records = []
         if node.is_good:
-            lesson = f"{node.kind} {node.name}: {self._objective.name} {value}. {node.plan}".strip()
+            again = f" (the program of {node.same_as} again)" if node.same_as else ""
+            lesson = f"{node.kind} {node.name}: {self._objective.name} {value}{again}. {node.plan}"
+            lesson = lesson.strip()
             tags = ["SUCCESS", f"node_uid:{node.id}", f"stage:{node.stage}"]
             records.append({"text": lesson[:_PLAN_CHARS], "tags": tags})
         elif node.error is not None:

@@ -5,9 +5,9 @@ Each question is an ordered mapping: the task, the material, and the form of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
@@ -88,7 +88,11 @@ class Question:
     loss: str
 
 
-Claim = Callable[[Node, str, Artifacts], str]
+class ProgramClaim(Protocol):
+    """A claim to a change and a program; see `ChangeClaims.take`."""
+
+    def __call__(self, node: Node, name: str, artifacts: Artifacts, /, *, insists: bool) -> str:
+        """Return why a node cannot have them, or nothing."""
 
 
 class Proposer:
@@ -127,7 +131,7 @@ class Proposer:
 
         return self._agent.ask("phase0", prompt, read, hint="phase0_planning", form=self._form)
 
-    def propose(self, question: Question, plan: Phase0Plan | None, claim: Claim) -> Proposal:
+    def propose(self, question: Question, plan: Phase0Plan | None, claim: ProgramClaim) -> Proposal:
         """Return a proposed attempt.
 
         `claim` claims its change and program, and returns why it cannot have them, or nothing.
@@ -137,11 +141,15 @@ class Proposer:
         """
         kind = question.node.kind
         prompt = attempt_prompt(self._prompts, question, plan, in_fences=self._in_fences)
+        refused: list[Artifacts] = []
 
         def read(text: str) -> Proposal:
             found = read_proposal(text, question)
-            problem = claim(question.node, found.name, found.artifacts)
+            is_last = len(refused) + 1 >= self._agent.limits.attempts
+            insists = is_last or found.artifacts in refused
+            problem = claim(question.node, found.name, found.artifacts, insists=insists)
             if problem:
+                refused.append(found.artifacts)
                 raise PhasePlanError("", problem)
             return found
 

@@ -46,7 +46,7 @@ class RuleProposer:
         parent = values_in(prompt.get("Code", ""))
         if kind == "draft" or not parent:
             count = sum(other.kind == "draft" for other in known)
-            count += "tries exactly this program" in prompt.get("Parsing Feedback", "")
+            count += "exactly this program" in prompt.get("Parsing Feedback", "")
             drafts = self._space.drafts
             values, change = dict(drafts[count % len(drafts)]), ""
             why = "A plain first attempt."

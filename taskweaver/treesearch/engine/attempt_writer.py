@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,55 +13,14 @@ from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import storable
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, inherit_plan, save_plan, situation_of
 from taskweaver.treesearch.agent.proposer import Proposer, Question
+from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.artifacts import Artifacts
-from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record.places import NodePlaces
 from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import redact_secrets_in
 
 _MOST_ATTEMPTS_SHOWN = 100
-
-
-class ChangeClaims:
-    """Claims of nodes to a change of their parent, and to a program while they run."""
-
-    def __init__(self, journal: Journal) -> None:
-        """Start with the changes of existing nodes."""
-        self._journal = journal
-        self._lock = threading.Lock()
-        self._changes: dict[tuple[str | None, bool], dict[str, str]] = {}
-        self._programs: dict[str, str] = {}
-        for node in journal.nodes:
-            if node.name:
-                self._of(node).setdefault(node.name, node.id)
-
-    def take(self, node: Node, name: str, artifacts: Artifacts) -> str:
-        """Claim a change and a program for a node; return why it cannot have them, or nothing.
-
-        A change without a name cannot be claimed.
-        """
-        program = json.dumps(artifacts.to_dict(), sort_keys=True)
-        with self._lock:
-            changes = self._of(node)
-            twin = self._programs.get(program, node.id)
-            if twin != node.id and self._is_running(twin):
-                problem = f"{twin} tries exactly this program now"
-                changes |= {name: twin} if name else {}
-            elif name and changes.setdefault(name, node.id) != node.id:
-                problem = f"{changes[name]} makes the change {name} already"
-            else:
-                self._programs[program] = node.id
-                return ""
-            return f"{problem}; make another change than {', '.join(changes) or 'this'}"
-
-    def _of(self, node: Node) -> dict[str, str]:
-        """Return the changes of a node's parent: each may be tried to improve, and to take away."""
-        return self._changes.setdefault((node.parent, node.kind is NodeKind.ABLATION), {})
-
-    def _is_running(self, node_id: str) -> bool:
-        return node_id in self._journal and self._journal[node_id].status is NodeStatus.RUNNING
 
 
 @dataclass(slots=True)
@@ -97,8 +54,20 @@ class AttemptWriter:
         proposal = self.proposer.propose(self.question, self._plan, self.claims.take)
         shown = redact_secrets_in(proposal.artifacts.to_dict())
         write_json(self.places.phase_logs / "artifacts.json", shown)
-        name = node.name or proposal.name
-        return replace(node, plan=proposal.plan, name=name, artifacts=proposal.artifacts)
+        owner = self.claims.owner(node)
+        return replace(
+            node,
+            plan=proposal.plan,
+            name=node.name or proposal.name,
+            artifacts=proposal.artifacts,
+            same_as=owner,
+            seed=self._unused_seed(owner) if owner else node.seed,
+        )
+
+    def _unused_seed(self, owner: str) -> int:
+        """Return a seed with which a program was not measured yet."""
+        journal = self.question.journal
+        return 1 + max(run.seed for run in (journal[owner], *journal.repetitions(owner)))
 
     def install_step(self, node: Node, progress: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the next command of the node's installer, see `Proposer.install_step`."""

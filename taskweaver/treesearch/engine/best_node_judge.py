@@ -34,7 +34,7 @@ def candidates(journal: Journal) -> list[Node]:
     found = journal.leaders(MOST)
     if not found:
         return []
-    again = [node for node in journal.seeds_of(found[0].id) if node.is_good]
+    again = [node for node in journal.repetitions(found[0].id) if node.is_good]
     once = journal.objective.rank  # each by its own seed, not by a mean that only some have
     ranks = [once(node.metric) for node in [found[0], *again]]
     spread = max(ranks) - min(ranks)

@@ -345,7 +345,7 @@ class Coordinator:
 
     def _missing_seeds(self, node_id: str) -> list[int]:
         """Return the seeds to repeat a node with now: one at first, the others if it differed."""
-        had = {node.seed for node in self.journal.seeds_of(node_id)}
+        had = {node.seed for node in self.journal.repetitions(node_id)}
         if self.journal.samples(node_id).is_deterministic:
             return []
         seeds = (self.config.seed + n for n in range(1, self.config.num_seeds + 1))

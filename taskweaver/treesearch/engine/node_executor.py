@@ -129,7 +129,9 @@ class NodeExecutor:
 
     def run_plotting(self, plan: PhasePlan) -> JobResult:
         """Run the plan of a plotting program in the node's workspace, up to its compile phase."""
-        job = replace(self._job(plan), phases=("coding", "compile"), parent_workspace=None)
+        job = replace(
+            self._job(plan, self._node.seed), phases=("coding", "compile"), parent_workspace=None
+        )
         job = replace(job, log_dir=job.log_dir / "plots")
         return self._without_host_paths(self._submit(run_job, job))
 
@@ -184,7 +186,9 @@ class NodeExecutor:
         wanted = () if is_there else plan.download
         is_asked = bool(self._setup.install_steps and wanted)
         try:
-            job = self._setup.materials.prepared(self._job(plan), () if is_asked else wanted)
+            job = self._setup.materials.prepared(
+                self._job(plan, node.seed), () if is_asked else wanted
+            )
         except SearchError as error:
             return JobResult(error=NodeError("DownloadError", str(error)))
         fetched = self._download(job, ask if is_asked else None, needs)
@@ -210,7 +214,7 @@ class NodeExecutor:
         run = partial(self._submit, run_download_command, job)
         return install(job, ask, run, self._setup.install_steps, needs)
 
-    def _job(self, plan: PhasePlan) -> Job:
+    def _job(self, plan: PhasePlan, seed: int) -> Job:
         """Return the job of a plan, with the files of the node's parent."""
         return Job(
             run_dir=self._setup.places.folder,
@@ -220,7 +224,7 @@ class NodeExecutor:
             plan=plan,
             parent_workspace=self._parent_workspace,
             inherited=self._inherited,
-            seed=self._node.seed,
+            seed=seed,
             limits=self._setup.limits,
             sandbox=self._setup.worker.sandbox,
             evaluator=self._setup.evaluator,

@@ -25,8 +25,8 @@ from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
-from taskweaver.treesearch.engine.attempt_writer import ChangeClaims
 from taskweaver.treesearch.engine.best_node_judge import Judge
+from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
 from taskweaver.treesearch.engine.node_executor import ExecutionSetup
 from taskweaver.treesearch.engine.node_spans import NodeSpans

@@ -16,7 +16,8 @@ from taskweaver.treesearch.agent.proposer import Proposer, Question, RunBackgrou
 from taskweaver.treesearch.agent.reviewer import Reviewer
 from taskweaver.treesearch.agent.transcript import NodeTranscript
 from taskweaver.treesearch.engine.assessment import NodeAssessor
-from taskweaver.treesearch.engine.attempt_writer import AttemptWriter, ChangeClaims
+from taskweaver.treesearch.engine.attempt_writer import AttemptWriter
+from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.node_executor import ExecutionSetup, NodeExecutor, WorkCancelled
 from taskweaver.treesearch.engine.node_task import NodeTask, Steps
 from taskweaver.treesearch.engine.plotting import Plotter

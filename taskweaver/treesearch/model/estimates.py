@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node import Node
 
 _LEAST_STEP = 0.05
 """Least variance of a step from parent to child, in variances of the noise."""
@@ -38,7 +38,7 @@ class Noise:
 
 def samples_of(journal: Journal, node: Node) -> list[float]:
     """Return the ranks of all measurements of a node, its own the first."""
-    runs = [node, *journal.seeds_of(node.id)]
+    runs = [node, *journal.repetitions(node.id)]
     ranks = (journal.objective.rank(run.metric) for run in runs if run.is_good)
     return [rank for rank in ranks if rank > -math.inf]
 
@@ -57,8 +57,8 @@ def noise_of(samples: Iterable[Sequence[float]]) -> Noise:
 
 def measured_noise(journal: Journal) -> Noise:
     """Return the noise of a run's measurements."""
-    repeated = {node.parent: None for node in journal.nodes if node.kind is NodeKind.SEED}
-    nodes = (journal[node_id] for node_id in repeated if node_id is not None)
+    repeated = {node.repeats: None for node in journal.nodes if node.repeats}
+    nodes = (journal[node_id] for node_id in repeated)
     return noise_of(samples_of(journal, node) for node in nodes)
 
 

@@ -66,6 +66,7 @@ class Journal:
         self.judgements: list[Judgement] = []
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
+        self._repetitions: dict[str, list[str]] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
@@ -82,6 +83,8 @@ class Journal:
         self._files.pop(node_id, None)
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
+        if node_id in self._repetitions.get(node.repeats, ()):
+            self._repetitions[node.repeats].remove(node_id)
 
     def put(self, node: Node) -> None:
         """Add a node, or take its next state."""
@@ -92,9 +95,11 @@ class Journal:
         self._nodes[node.id] = node
         if node.is_good and _ended(node) < _ended(self._first_good):
             self._first_good = node
-        if node.kind is NodeKind.SEED and node.parent in self._nodes:
-            self._ranks[node.parent] = self._repeated(node.parent)
-            self._noise.put(node.parent, self._values(node.parent))
+        if node.repeats in self._nodes:
+            known = self._repetitions.setdefault(node.repeats, [])
+            known += [node.id] * (node.id not in known)
+            self._ranks[node.repeats] = self._repeated(node.repeats)
+            self._noise.put(node.repeats, self._values(node.repeats))
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -164,14 +169,14 @@ class Journal:
 
     def _repeated(self, node_id: str) -> float:
         """Return the rank of a node that was repeated: its mean; the least if most runs fail."""
-        runs = [self._nodes[node_id], *self.seeds_of(node_id)]
+        runs = [self._nodes[node_id], *self.repetitions(node_id)]
         good = [self.objective.rank(run.metric) for run in runs if run.is_good]
         failed = sum(run.has_failed for run in runs)
         return fmean(good) if good and len(good) > failed else -math.inf
 
     def _values(self, node_id: str) -> tuple[float, ...]:
         """Return the measurements of a node and its repetitions that worked."""
-        runs = [self._nodes[node_id], *self.seeds_of(node_id)]
+        runs = [self._nodes[node_id], *self.repetitions(node_id)]
         return tuple(run.value for run in runs if run.is_good and run.value is not None)
 
     @property
@@ -181,7 +186,7 @@ class Journal:
 
     def samples(self, node_id: str) -> Samples:
         """Return all measurements of a node's program: its own, then those of repetitions."""
-        failed = sum(run.has_failed for run in self.seeds_of(node_id))
+        failed = sum(run.has_failed for run in self.repetitions(node_id))
         return Samples(self._values(node_id), failed, self.noise)
 
     def files(self, node_id: str) -> Mapping[str, str]:
@@ -232,7 +237,7 @@ class Journal:
         Those that a judgement passed over are left out, unless there are no others.
         """
         nodes = self.nodes if among is None else among
-        good = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
+        good = [node for node in nodes if node.is_good and not node.repeats]
         over = {name for one in self.judgements if self.holds(one) for name in one.passed_over}
         standing = [node for node in good if node.id not in over] or good
         return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
@@ -256,10 +261,10 @@ class Journal:
         Its repetitions come after the judgement, and may show that it was only lucky.
         """
         first, chosen = self[judgement.candidates[0]], self[judgement.chosen]
-        if not self.seeds_of(chosen.id):
+        if not self.repetitions(chosen.id):
             return True
         once = self.objective.rank
-        ranks = [once(run.metric) for run in (first, *self.seeds_of(first.id)) if run.is_good]
+        ranks = [once(run.metric) for run in (first, *self.repetitions(first.id)) if run.is_good]
         noise = max(max(ranks) - min(ranks), once(first.metric) - once(chosen.metric))
         return self._ranks[first.id] - self._ranks[chosen.id] <= noise
 
@@ -288,6 +293,10 @@ class Journal:
     def seeds_of(self, node_id: str) -> list[Node]:
         """Return the seed evaluations of a node."""
         return [node for node in self.children(node_id) if node.kind is NodeKind.SEED]
+
+    def repetitions(self, node_id: str) -> list[Node]:
+        """Return the other measurements of a node's program: with seeds, and proposed again."""
+        return [self._nodes[again] for again in tuple(self._repetitions.get(node_id, ()))]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``journal.json``."""

@@ -158,6 +158,8 @@ class Node:
         line: Nodes whose programs run before its own in its kernel, the first one first.
         name: The parameter tuned or the part taken away, of ``hyperparam`` and ``ablation`` nodes.
         seed: Seed of everything random in it.
+        same_as: Id of the node that proposed exactly this program before, of which it is another
+            measurement; empty for a program of its own.
         attempt: Number of the attempt, from 1; a lost worker costs one.
         status: Its state.
         plan: Its intention, in words.
@@ -188,6 +190,7 @@ class Node:
     line: tuple[str, ...] = ()
     name: str = ""
     seed: int = 0
+    same_as: str = ""
     attempt: int = 1
     status: NodeStatus = NodeStatus.RUNNING
     plan: str = ""
@@ -211,6 +214,11 @@ class Node:
     def is_good(self) -> bool:
         """Whether it ran, and measured something."""
         return self.status is NodeStatus.OK
+
+    @property
+    def repeats(self) -> str:
+        """Id of the node whose program it measures again; empty for none."""
+        return (self.parent or "") if self.kind is NodeKind.SEED else self.same_as
 
     @property
     def has_failed(self) -> bool:

@@ -153,7 +153,7 @@ def good_nodes(view: StageView) -> list[Node]:
     base = [view.journal[view.base]] if view.base is not None else []
     if base and view.growth is NodeKind.ABLATION:
         return base
-    return [*base, *(node for node in view.nodes if node.is_good)]
+    return [*base, *(node for node in view.nodes if node.is_good and not node.repeats)]
 
 
 def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
@@ -162,6 +162,7 @@ def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
         node
         for node in view.nodes
         if node.has_failed
+        and not node.repeats
         and node.artifacts is not None
         and not view.journal.children(node.id)
         and view.journal.debug_depth(node) < max_depth

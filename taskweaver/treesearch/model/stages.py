@@ -123,7 +123,7 @@ def repeats_parent(node: Node, journal: Journal) -> bool:
     """Return whether a node proposes exactly the same as its parent."""
     if node.parent is None or node.artifacts is None:  # nothing usable was proposed at all
         return False
-    return node.artifacts == journal[node.parent].artifacts
+    return node.same_as == node.parent or node.artifacts == journal[node.parent].artifacts
 
 
 def since_better(state: StageState, journal: Journal, done: list[Node]) -> int:
@@ -132,6 +132,6 @@ def since_better(state: StageState, journal: Journal, done: list[Node]) -> int:
     count = 0
     for node in done:
         count += 1
-        if node.is_good and journal.rank(node.id) > best:
+        if node.is_good and not node.repeats and journal.rank(node.id) > best:
             best, count = journal.rank(node.id), 0
     return min(count, sum(node.step > state.first for node in done))

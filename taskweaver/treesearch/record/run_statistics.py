@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
-from taskweaver.treesearch.model.samples import Samples
+from taskweaver.treesearch.model.samples import Difference, Samples, difference, with_error
 from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.utils.text import counted
 
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
@@ -21,12 +21,17 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 class Effect:
     """A node beside the one it is compared with, if there is one.
 
-    The gain is below 0 for a worse one; None when one of them has no value.
+    The difference is None when one of them has no value.
     """
 
     node: Node
     base: Node | None
-    gain: float | None
+    difference: Difference | None
+
+    @property
+    def gain(self) -> float | None:
+        """Gain over the base, in the unit of the metric; below 0 for a worse one."""
+        return self.difference.gain if self.difference else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +46,49 @@ class Failure:
     repaired: int
 
 
-def gain(objective: Objective, after: Node | None, before: Node | None) -> float | None:
-    """Return how much better one node is than another; None when one of them has no value."""
-    if after is None or before is None or after.value is None or before.value is None:
+def gain(journal: Journal, after: Node | None, before: Node | None) -> Difference | None:
+    """Return how much better one node is than another; None when one of them has no value.
+
+    A program that was proposed again is no better than itself.
+    """
+    if after is None or before is None:
         return None
-    return after.value - before.value if objective.maximize else before.value - after.value
+    if (after.same_as or after.id) == (before.same_as or before.id) and after.value is not None:
+        return Difference(0.0, 0.0)
+    samples = [journal.samples(node.same_as or node.id) for node in (after, before)]
+    return difference(journal.objective, samples[0], samples[1])
 
 
-def gain_text(objective: Objective, value: float | None, before: Node | None = None) -> str:
-    """Return a gain with its sign, and in per cent of the value before."""
-    if value is None:
+def gain_text(objective: Objective, found: Difference | None, base: float | None = None) -> str:
+    """Return a gain with its sign and standard error, and in per cent of a value before it.
+
+    One that is not larger than the noise is called so.
+    """
+    if found is None:
         return "-"
-    text = f"{value:+z.4g} {objective.unit}".strip()
-    reached = before.value if before else None
-    return f"{text} ({value / abs(reached):+z.1%})" if reached else text
+    text = f"{found.gain:+z.4g}" if not found.error else with_error(found.gain, found.error)
+    sign = "+" if found.gain >= 0 and not text.startswith("+") else ""
+    text = f"{sign}{text} {objective.unit}".strip()
+    if base:
+        text += f" ({found.gain / abs(base):+z.1%})"
+    return text if found.is_clear or not found.error else f"{text}, within the noise"
+
+
+def certainty(journal: Journal) -> str:
+    """Return how far the figures of a run can be trusted, in a sentence."""
+    noise, best = journal.noise, journal.best()
+    if best is None:
+        return ""
+    if noise is None:
+        return "No program was measured twice, so it is unknown how far figures scatter."
+    repeated = counted(noise.freedom, "repetition")
+    if not noise.deviation:
+        return f"Repeated programs gave the very same figures ({repeated})."
+    scatter = f"{noise.deviation:.2g}" if not noise.is_relative else f"{noise.deviation:.2g} of it"
+    return (
+        f"One measurement scatters by {scatter} (standard deviation, from {repeated});"
+        " ± is a standard error, and a difference below two of them is within the noise."
+    )
 
 
 def first_draft(journal: Journal) -> Node | None:
@@ -71,7 +105,8 @@ def baseline(journal: Journal) -> Node | None:
 def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:
     """Compare nodes: parts taken away with the stage's base, others with their ancestors.
 
-    A repaired node is compared with its nearest ancestor that works.
+    A repaired node is compared with its nearest ancestor that works. One that proposed an earlier
+    program has the effect of that one.
     """
     return [_effect(journal, facts, node) for node in nodes]
 
@@ -83,12 +118,12 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
     else:
         ancestors = journal.path(node.id)[:-1]
         base = next((step for step in reversed(ancestors) if step.value is not None), None)
-    return Effect(node, base, gain(journal.objective, node, base) if node.is_good else None)
+    return Effect(node, base, gain(journal, node, base) if node.is_good else None)
 
 
 def seeds(journal: Journal, node_id: str) -> Samples | None:
     """Return the repeated measurements of a node without its own; None when none were tried."""
-    nodes = journal.seeds_of(node_id)
+    nodes = journal.repetitions(node_id)
     if not nodes:
         return None
     values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
@@ -96,13 +131,11 @@ def seeds(journal: Journal, node_id: str) -> Samples | None:
 
 
 def reached(journal: Journal, node: Node) -> str:
-    """Return the measurement of a node as text; of one with other seeds, the mean."""
-    own, again = journal.objective.text(node.value), seeds(journal, node.id)
-    if node.value is None or again is None or not again.values:
-        return own
-    mean = fmean([node.value, *again.values])
-    runs = len(again.values) + 1
-    return f"{journal.objective.text(mean)}, the mean of {runs} runs ({own} with its own seed)"
+    """Return the measurement of a node as text; of a repeated one mean, standard error, number."""
+    samples = journal.samples(node.id)
+    if node.value is None or samples.n < 2:
+        return journal.objective.text(node.value)
+    return samples.text(journal.objective)
 
 
 def overruled(journal: Journal) -> list[str]:
@@ -148,11 +181,11 @@ def missing_modules(journal: Journal) -> list[str]:
 
 
 def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:
-    """Return nodes in order, each with the best value so far; seed evaluations are left out."""
+    """Return nodes in order, each with the best value so far; repetitions are left out."""
     best: Node | None = None
     found: list[tuple[Node, float | None]] = []
     for node in nodes:
-        if node.kind is NodeKind.SEED:
+        if node.repeats:
             continue
         is_better = best is None or journal.objective.is_better(node.metric, best.metric)
         if node.is_good and node.value is not None and is_better:

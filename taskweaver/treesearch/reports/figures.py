@@ -121,7 +121,9 @@ def _bars(axes: Any, ablations: Sequence[Effect], label: str) -> None:
     worth = [-(effect.gain or 0.0) for effect in reversed(ablations)]
     names = [_plain(effect.node.name or effect.node.id) for effect in reversed(ablations)]
     colors = ["#2f5fa8" if value > 0 else "#c9c3b6" for value in worth]
-    axes.barh(range(len(worth)), worth, color=colors)
+    known = [effect.difference for effect in reversed(ablations)]
+    errors = [found.error or 0.0 if found else 0.0 for found in known]
+    axes.barh(range(len(worth)), worth, color=colors, xerr=errors if any(errors) else None)
     axes.set_yticks(range(len(worth)), names, fontsize=8)
     axes.axvline(0, color="#24211c", linewidth=0.8)
     axes.set_xlabel(_plain(label))

@@ -71,6 +71,7 @@ def _data(
         "best": best.id if best else None,
         "path": [node.id for node in journal.path(best.id)] if best else [],
         "judged": run_statistics.overruled(journal),
+        "certainty": run_statistics.certainty(journal),
         "used": {
             "nodes": len(journal),
             "seconds": round(budgets.seconds.used),
@@ -150,7 +151,7 @@ class _Details:
             "status": node.status.value,
             "parent": node.parent,
             "stage": node.stage,
-            "value": objective.text(node.value) if node.is_good else None,
+            "value": run_statistics.reached(self._journal, node) if node.is_good else None,
             "rank": objective.rank(node.metric) if node.is_good else None,
             "values": dict(node.metric.values) if node.metric else {},
             "plan": self._cut(node.plan),
@@ -169,6 +170,7 @@ class _Details:
                 [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
             ],
             "seed": node.seed,
+            "same_as": node.same_as,
             "again": again.text(objective) if again else "",
             "branch": node.branch if node.branch != node.id else "",
             "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),

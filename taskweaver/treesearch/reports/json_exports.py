@@ -104,9 +104,11 @@ def _key_numbers(
     journal: Journal, nodes: list[Node], best: Node | None, base: Node | None
 ) -> dict[str, Any]:
     failed = sum(node.has_failed for node in nodes)
+    found = run_statistics.gain(journal, best, base)
     return {
         "best": best.value if best else None,
-        "gain_over_base": run_statistics.gain(journal.objective, best, base),
+        "gain_over_base": found.gain if found else None,
+        "gain_error": found.error if found else None,
         "failed_share": failed / len(nodes) if nodes else None,
         "run_seconds_of_best": best.exec_seconds if best else None,
         "seconds": sum(map(run_statistics.seconds, nodes)),
@@ -122,6 +124,7 @@ def _tried(effect: run_statistics.Effect) -> dict[str, Any]:
         "value": effect.node.value,
         "base": effect.base.id if effect.base else None,
         "gain": effect.gain,
+        "gain_error": effect.difference.error if effect.difference else None,
     }
 
 

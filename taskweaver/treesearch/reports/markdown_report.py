@@ -10,6 +10,7 @@ from taskweaver.treesearch.model.artifacts import changes
 from taskweaver.treesearch.model.idea import parse_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.samples import Difference
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.run_facts import RunFacts, Use
 from taskweaver.treesearch.record.run_statistics import Effect, gain_text
@@ -19,7 +20,7 @@ from taskweaver.treesearch.reports.markdown import block, inline, table
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.utils.files import write_text
 from taskweaver.utils.redact import redact_secrets
-from taskweaver.utils.text import counted
+from taskweaver.utils.text import counted, duration_text
 
 MOST_ROWS = 40
 MOST_STEPS = 12
@@ -62,8 +63,8 @@ def build_report(
     title = inline(facts.title or facts.name)
     parts = [
         f"# {title}",
-        _asked(journal, idea),
         _outcome(journal, facts, figures or {}),
+        _asked(journal, idea),
         _path(journal),
         _without_gain(journal, facts),
         _failures(journal),
@@ -95,19 +96,33 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
     best = journal.best()
     rows = [("run", inline(facts.name)), *_times(facts)]
     statuses, _ = run_statistics.count(journal.nodes)
-    counted = ", ".join(f"{number:,} {status}" for status, number in statuses.items())
-    rows.append(("nodes", f"{len(journal):,}" + (f" ({counted})" if counted else "")))
+    parts = ", ".join(f"{number:,} {status}" for status, number in statuses.items())
+    rows.append(("nodes", f"{len(journal):,}" + (f" ({parts})" if parts else "")))
     if best is None:
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
-    reached = inline(run_statistics.reached(journal, best))
     if best.branch not in {"", best.id}:
         rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
-    pictures = _pictures(figures, "best", "values")
-    head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
+    reached, sure = run_statistics.reached(journal, best), run_statistics.certainty(journal)
+    said = f"**{inline(reached)}**, by node {inline(best.id)}. {inline(sure, 400)}"
+    head = f"## What came out\n\n{said} {_cost_sentence(journal, facts)}"
     judged = "".join(f"\n\n{inline(said, 800)}" for said in run_statistics.overruled(journal))
-    return f"{head}{judged}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
+    shown = table(("", ""), rows) + _pictures(figures, "best", "values")
+    return f"{head}{judged}\n\n{shown}{_stages(journal, facts)}"
+
+
+def _cost_sentence(journal: Journal, facts: RunFacts) -> str:
+    total = costs(journal, facts.beside)["total"]
+    tokens, money = total["prompt_tokens"] + total["completion_tokens"], total["money"]
+    parts = [
+        counted(len(journal), "node"),
+        duration_text(facts.budgets.seconds.used),
+        f"{counted(total['calls'], 'call')} of the model" if tokens else "",
+        f"{tokens:,} tokens" if tokens else "",
+        f"{money:,.4g} in money" if money else "",
+    ]
+    return f"It cost {', '.join(filter(None, parts))}."
 
 
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
@@ -119,8 +134,9 @@ def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
         bases.append(("gain over the baseline", baseline))
     for name, base in bases:
         if base is not None and base.id != best.id:
-            better = inline(gain_text(objective, run_statistics.gain(objective, best, base), base))
-            was = inline(f"from {objective.text(base.value)}, node {base.id}")
+            found = run_statistics.gain(journal, best, base)
+            better = inline(gain_text(objective, found, journal.samples(base.id).mean))
+            was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
             rows.append((name, f"{better}, {was}"))
     spread = run_statistics.seeds(journal, best.id)
     if spread is not None:
@@ -165,7 +181,7 @@ def _stages(journal: Journal, facts: RunFacts) -> str:
 def _named(journal: Journal, node_id: str | None) -> str:
     if node_id is None or node_id not in journal:
         return "-"
-    return inline(f"{node_id}, {journal.objective.text(journal[node_id].value)}")
+    return inline(f"{node_id}, {run_statistics.reached(journal, journal[node_id])}")
 
 
 def _path(journal: Journal) -> str:
@@ -189,18 +205,19 @@ def _path(journal: Journal) -> str:
 
 def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:
     before = next((node for node in reversed(path[:at]) if node.value is not None), None)
-    better = run_statistics.gain(journal.objective, path[at], before)
-    return path[at], inline(gain_text(journal.objective, better, before))
+    better = run_statistics.gain(journal, path[at], before)
+    base = journal.samples(before.id).mean if before else None
+    return path[at], inline(gain_text(journal.objective, better, base))
 
 
 def _telling(journal: Journal, path: Sequence[Node]) -> list[int]:
     """Return the steps to describe in full: draft and best, and those that gained most."""
     if len(path) <= MOST_STEPS:
         return list(range(len(path)))
-    gains = {
-        at: run_statistics.gain(journal.objective, path[at], path[at - 1]) or 0.0
-        for at in range(1, len(path) - 1)
+    found = {
+        at: run_statistics.gain(journal, path[at], path[at - 1]) for at in range(1, len(path) - 1)
     }
+    gains = {at: one.gain if one else 0.0 for at, one in found.items()}
     most = sorted(gains, key=lambda at: -gains[at])[: MOST_STEPS - 2]
     return sorted({0, len(path) - 1, *most})
 
@@ -235,7 +252,7 @@ def _without_gain(journal: Journal, facts: RunFacts) -> str:
     found = [
         effect
         for effect in run_statistics.effects(journal, facts, tried)
-        if effect.gain is not None and effect.gain <= 0
+        if effect.difference and not (effect.difference.gain > 0 and effect.difference.is_clear)
     ]
     if not found:
         return ""
@@ -246,10 +263,11 @@ def _without_gain(journal: Journal, facts: RunFacts) -> str:
 
 def _effect_row(journal: Journal, effect: Effect) -> tuple[str, ...]:
     node, base = effect.node, effect.base
-    effect_text = inline(gain_text(journal.objective, effect.gain, base))
+    before = journal.samples(base.id).mean if base else None
+    effect_text = inline(gain_text(journal.objective, effect.difference, before))
     against = inline(base.id) if base else "-"
-    value = _value(journal, node)
-    return inline(node.id), node.kind.value, value, effect_text, against, _what(node)
+    named = inline(node.id), node.kind.value
+    return *named, _value(journal, node), effect_text, against, _what(node)
 
 
 def _failures(journal: Journal) -> str:
@@ -274,21 +292,27 @@ def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) ->
     found = worth_of_parts(journal, facts)
     if not found:
         return ""
-    objective = journal.objective
     rows = [
         (
             inline(effect.node.name or effect.node.id),
             _value(journal, effect.node),
-            inline(gain_text(objective, -(effect.gain or 0.0), effect.base)),
+            inline(_worth(journal, effect)),
             inline(effect.node.id),
             inline(effect.base.id) if effect.base else "-",
         )
         for effect in found
     ]
-    header = ("part", "value without:", "worth:", "node", "taken from")
     said = "Worth is what is lost without the part; below zero, the rest is better without it."
-    body = _bounded(header, rows, "parts")
+    body = _bounded(("part", "value without:", "worth:", "node", "taken from"), rows, "parts")
     return f"## Ablations\n\n{said}\n\n{body}{_pictures(figures, 'ablations')}"
+
+
+def _worth(journal: Journal, effect: Effect) -> str:
+    """Return the worth of a part: what the rest without it loses."""
+    found = effect.difference
+    lost = Difference(-found.gain, found.error) if found else None
+    base = journal.samples(effect.base.id).mean if effect.base else None
+    return gain_text(journal.objective, lost, base)
 
 
 def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
@@ -313,7 +337,7 @@ def _cost_row(stage: str, kind: str, entry: Mapping[str, float | None]) -> tuple
     money = entry["money"]
     numbers = [f"{entry[key]:,}" for key in keys]
     paid = "-" if money is None else f"{money:,.4g}"
-    return stage, kind, *numbers, paid, _duration(entry["seconds"] or 0.0)
+    return stage, kind, *numbers, paid, duration_text(entry["seconds"] or 0.0)
 
 
 def _uses(facts: RunFacts) -> list[str]:
@@ -356,21 +380,14 @@ def _bounded(header: Sequence[str], rows: Sequence[Sequence[str]], noun: str) ->
 def _value(journal: Journal, node: Node) -> str:
     if not node.is_good:
         return node.status.value
-    return inline(journal.objective.text(node.value))
+    return inline(run_statistics.reached(journal, node))
 
 
 def _what(node: Node) -> str:
-    return inline(f"{node.name}: {node.plan}" if node.name else node.plan, 140)
+    again = f"the program of {node.same_as} again; " if node.same_as else ""
+    return inline(f"{again}{node.name}: {node.plan}" if node.name else again + node.plan, 140)
 
 
 def _pictures(figures: Mapping[str, str], *names: str) -> str:
     shown = [f"![{title}]({path})" for path, title in figures.items() if Path(path).stem in names]
     return "".join(f"\n\n{picture}" for picture in shown)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

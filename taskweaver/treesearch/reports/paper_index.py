@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +32,7 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
             "failed": len(journal.buggy),
         },
         "judgements": run_statistics.overruled(journal),
+        "certainty": run_statistics.certainty(journal),
         "top_nodes_data": [_node(journal, node) for node in journal.leaders(_TOP)],
         "attempts_data": _attempts(journal, facts),
         "failed_nodes_data": [_failed(journal, node) for node in journal.buggy],
@@ -46,10 +46,14 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
 
 def _metric(journal: Journal, node: Node) -> dict[str, Any]:
     objective, spread = journal.objective, run_statistics.seeds(journal, node.id)
+    samples = journal.samples(node.id)
     return {
         "name": objective.name,
         "value": node.value,
         "other_seeds": list(spread.values) if spread else [],
+        "mean": samples.mean,
+        "standard_error": samples.standard_error,
+        "n": samples.n,
         "unit": objective.unit,
         "text": run_statistics.reached(journal, node),
         "direction": "maximize" if objective.maximize else "minimize",
@@ -111,16 +115,13 @@ def _gain(journal: Journal, node: Node, base: Node | None) -> str:
     """Return how much better a node is than another; of repeated nodes, their means are compared.
 
     Returns:
-        The gain in the objective's unit and in per cent; empty where one of them has no value.
+        The gain in the objective's unit with its standard error, and in per cent; empty where one
+        of them has no value.
     """
-    if base is None or base is node:
+    found = None if base is node else run_statistics.gain(journal, node, base)
+    if base is None or found is None:
         return ""
-    better = journal.rank(node.id) - journal.rank(base.id)
-    if not math.isfinite(better):
-        return ""
-    reached = abs(journal.rank(base.id))
-    text = gain_text(journal.objective, better)
-    return f"{text} ({better / reached:+z.1%})" if reached else text
+    return gain_text(journal.objective, found, journal.samples(base.id).mean)
 
 
 def _phase(phase: PhaseOutcome) -> str:
@@ -171,12 +172,13 @@ def _attempts(journal: Journal, facts: RunFacts) -> list[dict[str, Any]]:
             "compared_with": effect.base.id if effect.base else "",
         }
         for effect in run_statistics.effects(journal, facts, good)
-        if effect.node.kind is NodeKind.ABLATION or not _is_better(journal, effect)
+        if effect.node.kind is NodeKind.ABLATION or not _is_better(effect)
     ]
 
 
-def _is_better(journal: Journal, effect: Effect) -> bool:
-    return effect.base is None or journal.rank(effect.node.id) > journal.rank(effect.base.id)
+def _is_better(effect: Effect) -> bool:
+    found = effect.difference
+    return effect.base is None or bool(found and found.gain > 0 and found.is_clear)
 
 
 def _failed(journal: Journal, node: Node) -> dict[str, Any]:

@@ -223,7 +223,10 @@ def test_figures_become_files_once(shared: tuple[Client, Path]) -> None:
             ["2023-01 to 2024-12", "line of 24 points"],
         ),
         ("pd.Series(range(9)).rolling(4).mean().plot()", ["line of 6 points"]),
-        ("plt.scatter([1, 2, 3], [10, 20, 1e5]); plt.yscale('log')", ["log scale", "markers: 3"]),
+        (
+            "plt.scatter([1, 2, 3, 4], [10, 20, 1e5, np.nan]); plt.yscale('log')",
+            ["log scale", "markers: 3"],
+        ),
         ("plt.imshow([[1, 2, 3]])", ["image of 1 x 3"]),
         ("plt.subplots(1, 2)[1][1].set_title('Right')", ["nothing is drawn", '| "Right"']),
         ("plt.plot([])", ["without data"]),

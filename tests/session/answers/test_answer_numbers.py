@@ -218,7 +218,7 @@ def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
 
 
 def conversations() -> list[str]:
-    text = (Path(__file__).parents[3] / "docs" / "transcripts.md").read_text("utf-8")
+    text = (Path(__file__).parent / "conversations.md").read_text("utf-8")
     return [part.partition("````")[0] for part in text.split("````text\n")[1:]]
 
 

@@ -65,7 +65,7 @@ class Seeded(Climber):
 
 def test_each_stage_has_as_many_nodes_as_configured(tmp_path: Path) -> None:
     few = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 1, "stage4_nodes": 1}
-    model = Failing("draft", "draft", "debug")
+    model = Failing("draft", "draft", "draft", "debug", "debug")  # a program is refused once
     settings = SMALL | few | {"num_drafts": 2, "debug_prob": 0.0}
     made = search(lab(tmp_path / "a"), model, **settings)
     assert nodes_of(made) == {1: 3}  # none of them worked

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from search_lab import FULL, Climber, lab, search
 
-from taskweaver.treesearch.engine.attempt_writer import ChangeClaims
+from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
@@ -65,7 +66,7 @@ def test_an_attempt_of_the_next_stage_begins_beside_the_last_of_one(tmp_path: Pa
     for passed in made.state.passed:
         assert passed.best is not None
         assert made.state.journal[passed.best].stage <= passed.state.stage.number
-        assert made.state.journal.seeds_of(passed.best)
+        assert made.state.journal.repetitions(passed.best)
 
 
 def test_an_attempt_of_the_next_stage_begins_beside_a_summary(tmp_path: Path) -> None:
@@ -83,14 +84,20 @@ def test_two_running_attempts_are_never_the_same_program_nor_change() -> None:
     for node in (one, two, three):
         journal.put(node)
     claims = ChangeClaims(journal)
+    take = partial(claims.take, insists=False)
     program, other = ScriptArtifact("x = 1"), ScriptArtifact("x = 2")
-    assert claims.take(one, "x=1", program) == ""
-    assert claims.take(one, "x=1", program) == ""  # it is asked again, after a worker was lost
-    changed = claims.take(two, "x=1", other)
+    assert take(one, "x=1", program) == ""
+    assert take(one, "x=1", program) == ""  # it is asked again, after a worker was lost
+    changed = take(two, "x=1", other)
     assert changed == "n0001 makes the change x=1 already; make another change than x=1"
-    twin = claims.take(two, "x=one", program)
+    twin = take(two, "x=one", program)
     assert twin == "n0001 tries exactly this program now; make another change than x=1, x=one"
     journal.put(replace(one, status=NodeStatus.OK, finished_at=1.0))
-    assert claims.take(two, "x=uno", program) == ""
-    assert claims.take(three, "x=1", other).startswith("n0001 makes the change x=1 already")
-    assert ChangeClaims(journal).take(three, "x=1", other) == ""  # none had a name in the journal
+    measured = take(two, "x=uno", program)
+    assert measured.startswith("n0001 was exactly this program; make another change than x=1,")
+    assert claims.owner(two) == ""
+    assert claims.take(two, "x=uno", program, insists=True) == ""
+    assert claims.owner(two) == "n0001"
+    assert take(three, "x=1", other).startswith("n0001 makes the change x=1 already")
+    again = ChangeClaims(journal)  # none had a name in the journal
+    assert again.take(three, "x=1", other, insists=False) == ""

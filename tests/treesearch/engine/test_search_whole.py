@@ -67,12 +67,13 @@ def test_the_best_is_the_highest_and_has_seeds(whole: tuple[Search, Climber]) ->
     values = [n.value for n in journal.good if n.kind is not NodeKind.SEED and n.value is not None]
     assert best.value == max(values)
     assert best.value > 20
-    (seed,) = journal.seeds_of(best.id)
-    assert seed.artifacts == best.artifacts
-    assert seed.seed == best.seed + 1
+    again = journal.repetitions(best.id)
+    assert again
+    assert all(journal.files(node.id) == journal.files(best.id) for node in again)
+    assert [node.seed for node in again] == [best.seed + n for n in range(1, len(again) + 1)]
     for passed in made.state.passed:
         assert passed.best is not None
-        assert journal.seeds_of(passed.best)
+        assert journal.repetitions(passed.best)
 
 
 def test_what_is_less_is_better_where_the_idea_says_so(tmp_path: Path) -> None:
@@ -249,4 +250,4 @@ def test_a_lucky_node_gives_way_to_one_that_holds(tmp_path: Path) -> None:
         ["n0001"] * 2 + ["n0002"]
     )
     report = (made.places.folder / "report.md").read_text()
-    assert "**8, the mean of 2 runs (8 with its own seed)**, by node n0002" in report
+    assert "**8 (n = 2, all equal)**, by node n0002. One measurement scatters by " in report

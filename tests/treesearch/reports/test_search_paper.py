@@ -64,7 +64,7 @@ def searched(folder: Path, model: Climber, **settings: object) -> Paper:
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory: pytest.TempPathFactory) -> Paper:
-    """Eleven nodes, the second of which fails."""
+    """Ten nodes; the second fails, and the third proposes the program of the first."""
     return searched(tmp_path_factory.mktemp("paper"), failing(2))
 
 
@@ -76,15 +76,16 @@ def below(text: str, heading: str) -> list[str]:
 def test_its_summary_has_metric_baseline_and_counts(paper: Paper) -> None:
     journal = paper.made.state.journal
     best = journal.best()
-    assert (len(journal), len(journal.good), len(journal.buggy)) == (11, 10, 1)
+    assert (len(journal), len(journal.good), len(journal.buggy)) == (10, 9, 1)
     assert best is not None
-    first, baseline, gain, counts, *_ = below(paper.text, "Executive Summary")
-    assert first.startswith("- Best: height (higher is better): 31, the mean of 2 runs")
+    first, baseline, gain, counts, sure, *_ = below(paper.text, "Executive Summary")
+    assert first.startswith("- Best: height (higher is better): 31 (n = 2, all equal)")
     assert f"by node {best.id} ({best.kind} {best.name}) [node {best.id}; event " in first
-    assert baseline.startswith("- Baseline: height (higher is better): 0, the mean of 2 runs")
+    assert baseline.startswith("- Baseline: height (higher is better): 0 (n = 2, all equal)")
     assert "by node n0001 (draft) [node n0001; event " in baseline
     assert gain == f"- Gain over the baseline: +31 [node {best.id}]"
-    assert counts.startswith("- 11 nodes: 10 good, 1 failed [journal.json; event ")
+    assert sure.startswith("- Repeated programs gave the very same figures (")
+    assert counts.startswith("- 10 nodes: 9 good, 1 failed [journal.json; event ")
 
 
 def test_it_has_the_best_node_and_the_top_nodes(paper: Paper) -> None:
@@ -169,7 +170,7 @@ def test_it_is_the_same_when_it_is_written_again(paper: Paper) -> None:
 def test_a_run_without_result_leaves_its_failures(tmp_path: Path) -> None:
     few = {"stage1_nodes": 2, "num_drafts": 2, "stage2_nodes": 0, "stage3_nodes": 0,
            "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
-    made = searched(tmp_path, failing(1, 2), **few)
+    made = searched(tmp_path, failing(1, 2, 3), **few)
     assert made.made.state.journal.best() is None
     failures = made.sections["failure_modes_timeline"]
     assert [line[2:7] for line in failures] == ["n0001", "n0002"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 from matplotlib import dates, ticker  # noqa: TID253 - imported where a figure exists
@@ -80,6 +80,8 @@ def _periods(freq: Any, low: float, high: float) -> str:
 
 
 def _contents(axes: Any) -> Iterator[str]:
+    from numpy import ma
+
     for line in axes.get_lines():
         drawn = sum(isfinite(x) and isfinite(y) for x, y in line.get_xydata())
         yield f"line{_label(line)} of {_count(drawn, 'point')}"
@@ -91,8 +93,8 @@ def _contents(axes: Any) -> Iterator[str]:
     if patches:
         yield _count(len(patches), "shape")
     for points in axes.collections:
-        offsets = points.get_offsets()
-        yield f"markers{_label(points)}: {len(offsets)}"
+        drawn = sum(isfinite(x) and isfinite(y) for x, y in ma.filled(points.get_offsets(), nan))
+        yield f"markers{_label(points)}: {drawn}"
     for image in axes.get_images():
         yield f"image of {' x '.join(map(str, image.get_array().shape[:2]))}"
 

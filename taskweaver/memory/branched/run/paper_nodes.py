@@ -24,6 +24,7 @@ _NODES = ("top_nodes_data", "attempts_data", "failed_nodes_data")
 _FORMS: Mapping[str, type] = {
     **dict.fromkeys(("best_node_data", "baseline_data", "counts"), dict),
     **dict.fromkeys((*_NODES, "judgements"), list),
+    "certainty": str,
 }
 _PLACE = (("stage", "stage"), ("branch", "branch_id"), ("from", "parent"))
 
@@ -103,7 +104,8 @@ def summary_facts(index: Data, result_sources: Mapping[str, Sequence[str]]) -> l
         rest = [f"{plain(counts[name])} {name}" for name in counts if name != "nodes"]
         text = f"{plain(counts.get('nodes', ''))} nodes: {', '.join(rest)}"
         facts.append(Fact(text, [_journal(index)], key="counts"))
-    facts += [Fact(plain(text), [_journal(index)]) for text in index.get("judgements") or ()]
+    said = [index.get("certainty"), *(index.get("judgements") or ())]
+    facts += [Fact(plain(text), [_journal(index)]) for text in said if text]
     if best.get("analysis"):
         facts.append(Fact(f"Finding: {plain(best['analysis'])}", [source_of(best)],
                           same=plain(best["analysis"])))  # fmt: skip
