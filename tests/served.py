@@ -66,6 +66,8 @@ def served(
     folder: Path,
     hosts: Sequence[str] = (),
     port: int = 0,
+    *,
+    is_behind_proxy: bool = False,
 ) -> Iterator[Served]:
     """Serve some doors, or those made for the accounts; they are closed at the end.
 
@@ -81,7 +83,7 @@ def served(
         doors = made(accounts) if callable(made) else made
         token = new_token()
         app = make_application(doors, Gate(accounts, token, logger), hosts, logger)
-        server = Server(app, doors, is_up.set)
+        server = Server(app, doors, is_up.set, is_behind_proxy=is_behind_proxy)
         thread = threading.Thread(target=server.run, args=([listener],), name="server")
         thread.start()
         running = Served(address_of(listener), token, accounts, server, log)

@@ -12,6 +12,7 @@ from agents import API, SteeredModel, ask, events_of, new_session, serving_agent
 from served import LIMIT_S, Served, problem
 
 from taskweaver.server.accounts import Quota
+from taskweaver.session.storage import event_log
 
 
 @pytest.fixture(scope="module")
@@ -384,3 +385,23 @@ def test_every_operation_is_described(client: httpx2.Client) -> None:
     for path, item in document["paths"].items():
         for operation in item.values():
             assert operation["summary"], path
+
+
+def test_a_stream_ends_when_its_session_is_deleted_or_its_reader_is_too_slow(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = new_session(client)
+    ask(client, session, "say: one")
+    with client.stream("GET", f"{session}/events") as response:
+        events = events_of(response)
+        assert next(events)[1] == "round_start"
+        assert client.delete(session).status_code == 204
+        assert [kind for _, kind, _ in events][-1] == "round_end"
+    session = new_session(client)
+    monkeypatch.setattr(event_log, "_MOST_KEPT", 20)
+    monkeypatch.setattr(event_log, "_FORGOTTEN", 10)
+    ask(client, session, "say: one")
+    ask(client, session, "say: two")
+    ask(client, session, "say: three")
+    gone = client.get(f"{session}/events", headers={"Last-Event-ID": "1"})
+    assert "no longer kept" in problem(gone, 410, "events-gone")["detail"]

@@ -31,8 +31,15 @@ _COUNT = click.IntRange(min=0)
     metavar="NAME",
     help="Name by which clients call the server, as behind a proxy; may be repeated.",
 )
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="Believe a proxy on this machine which client a request is of (X-Forwarded-For).",
+)
 @click.pass_context
-def serve_command(ctx: click.Context, *, host: str, port: int, hosts: tuple[str, ...]) -> None:
+def serve_command(
+    ctx: click.Context, *, host: str, port: int, hosts: tuple[str, ...], behind_proxy: bool
+) -> None:
     """Serve the project over HTTP, until Ctrl-C.
 
     Without users the address that is printed has a token, good until the end of the program. With
@@ -42,7 +49,7 @@ def serve_command(ctx: click.Context, *, host: str, port: int, hosts: tuple[str,
     if ctx.invoked_subcommand is None:
         from taskweaver.cli.serving.run_server import run_server
 
-        run_server(ctx.obj, host, port, hosts)
+        run_server(ctx.obj, host, port, hosts, is_behind_proxy=behind_proxy)
 
 
 @serve_command.group()

@@ -111,7 +111,7 @@ class AgentFiles:
                 self._artifacts,
                 "Files that code of a branch's rounds wrote",
                 query=OF_BRANCH,
-                answer=models.ArtifactList,
+                answer=models.ArtifactViews,
                 problems=(404, 409),
             ),
         ]
@@ -171,7 +171,7 @@ class AgentFiles:
         branch = (await found(self._sessions, call)).branch(call.query("branch", "main"))
         with await self._folder(call) as folder:
             artifacts = await asyncio.to_thread(views.artifacts_of, branch, folder)
-        return models.ArtifactList(artifacts=artifacts)
+        return models.ArtifactViews(artifacts=artifacts)
 
 
 def _frame(folder: Folder, ticket: FileTicket) -> Response:

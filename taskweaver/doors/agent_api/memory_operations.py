@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, found
-from taskweaver.server.agents.conversation import Conversation
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import ApiOperation, Call, missing
 from taskweaver.session.branches.long_memory import BranchLongMemory
@@ -69,7 +69,7 @@ class MemoryOperations:
             ),
         ]
 
-    async def _memory(self, call: Call) -> tuple[Conversation, BranchLongMemory]:
+    async def _memory(self, call: Call) -> tuple[UserConversation, BranchLongMemory]:
         conversation = await found(self._sessions, call)
         return conversation, conversation.branch(call.query("branch", "main")).long_memory
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.routes import ONE, found
 from taskweaver.module.confirmation import Confirmation
-from taskweaver.server.agents.conversation import Conversation
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
     KEEP_ALIVE,
     StreamEnd,
@@ -150,7 +150,7 @@ class MessageOperations:
         return event_stream(self._events(conversation, message, after))
 
     async def _events(
-        self, conversation: Conversation, message: IndexedMessage, after: int
+        self, conversation: UserConversation, message: IndexedMessage, after: int
     ) -> AsyncIterator[bytes]:
         """Yield the events of a branch until a message is done, then the message as it is."""
         log = conversation.session.events

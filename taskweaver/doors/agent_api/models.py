@@ -275,7 +275,7 @@ class ArtifactView(BaseModel):
     height: int | None = None
 
 
-class ArtifactList(BaseModel):
+class ArtifactViews(BaseModel):
     """The artifacts of a branch, oldest first."""
 
     artifacts: list[ArtifactView]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.server.agents.conversation import Conversation
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call
@@ -15,7 +15,7 @@ BRANCH = f"{ONE}/branches/{{branch}}"
 OF_BRANCH = {"branch": "Name of the branch; main if it is left out"}
 
 
-async def found(sessions: AgentSessions, call: Call) -> Conversation:
+async def found(sessions: AgentSessions, call: Call) -> UserConversation:
     """Return the session that a request is about.
 
     Raises:
@@ -24,7 +24,7 @@ async def found(sessions: AgentSessions, call: Call) -> Conversation:
     return await sessions.of(call.user).conversation(call.path("session_id"))
 
 
-def working_folder(conversation: Conversation, branch: str) -> Folder:
+def working_folder(conversation: UserConversation, branch: str) -> Folder:
     """Open the working directory of a branch; close it.
 
     Raises:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, found, number_of
-from taskweaver.server.agents.conversation import Conversation
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call
@@ -177,7 +177,7 @@ class SessionOperations:
         )
 
     @staticmethod
-    def _view(conversation: Conversation) -> models.SessionView:
+    def _view(conversation: UserConversation) -> models.SessionView:
         session = conversation.session
         titles = {item.session: item.title for item in conversation.index.sessions()}
         branches = [

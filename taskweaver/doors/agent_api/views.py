@@ -11,7 +11,7 @@ from taskweaver.doors.agent_api.routes import working_folder
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
-from taskweaver.server.agents.conversation import Conversation
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.storage.compare import files_of
@@ -39,7 +39,7 @@ def title_of(round_: Round) -> str:
     )
 
 
-def round_index(conversation: Conversation) -> list[models.RoundSummary]:
+def round_index(conversation: UserConversation) -> list[models.RoundSummary]:
     """Return all rounds of a session, each once, on the branch that it was asked on.
 
     A fork is named at the last round that it shares with its parent.
@@ -119,7 +119,7 @@ def plan_of(rounds: Sequence[Round]) -> models.PlanView:
     return models.PlanView(plan="", current_step="", round_id="")
 
 
-def fork_preview(conversation: Conversation, name: str, at: int | None) -> models.ForkPreview:
+def fork_preview(conversation: UserConversation, name: str, at: int | None) -> models.ForkPreview:
     """Return the things that a fork of a branch carries; blocks.
 
     Raises:
@@ -144,7 +144,7 @@ def fork_preview(conversation: Conversation, name: str, at: int | None) -> model
     )
 
 
-def differences(conversation: Conversation, first: str, second: str) -> models.Differences:
+def differences(conversation: UserConversation, first: str, second: str) -> models.Differences:
     """Return the differences of two branches, and the number of things that are equal; blocks."""
     found = conversation.session.diff(first, second)
     one, two = (rounds_of(conversation.branch(name)) for name in (first, second))

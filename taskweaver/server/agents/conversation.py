@@ -53,7 +53,7 @@ class RoundWorkers:
 class _Watch:
     """Listener of the round that answers a message."""
 
-    def __init__(self, conversation: Conversation, message: IndexedMessage, user: User) -> None:
+    def __init__(self, conversation: UserConversation, message: IndexedMessage, user: User) -> None:
         self._conversation = conversation
         self._message = message
         self._user = user
@@ -83,7 +83,7 @@ class _Watch:
             branch.interrupt()
 
 
-class Conversation:
+class UserConversation:
     """A session of a user that is open. Its messages are answered in turn on each branch.
 
     Used in the event loop's thread, except for what a message's own thread calls.

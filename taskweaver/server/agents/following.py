@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
-from taskweaver.session.errors import EventsGone, EventsToCome, SessionError
+from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
 from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
@@ -91,7 +91,7 @@ class Alarm:
         return True
 
 
-class Readers:
+class StreamReaders:
     """The readers of event streams, which all end when the server stops."""
 
     def __init__(self) -> None:
@@ -113,9 +113,9 @@ class Readers:
         """Yield the events of sources after some, each with its source's name; None for none yet.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
-        yielded.
+        yielded; and when a reader is so slow that events are no longer kept, or no source is left.
         """
-        alarm, now = Alarm(), dict(positions)
+        alarm, now, left = Alarm(), dict(positions), dict(sources)
         self._alarms.add(alarm)
         heard = [*sources.values(), *([end.source] if end else [])]
         for source in heard:
@@ -123,15 +123,16 @@ class Readers:
         try:
             while True:
                 will_end = self.is_stopping or (end is not None and end.is_reached())
-                has_any = False
-                for name, source in sources.items():
-                    for event in _read(source, now[name]):
-                        has_any = True
-                        now[name] = event.number
-                        yield name, event
-                if has_any:
+                try:
+                    events = _new_events(left, now)
+                except SessionError:  # the reader asks anew, and is told what it missed
+                    return
+                for name, event in events:
+                    now[name] = event.number
+                    yield name, event
+                if events:
                     await asyncio.sleep(0)  # other requests have their turn
-                elif will_end:
+                elif will_end or not left:
                     return
                 elif not await alarm.wait():
                     yield None
@@ -141,11 +142,17 @@ class Readers:
                 source.unlisten(alarm.ring)
 
 
-def _read(source: EventSource, after: int) -> Sequence[SourceEvent]:
-    try:
-        return source.read(after, _AT_ONCE)
-    except SessionError:  # it was stopped, or the reader is too far behind: it asks anew
-        return ()
+def _new_events(
+    sources: dict[str, EventSource], positions: Mapping[str, int]
+) -> list[tuple[str, SourceEvent]]:
+    """Return the next events of all sources; one that was closed is left out from now on."""
+    found: list[tuple[str, SourceEvent]] = []
+    for name, source in list(sources.items()):
+        try:
+            found += [(name, event) for event in source.read(positions[name], _AT_ONCE)]
+        except SessionClosed:
+            del sources[name]
+    return found
 
 
 def check_position(source: EventSource, after: int) -> int:

@@ -15,8 +15,8 @@ from taskweaver.app.service import AppService
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
-from taskweaver.server.agents.conversation import Conversation, RoundWorkers
-from taskweaver.server.agents.following import Readers
+from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
+from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.index import AgentIndex
 from taskweaver.server.errors import quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
@@ -75,21 +75,21 @@ class UserSessions:
         self.index = AgentIndex(manager.sessions_folder.parent / "agent.sqlite")
         self.service = AppService(app, manager)
         self._workers = workers
-        self._open: dict[str, Conversation] = {}
+        self._open: dict[str, UserConversation] = {}
         self._opening = asyncio.Lock()
 
     @property
-    def open_conversations(self) -> list[Conversation]:
+    def open_conversations(self) -> list[UserConversation]:
         """The sessions that are open."""
         return list(self._open.values())
 
-    async def create(self, title: str) -> Conversation:
+    async def create(self, title: str) -> UserConversation:
         """Make a session."""
         session = await asyncio.to_thread(self.manager.get_session)
         self.index.add_session(session.session_id, title)
         return self._added(session)
 
-    async def conversation(self, session_id: str) -> Conversation:
+    async def conversation(self, session_id: str) -> UserConversation:
         """Return a session, opened if need be.
 
         Raises:
@@ -117,8 +117,8 @@ class UserSessions:
             raise missing("Session", session_id[:128])
         return self.manager.create_session(session_id)
 
-    def _added(self, session: Session) -> Conversation:
-        made = Conversation(session, self.index, self._workers)
+    def _added(self, session: Session) -> UserConversation:
+        made = UserConversation(session, self.index, self._workers)
         self._open[session.session_id] = made
         return made
 
@@ -143,11 +143,14 @@ class UserSessions:
 
     async def remove(self, session_id: str) -> None:
         """Stop a session, and delete it with all its files; raises as `conversation`."""
-        conversation = await self.conversation(session_id)
-        await conversation.close()
-        self._open.pop(session_id, None)
-        folder = self.manager.sessions_folder
-        await asyncio.to_thread(remove_session, folder, session_id)
+        await self.conversation(session_id)
+        async with self._opening:  # nobody opens it meanwhile
+            conversation = self._open.pop(session_id, None)
+            if conversation is None:
+                raise missing("Session", session_id[:128])
+            await conversation.close()
+            folder = self.manager.sessions_folder
+            await asyncio.to_thread(remove_session, folder, session_id)
         self.index.remove_session(session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
@@ -167,12 +170,13 @@ class UserSessions:
 
     async def close_idle(self, count: int) -> None:
         """Close the sessions that were not used longest, until `count` are open."""
-        idle = [item for item in self.open_conversations if not item.is_at_work]
-        for conversation in sorted(idle, key=lambda item: item.used_at):
-            if len(self._open) <= count:
-                return
-            del self._open[conversation.session.session_id]
-            await conversation.close()
+        for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
+            async with self._opening:
+                if len(self._open) <= count:
+                    return
+                if not conversation.is_at_work and not conversation.session.events.has_readers:
+                    self._open.pop(conversation.session.session_id, None)
+                    await conversation.close()
 
     async def check_disk(self, user: User) -> int | None:
         """Check the disk space of a user; return the room in bytes, None for no limit.
@@ -213,7 +217,7 @@ class AgentSessions:
         """
         self.app = app
         self.accounts = accounts
-        self.readers = Readers()
+        self.readers = StreamReaders()
         self._folder = folder
         places = max(16, 8 * (os.cpu_count() or 1))
         threads = ThreadPoolExecutor(places, thread_name_prefix="agent-api")
