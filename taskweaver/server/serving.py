@@ -57,7 +57,7 @@ def make_application(
     ]
 
     async def problem(request: Request, error: Exception) -> Response:
-        return problem_response(error, request.state.request_id, statuses)
+        return problem_response(error, request.state.request_id, statuses, request.url.path)
 
     guard = Middleware(Guard, hosts=tuple(hosts), statuses=statuses, log=log)
     app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: problem})

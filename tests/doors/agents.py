@@ -15,9 +15,11 @@ from support import make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
+from taskweaver.doors.chat_completions.door import ChatCompletions
 from taskweaver.llm.types import ChatMessage
 from taskweaver.server.accounts import Accounts
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.operations import Door
 
 API = "/agent/v1"
 
@@ -61,8 +63,9 @@ def serving_agents(
     if not project.exists():
         make_project(project, {"execution.zygote": True, **(config or {})})
 
-    def doors(accounts: Accounts) -> list[AgentApi]:
-        return [AgentApi(AgentSessions(app, accounts, folder / "agents"))]
+    def doors(accounts: Accounts) -> list[Door]:
+        sessions = AgentSessions(app, accounts, folder / "agents")
+        return [AgentApi(sessions), ChatCompletions(sessions)]
 
     with TaskWeaverApp(project, model=model) as app, served(doors, folder, port=port) as running:
         yield running

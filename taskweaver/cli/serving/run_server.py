@@ -95,6 +95,7 @@ def serve_doors(
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
     from taskweaver.doors.agent_api.door import AgentApi
+    from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.server.accounts import Accounts, accounts_file, server_folder
     from taskweaver.server.agents.sessions import AgentSessions
@@ -113,7 +114,8 @@ def serve_doors(
         folder = server_folder(app.workspace)
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
-            doors.append(AgentApi(AgentSessions(app, accounts, folder / "agents")))
+            sessions = AgentSessions(app, accounts, folder / "agents")
+            doors += [AgentApi(sessions), ChatCompletions(sessions)]
 
         def begin() -> None:
             on_start(local.text if local else "", stop)

@@ -173,6 +173,14 @@ class UserConversation:
         found = self.message(message_id)
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
 
+    def give_up(self, message_id: str) -> None:
+        """Withdraw a message that waits, or stop its answer."""
+        found = self.message(message_id)
+        if found.state == "queued" and self._running.get(found.branch) != message_id:
+            self.withdraw(message_id)
+        elif self._running.get(found.branch) == message_id:
+            self.stop(found.branch)
+
     def message(self, message_id: str) -> IndexedMessage:
         """Return a message of this session.
 
