@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from random import Random
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -405,3 +408,41 @@ def test_a_stream_ends_when_its_session_is_deleted_or_its_reader_is_too_slow(
     ask(client, session, "say: three")
     gone = client.get(f"{session}/events", headers={"Last-Event-ID": "1"})
     assert "no longer kept" in problem(gone, 410, "events-gone")["detail"]
+
+
+def test_a_connection_that_is_torn_at_random_loses_no_event_and_doubles_none(
+    client: httpx2.Client,
+) -> None:
+    session = new_session(client)
+    random, seen, is_enough = Random(1), [0], Event()
+
+    def read(count: int) -> None:
+        """Read some events after the last one, then tear the connection."""
+        headers = {"Last-Event-ID": str(seen[-1])}
+        with client.stream("GET", f"{session}/events", headers=headers) as response:
+            seen.extend(int(number) for number, _, _ in islice(events_of(response), count))
+
+    def ask_on() -> None:
+        while not is_enough.is_set():
+            ask(client, session, "say: more")
+
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(ask_on)
+        try:
+            for _ in range(150):
+                read(random.randrange(1, 9))
+        finally:
+            is_enough.set()
+        asking.result(LIMIT_S)
+    read(client.get(session).json()["last_event"] - seen[-1])
+    assert seen == list(range(seen[-1] + 1))
+
+
+def test_a_reader_that_does_not_read_hinders_nobody(client: httpx2.Client) -> None:
+    session = new_session(client)
+    with client.stream("GET", f"{session}/events") as response:
+        for number in range(5):
+            assert ask(client, session, f"say: {number}")["answer"] == f"heard {number}"
+        last = client.get(session).json()["last_event"]
+        read = [int(number) for number, _, _ in islice(events_of(response), last)]
+    assert read == list(range(1, last + 1))

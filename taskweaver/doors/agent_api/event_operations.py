@@ -62,11 +62,9 @@ class EventOperations:
         after = check_position(log, event_number(_seen(call)))
 
         async def content() -> AsyncIterator[bytes]:
-            async for item in self._sessions.readers.follow({"": log}, {"": after}):
-                if item is None:
-                    yield KEEP_ALIVE
-                else:
-                    yield encoded_event(str(item[1].number), item[1].kind, item[1].data)
+            async for events in self._sessions.readers.follow({"": log}, {"": after}):
+                parts = [encoded_event(str(one.number), one.kind, one.data) for _, one in events]
+                yield b"".join(parts) or KEEP_ALIVE
 
         return event_stream(content())
 
@@ -93,16 +91,15 @@ class EventOperations:
         """Yield the positions to begin with, then the events of all sources."""
         now = dict(positions)
         yield encoded_event(_event_id(now), "position", json.dumps(now))
-        async for item in self._sessions.readers.follow(sources, positions):
-            if item is None:
-                yield KEEP_ALIVE
-                continue
-            name, event = item
-            now[name] = event.number
-            fields = {"number": event.number, **json.loads(event.data)}
-            if name != _INDEX:
-                fields["session_id"] = name
-            yield encoded_event(_event_id(now), event.kind, json.dumps(fields))
+        async for events in self._sessions.readers.follow(sources, positions):
+            parts = []
+            for name, event in events:
+                now[name] = event.number
+                fields = {"number": event.number, **json.loads(event.data)}
+                if name != _INDEX:
+                    fields["session_id"] = name
+                parts.append(encoded_event(_event_id(now), event.kind, json.dumps(fields)))
+            yield b"".join(parts) or KEEP_ALIVE
 
 
 def _seen(call: Call) -> str:

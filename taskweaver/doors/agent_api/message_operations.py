@@ -157,14 +157,12 @@ class MessageOperations:
         sources, positions = {"": log}, {"": after}
 
         end = StreamEnd(lambda: conversation.is_done(message.id), conversation.index)
-        async for item in self._sessions.readers.follow(sources, positions, end):
-            if item is None:
-                yield KEEP_ALIVE
-                continue
-            _, event = item
-            if json.loads(event.data)["branch"] == message.branch:
-                after = event.number
-                yield encoded_event(str(after), event.kind, event.data)
+        async for events in self._sessions.readers.follow(sources, positions, end):
+            own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]
+            after = own[-1].number if own else after
+            parts = [encoded_event(str(one.number), one.kind, one.data) for one in own]
+            if parts or not events:
+                yield b"".join(parts) or KEEP_ALIVE
         ended = conversation.index.message(message.id)
         if ended is not None:
             data = message_view(ended).model_dump_json()

@@ -127,12 +127,13 @@ class _Answer:
             self._place.conversation.session.events,
             StreamEnd(self._is_done, self._place.conversation.index),
         )
-        async for item in self._readers.follow({"": log}, {"": self._after}, end):
-            if item is None:
+        async for events in self._readers.follow({"": log}, {"": self._after}, end):
+            if not events:
                 yield ""
-            elif item[1].kind == "post_status_update":
-                fields = json.loads(item[1].data)
-                if fields["branch"] == self._place.branch and fields["msg"]:
+            for _, event in events:
+                fields = json.loads(event.data)
+                is_status = event.kind == "post_status_update"
+                if is_status and fields["branch"] == self._place.branch and fields["msg"]:
                     yield f"{redact_known(fields['msg'])}\n"
 
     def _outcome(self) -> IndexedMessage:

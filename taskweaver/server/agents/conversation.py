@@ -18,7 +18,7 @@ from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEv
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
 from taskweaver.server.agents.confirming import ClientConfirmations
-from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.server.operations import missing
@@ -65,7 +65,9 @@ class _Watch:
         """Handle an event."""
         if event.t is RoundEventType.round_start:
             self.has_begun = True
-            self._conversation.index.update(self._message.id, round_id=event.round_id)
+            self._conversation.index.update(
+                self._message.id, state="running", round_id=event.round_id
+            )
             if self._conversation.is_stopped(self._message.id):
                 self._conversation.branch(self._message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
@@ -104,6 +106,7 @@ class UserConversation:
         session.event_emitter.confirmation_handler = self.confirmations
         self._queues: dict[str, deque[IndexedMessage]] = {}
         self._running: dict[str, str] = {}
+        self._unanswered: set[str] = set()
         self._stopped: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -150,7 +153,12 @@ class UserConversation:
             detail = f"{len(queue)} messages wait on the branch {message.branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         check_spending(self.workers.accounts, user)
-        self.index.add_message(message)
+        self._unanswered.add(message.id)
+        try:
+            self.index.add_message(message)
+        except BaseException:
+            self._unanswered.discard(message.id)
+            raise
         queue.append(message)
         self.used_at = time.monotonic()
         if message.branch not in self._tasks:
@@ -168,7 +176,7 @@ class UserConversation:
             for message in queue:
                 if message.id == message_id:
                     queue.remove(message)
-                    self.index.update(message_id, state="withdrawn")
+                    self._close(message_id, state="withdrawn")
                     return self.message(message_id)
         found = self.message(message_id)
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
@@ -194,8 +202,7 @@ class UserConversation:
 
     def is_done(self, message_id: str) -> bool:
         """Return whether a message is no longer open."""
-        found = self.index.message(message_id)
-        return found is None or found.state not in OPEN_STATES
+        return message_id not in self._unanswered
 
     def stop(self, branch: str) -> bool:
         """Interrupt what runs on a branch; return whether something did.
@@ -253,12 +260,11 @@ class UserConversation:
     def _end_waiting(self, branch: str) -> None:
         queue = self._queues.get(branch, deque())
         while queue:
-            self.index.update(queue.popleft().id, state="stopped", answer=_CUT)
+            self._close(queue.popleft().id, state="stopped", answer=_CUT)
 
     def _answer(self, user: User, message: IndexedMessage) -> None:
         """Answer a message, in a thread of its own."""
         try:
-            self.index.update(message.id, state="running")
             check_spending(self.workers.accounts, user)
             branch, watch = self.branch(message.branch), _Watch(self, message, user)
             play = branch.run_code if message.kind == "code" else branch.send_message
@@ -283,7 +289,15 @@ class UserConversation:
 
     def _end(self, message: IndexedMessage, **outcome: object) -> None:
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
-        self.index.update(message.id, **outcome)
+        self._close(message.id, **outcome)
+
+    def _close(self, message_id: str, **outcome: object) -> None:
+        """Write the outcome of a message; only then streams of its answer end."""
+        try:
+            self.index.update(message_id, **outcome)
+        finally:
+            self._unanswered.discard(message_id)
+            self.index.wake()
 
     async def settle(self) -> None:
         """Wait until no message runs."""

@@ -16,6 +16,7 @@ from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
 _AT_ONCE = 200
+_GATHERED_S = 0.004
 KEEP_ALIVE = b": keepalive\n\n"
 
 
@@ -109,8 +110,8 @@ class StreamReaders:
         sources: Mapping[str, EventSource],
         positions: Mapping[str, int],
         end: StreamEnd | None = None,
-    ) -> AsyncIterator[tuple[str, SourceEvent] | None]:
-        """Yield the events of sources after some, each with its source's name; None for none yet.
+    ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
+        """Yield events of sources after some, each with its source's name; none to keep alive.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
@@ -127,15 +128,15 @@ class StreamReaders:
                     events = _new_events(left, now)
                 except SessionError:  # the reader asks anew, and is told what it missed
                     return
-                for name, event in events:
-                    now[name] = event.number
-                    yield name, event
+                now |= {name: event.number for name, event in events}
                 if events:
-                    await asyncio.sleep(0)  # other requests have their turn
+                    yield events
+                    # Others have their turn; of a live answer, the next events go in one piece.
+                    await asyncio.sleep(0 if len(events) >= _AT_ONCE else _GATHERED_S)
                 elif will_end or not left:
                     return
                 elif not await alarm.wait():
-                    yield None
+                    yield ()
         finally:
             self._alarms.discard(alarm)
             for source in heard:

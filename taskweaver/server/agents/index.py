@@ -137,6 +137,10 @@ class AgentIndex:
         """Change the index in a transaction, then call the listeners."""
         with self._explained(), self._lock, self._database:
             yield self._database
+        self.wake()
+
+    def wake(self) -> None:
+        """Call the functions that listen."""
         for listener in tuple(self._listeners):
             listener()
 
