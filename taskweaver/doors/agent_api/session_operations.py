@@ -126,19 +126,20 @@ class SessionOperations:
     async def _create(self, call: Call) -> BaseModel:
         own = self._sessions.of(call.user)
         await own.check_disk(call.user)
-        return self._view(await own.create(call.read(models.NewConversation).title))
+        made = await own.create(call.read(models.NewConversation).title)
+        return await asyncio.to_thread(self._view, made)
 
     async def _show(self, call: Call) -> BaseModel:
-        return self._view(await found(self._sessions, call))
+        return await asyncio.to_thread(self._view, await found(self._sessions, call))
 
     async def _rename(self, call: Call) -> BaseModel:
         title = call.read(models.SessionTitle).title
         await self._sessions.of(call.user).rename(call.path("session_id"), title)
-        return self._view(await found(self._sessions, call))
+        return await asyncio.to_thread(self._view, await found(self._sessions, call))
 
     async def _release(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)
-        await asyncio.to_thread(conversation.session.release)
+        await conversation.release()
         return Response(status_code=204)
 
     async def _delete(self, call: Call) -> Response:

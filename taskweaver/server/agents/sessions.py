@@ -22,7 +22,7 @@ from taskweaver.server.errors import quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
-from taskweaver.session.errors import SessionBusy, SessionError
+from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import (
     remove_session,
@@ -164,9 +164,12 @@ class UserSessions:
         for conversation in self.open_conversations:
             if conversation.used_at <= latest and not conversation.is_at_work:
                 try:
-                    await asyncio.to_thread(conversation.session.release)
-                except (SessionBusy, SessionError):  # in use again, or stopped by a client
+                    await conversation.release()
+                except SessionError:  # in use again, or stopped by a client
                     continue
+                except Exception:
+                    session_id = conversation.session.session_id
+                    self._workers.log.exception(f"session {session_id} is not released")
 
     async def close_idle(self, count: int) -> None:
         """Close the sessions that were not used longest, until `count` are open."""
@@ -177,6 +180,33 @@ class UserSessions:
                 if not conversation.is_at_work and not conversation.session.events.has_readers:
                     self._open.pop(conversation.session.session_id, None)
                     await conversation.close()
+
+    async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
+        """Check that a branch may have a kernel; those of idle sessions end where it may not.
+
+        Raises:
+            RequestRefused: If as many kernels as allowed are in use.
+        """
+        most = user.quota.kernels
+        if most is None:
+            return
+        others = [item for item in self.open_conversations if item is not conversation]
+        for idle in [*sorted(others, key=lambda item: item.used_at), conversation]:
+            if await asyncio.to_thread(self._has_room, conversation, branch, most):
+                return
+            if not idle.is_at_work:
+                await idle.release()
+        if not await asyncio.to_thread(self._has_room, conversation, branch, most):
+            raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")
+
+    def _has_room(self, conversation: UserConversation, branch: str, most: int) -> bool:
+        kernels = {
+            (item.session.session_id, name)
+            for item in self.open_conversations
+            for name in item.kernels()
+        }
+        own = (conversation.session.session_id, branch)
+        return len(kernels | {own}) <= most
 
     async def check_disk(self, user: User) -> int | None:
         """Check the disk space of a user; return the room in bytes, None for no limit.
