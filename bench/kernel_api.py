@@ -8,49 +8,22 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 
 import httpx2
 
-from bench.common import sized
+from bench.common import served, sized
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.remote.manager import RemoteManager
 from taskweaver.doors.kernel_api.door import KernelApi
-from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts
-from taskweaver.server.gate import Gate
-from taskweaver.server.serving import Server, address_of, listen, make_application
-from taskweaver.server.tokens import new_token
+from taskweaver.server.operations import Door
 
 CELLS = sized(300, 3)
 SESSION = "/api/v1/sessions/bench"
-
-
-@contextmanager
-def _served(folder: Path) -> Iterator[tuple[str, str]]:
-    """Give address and token of a server in a thread of this process."""
-    kernels = code_execution_service_factory(folder / "env")
-    is_up, token = threading.Event(), new_token()
-    with ExitStack() as stack:
-        stack.callback(kernels.clean_up)
-        accounts = stack.enter_context(Accounts(folder / "accounts.sqlite"))
-        log = stack.enter_context(TelemetryLogger())
-        listener = stack.enter_context(listen("127.0.0.1", 0))
-        doors = [KernelApi(kernels, folder / "users")]
-        app = make_application(doors, Gate(accounts, token, log), (), log)
-        server = Server(app, doors, is_up.set)
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        is_up.wait()
-        try:
-            yield address_of(listener), token.text
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def run() -> dict[str, float]:
@@ -59,7 +32,13 @@ def run() -> dict[str, float]:
         folder = Path(name)
         local = code_execution_service_factory(folder / "local")
         stack.callback(local.clean_up)
-        url, token = stack.enter_context(_served(folder))
+        kernels = code_execution_service_factory(folder / "env")
+        stack.callback(kernels.clean_up)
+
+        def doors(_: Accounts) -> list[Door]:
+            return [KernelApi(kernels, folder / "users")]
+
+        url, token = stack.enter_context(served(folder, doors))
         remote = RemoteManager(url, token, folder / "remote")
         stack.callback(remote.clean_up)
         http = stack.enter_context(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,9 +62,17 @@ class Served:
 
 @contextmanager
 def served(
-    doors: Sequence[Door], folder: Path, hosts: Sequence[str] = (), port: int = 0
+    made: Sequence[Door] | Callable[[Accounts], Sequence[Door]],
+    folder: Path,
+    hosts: Sequence[str] = (),
+    port: int = 0,
+    *,
+    is_behind_proxy: bool = False,
 ) -> Iterator[Served]:
-    """Serve some doors, which are closed at the end; port 0 takes a free one."""
+    """Serve some doors, or those made for the accounts; they are closed at the end.
+
+    Port 0 takes a free one.
+    """
     is_up = threading.Event()
     log = folder / "server.log"
     with (
@@ -69,9 +80,10 @@ def served(
         TelemetryLogger(log) as logger,
         listen("127.0.0.1", port) as listener,
     ):
+        doors = made(accounts) if callable(made) else made
         token = new_token()
         app = make_application(doors, Gate(accounts, token, logger), hosts, logger)
-        server = Server(app, doors, is_up.set)
+        server = Server(app, doors, is_up.set, is_behind_proxy=is_behind_proxy)
         thread = threading.Thread(target=server.run, args=([listener],), name="server")
         thread.start()
         running = Served(address_of(listener), token, accounts, server, log)
@@ -95,3 +107,18 @@ def problem(response: httpx2.Response, status: int, kind: str) -> dict[str, Any]
     assert content["detail"]
     assert content["title"]
     return content
+
+
+@contextmanager
+def serving(project: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Give the process of a server, and the line that it announces itself with."""
+    command = [sys.executable, "-m", "taskweaver", "-p", str(project), "serve", "--port", "0"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
+    with subprocess.Popen(
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline()
+        finally:
+            process.kill()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.session_manager import SessionManager
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
@@ -69,8 +70,9 @@ class _Listener:
 class AppService:
     """An application as others use it. The application's owner closes that."""
 
-    def __init__(self, app: TaskWeaverApp) -> None:
-        self._app = app
+    def __init__(self, app: TaskWeaverApp, sessions: SessionManager | None = None) -> None:
+        """Serve an application, or those sessions of it that a manager owns."""
+        self._sessions = sessions or app.session_manager
         self._opening = threading.Lock()
 
     def open(self, session_id: str = "", branch: str = "") -> Session:
@@ -82,7 +84,7 @@ class AppService:
             SessionError: If the session does not exist, or another process has it open.
         """
         with self._opening:
-            session = self._app.session_manager.get_session(session_id or None)
+            session = self._sessions.get_session(session_id or None)
             if branch and branch != session.branch:
                 session.checkout(branch)
             return session
@@ -123,7 +125,7 @@ class AppService:
         Raises:
             SessionError: If the session does not exist.
         """
-        folder = self._app.session_manager.sessions_folder
+        folder = self._sessions.sessions_folder
         stored = stored_sessions(folder)
         if session_id:
             stored = [item for item in stored if item.session_id == session_id]
@@ -153,7 +155,7 @@ class AppService:
                 "first_query": redact_secrets(item.first_query),
                 "problem": item.problem,
             }
-            for item in stored_sessions(self._app.session_manager.sessions_folder)
+            for item in stored_sessions(self._sessions.sessions_folder)
         ]
 
 

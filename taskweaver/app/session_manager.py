@@ -110,9 +110,20 @@ class _Forgetting:
 class SessionManager:
     """Owner of the sessions of an application."""
 
-    def __init__(self, session_store: SessionStore, injector: Injector) -> None:
+    def __init__(
+        self, session_store: SessionStore, injector: Injector, workspace: Path | None = None
+    ) -> None:
+        """Own the sessions in the application's workspace, or in one of a user's own.
+
+        Args:
+            session_store: Container of the sessions that run.
+            injector: Parts of the application.
+            workspace: Folder of the sessions and of the memory that they share; None takes the
+                application's.
+        """
         self.session_store = session_store
         self.injector = injector
+        self._workspace = workspace or injector.get(FoldersConfig).workspace
         self._is_closed = False
         self._resuming = threading.Lock()
         self._sharing = threading.Lock()
@@ -140,6 +151,18 @@ class SessionManager:
         if session is None:
             raise SessionError(f"There is no session {session_id!r}, or it was stopped.")
         return session
+
+    def create_session(self, session_id: str) -> Session:
+        """Return a session of this id, made if there is none, also if nothing was asked in it.
+
+        Raises:
+            SessionError: If it cannot be one, or cannot be opened.
+            SessionInUse: If another process has it open.
+            SessionClosed: If the manager was stopped.
+        """
+        self._check_open()
+        with self._resuming:
+            return self._running(session_id) or self._open(session_id)
 
     def _running(self, session_id: str) -> Session | None:
         session = self.session_store.get_session(session_id)
@@ -188,7 +211,7 @@ class SessionManager:
     @property
     def sessions_folder(self) -> Path:
         """Folder the sessions are in."""
-        return self.injector.get(FoldersConfig).workspace / "sessions"
+        return self._workspace / "sessions"
 
     def stop_session(self, session_id: str) -> None:
         """Stop a session and forget it; an unknown id is ignored."""
@@ -214,7 +237,7 @@ class SessionManager:
         with self._sharing:
             if self._project_memory is None:
                 config = self.injector.get(BranchedMemoryConfig).memory
-                path = self.injector.get(FoldersConfig).workspace / MEMORY_FILE
+                path = self._workspace / MEMORY_FILE
                 self._project_memory = ProjectMemory(path, config)
             return self._project_memory
 

@@ -130,6 +130,9 @@ class Confirmations:
     def _ask(self, request: ConfirmationRequest, timeout_s: float) -> bool:
         if request.kinds <= self._always:
             return True
+        expect = getattr(self.handler, "expect", None)
+        if expect is not None:  # its answer may come as soon as listeners hear of the request
+            expect(request)
         self._tell("request", request, "")
         answer = Confirmation.no
         try:
@@ -182,14 +185,20 @@ class AnsweredElsewhere:
         self._open: dict[str, Confirmation | None] = {}
         self.requests: dict[str, ConfirmationRequest] = {}
 
+    def expect(self, request: ConfirmationRequest) -> None:
+        """Take an answer to a request from now on."""
+        with self._changed:
+            if request.id not in self._open:
+                self._open[request.id] = None
+                self.requests[request.id] = request
+                self._changed.notify_all()
+
     def request_confirmation(
         self, request: ConfirmationRequest, timeout_s: float
     ) -> Confirmation | None:
         """Wait for the answer to this request."""
+        self.expect(request)
         with self._changed:
-            self._open[request.id] = None
-            self.requests[request.id] = request
-            self._changed.notify_all()
             self._changed.wait_for(lambda: self._open[request.id] is not None, timeout_s)
             del self.requests[request.id]
             return self._open.pop(request.id)

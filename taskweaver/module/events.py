@@ -71,6 +71,11 @@ EventType = SessionEventType | RoundEventType | PostEventType
 _branch: ContextVar[str] = ContextVar("branch", default="")
 
 
+def current_branch() -> str:
+    """Return the branch on which this context works; empty outside of a round."""
+    return _branch.get()
+
+
 @dataclass(frozen=True, slots=True)
 class TaskWeaverEvent:
     """An event of a session.

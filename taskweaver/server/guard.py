@@ -71,7 +71,7 @@ class Guard:
             self._check(headers)
             await self._app(scope, receive, send_guarded)
         except Exception as error:
-            response = problem_response(error, request_id, self._statuses)
+            response = problem_response(error, request_id, self._statuses, scope["path"])
             if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
                 where = f"{scope['method']} {scope['path']}"
                 self._log.exception(f"request {request_id}: {where} failed")

@@ -17,14 +17,18 @@ from taskweaver.server.errors import RequestRefused
 from taskweaver.utils.redact import redact
 
 MEDIA_TYPE = "application/problem+json"
+_OPENAI = "/v1/"
 Statuses = Mapping[type[Exception], int]
 """Status of the response for each class of errors that a door's handlers raise."""
 
 
-def problem_response(error: Exception, request_id: str, statuses: Statuses) -> Response:
-    """Return the response for an error.
+def problem_response(
+    error: Exception, request_id: str, statuses: Statuses, path: str = ""
+) -> Response:
+    """Return the response for an error of a request for a path.
 
-    An error that is no refusal and in none of `statuses` becomes 500, without its text.
+    On the OpenAI-compatible routes it has the field ``error`` of that API too. An error that is no
+    refusal and in none of `statuses` becomes 500, without its text.
     """
     if isinstance(error, RequestRefused):
         status, kind, detail = error.status, error.kind, error.detail
@@ -44,6 +48,8 @@ def problem_response(error: Exception, request_id: str, statuses: Statuses) -> R
             {"pointer": "/" + "/".join(map(str, item["loc"])), "detail": item["msg"]}
             for item in error.errors(include_url=False, include_input=False, include_context=False)
         ]
+    if path.startswith(_OPENAI):
+        more["error"] = {"message": redact(detail), "type": kind, "code": kind}
     headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, RequestRefused) and error.retry_after_s:
         headers["Retry-After"] = str(math.ceil(error.retry_after_s))

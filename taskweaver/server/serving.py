@@ -20,7 +20,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.connections import ImpatientProtocol
 from taskweaver.server.errors import ServerError
 from taskweaver.server.gate import Gate
-from taskweaver.server.guard import Guard
+from taskweaver.server.guard import LOOPBACK_NAMES, Guard
 from taskweaver.server.openapi import openapi_document
 from taskweaver.server.operations import ApiOperation, Call, Door
 from taskweaver.server.problems import problem_response
@@ -57,7 +57,7 @@ def make_application(
     ]
 
     async def problem(request: Request, error: Exception) -> Response:
-        return problem_response(error, request.state.request_id, statuses)
+        return problem_response(error, request.state.request_id, statuses, request.url.path)
 
     guard = Middleware(Guard, hosts=tuple(hosts), statuses=statuses, log=log)
     app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: problem})
@@ -69,7 +69,12 @@ class Server(uvicorn.Server):
     """A server that ends its doors in order: no new work, running work, then resources."""
 
     def __init__(
-        self, app: ASGIApp, doors: Sequence[Door], on_start: Callable[[], None] = lambda: None
+        self,
+        app: ASGIApp,
+        doors: Sequence[Door],
+        on_start: Callable[[], None] = lambda: None,
+        *,
+        is_behind_proxy: bool = False,
     ) -> None:
         """Prepare to serve; the doors are closed at the end.
 
@@ -77,6 +82,8 @@ class Server(uvicorn.Server):
             app: The application.
             doors: The doors.
             on_start: Called once requests are answered.
+            is_behind_proxy: Whether a proxy on this machine says in ``X-Forwarded-For`` which
+                client a request is of; else that header says nothing.
         """
         config = uvicorn.Config(
             app,
@@ -86,6 +93,8 @@ class Server(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=is_behind_proxy,
+            forwarded_allow_ips=list(LOOPBACK_NAMES),
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=int(FINISH_S + _MORE_S),
         )

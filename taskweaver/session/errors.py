@@ -28,6 +28,10 @@ class SessionClosed(SessionError):
     """The session was stopped."""
 
 
+class UnknownSessionBranch(SessionError):
+    """A branch that does not exist."""
+
+
 class SessionInUse(SessionError):
     """Another process has the session open."""
 

@@ -215,6 +215,15 @@ class Session:
         with self._here.hold():
             return rebuild(self._branches, self._here.hold, on_step or (lambda _: None))
 
+    def core_memory(self, branch: str) -> dict[str, str]:
+        """Return the core memory of a branch, by key.
+
+        Raises:
+            SessionError: If the branch does not exist.
+        """
+        self._stored.require(branch)
+        return dict(self._stored.store[branch].core)
+
     def branches(self) -> list[BranchInfo]:
         """Return the branches, parents before children."""
         return self._stored.branches()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
 import psutil
 import pytest
 from click.testing import CliRunner
+from served import serving
 from support import make_project
 
 from taskweaver.cli.main import commands
@@ -34,21 +30,6 @@ def run(project: Path, *arguments: str) -> str:
     done = CliRunner().invoke(commands, ["-p", str(project), "serve", *arguments])
     assert done.exit_code == 0, done.output
     return done.output
-
-
-@contextmanager
-def serving(project: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Give the process of a server, and the line that it announces itself with."""
-    command = [sys.executable, "-m", "taskweaver", "-p", str(project), "serve", "--port", "0"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
-    with subprocess.Popen(
-        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process, process.stdout.readline()
-        finally:
-            process.kill()
 
 
 @pytest.mark.measured

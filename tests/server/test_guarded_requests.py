@@ -259,3 +259,14 @@ def test_a_port_that_is_taken_is_an_error(server: Served, tmp_path: Path) -> Non
     del tmp_path
     with pytest.raises(ServerError, match="Choose another --port"):
         listen("127.0.0.1", urlsplit(server.url).port or 0)
+
+
+@pytest.mark.parametrize("is_behind_proxy", [True, False])
+def test_an_address_that_a_header_names_is_believed_of_a_proxy_alone(
+    tmp_path: Path, is_behind_proxy: bool
+) -> None:
+    with served([EchoDoor()], tmp_path, is_behind_proxy=is_behind_proxy) as running:
+        headers = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
+        running.client(**headers).post("/echo", json={"word": "a"})
+        (entry,) = running.accounts.audit(10)
+        assert entry.address == ("203.0.113.7" if is_behind_proxy else "127.0.0.1")

@@ -31,7 +31,14 @@ def require_packages() -> None:
         raise ServerError(detail, install_command("serve"))
 
 
-def run_server(project: Path | None, host: str, port: int, hosts: tuple[str, ...]) -> None:
+def run_server(
+    project: Path | None,
+    host: str,
+    port: int,
+    hosts: tuple[str, ...],
+    *,
+    is_behind_proxy: bool = False,
+) -> None:
     """Serve a project until a signal ends it; notices go to standard error.
 
     Args:
@@ -39,6 +46,7 @@ def run_server(project: Path | None, host: str, port: int, hosts: tuple[str, ...
         host: Address to listen at.
         port: Port to listen at; 0 takes a free one.
         hosts: Names by which clients may call the server, besides its address.
+        is_behind_proxy: Whether a proxy on this machine names the clients.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or the address cannot be listened at.
@@ -58,7 +66,8 @@ def run_server(project: Path | None, host: str, port: int, hosts: tuple[str, ...
             sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
             sys.stdout.flush()
 
-        serve_doors(app, listener, (host, *hosts), announce, has_users=True)
+        names = (host, *hosts)
+        serve_doors(app, listener, names, announce, has_users=True, is_behind_proxy=is_behind_proxy)
 
 
 def serve_doors(
@@ -68,6 +77,7 @@ def serve_doors(
     on_start: Callable[[str, Callable[[], None]], None],
     *,
     has_users: bool,
+    is_behind_proxy: bool = False,
 ) -> None:
     """Serve an application on a listening socket, until a signal or the end that is asked for.
 
@@ -77,14 +87,20 @@ def serve_doors(
         hosts: Names by which clients may call the server, besides those of loopback.
         on_start: Called when requests are answered, with the token of the person who started the
             server, empty where users have their own, and a function that stops it.
-        has_users: Whether the users of the project's accounts may use it.
+        has_users: Whether the users of the project's accounts may use it, and sessions of theirs;
+            else it serves kernels alone.
+        is_behind_proxy: Whether a proxy on this machine names the clients.
 
     Raises:
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
+    from taskweaver.doors.agent_api.door import AgentApi
+    from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.server.accounts import Accounts, accounts_file, server_folder
+    from taskweaver.server.agents.sessions import AgentSessions
     from taskweaver.server.gate import Gate
+    from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
     from taskweaver.server.tokens import new_token
 
@@ -95,7 +111,11 @@ def serve_doors(
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
         gate = Gate(accounts, local, app.log)
-        doors = [KernelApi(app.kernels, server_folder(app.workspace) / "users")]
+        folder = server_folder(app.workspace)
+        doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
+        if has_users:
+            sessions = AgentSessions(app, accounts, folder / "agents")
+            doors += [AgentApi(sessions), ChatCompletions(sessions)]
 
         def begin() -> None:
             on_start(local.text if local else "", stop)
@@ -103,7 +123,8 @@ def serve_doors(
         def stop() -> None:
             server.should_exit = True
 
-        server = Server(make_application(doors, gate, hosts, app.log), doors, begin)
+        application = make_application(doors, gate, hosts, app.log)
+        server = Server(application, doors, begin, is_behind_proxy=is_behind_proxy)
         # The server hands the signals on when it has stopped; both have done their work then.
         with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
             server.run([listener])

@@ -31,8 +31,15 @@ _COUNT = click.IntRange(min=0)
     metavar="NAME",
     help="Name by which clients call the server, as behind a proxy; may be repeated.",
 )
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="Believe a proxy on this machine which client a request is of (X-Forwarded-For).",
+)
 @click.pass_context
-def serve_command(ctx: click.Context, *, host: str, port: int, hosts: tuple[str, ...]) -> None:
+def serve_command(
+    ctx: click.Context, *, host: str, port: int, hosts: tuple[str, ...], behind_proxy: bool
+) -> None:
     """Serve the project over HTTP, until Ctrl-C.
 
     Without users the address that is printed has a token, good until the end of the program. With
@@ -42,7 +49,7 @@ def serve_command(ctx: click.Context, *, host: str, port: int, hosts: tuple[str,
     if ctx.invoked_subcommand is None:
         from taskweaver.cli.serving.run_server import run_server
 
-        run_server(ctx.obj, host, port, hosts)
+        run_server(ctx.obj, host, port, hosts, is_behind_proxy=behind_proxy)
 
 
 @serve_command.group()
@@ -62,7 +69,7 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
         return
     if not found:
         click.echo("There are no users; the server serves the person who starts it.")
-    names = ("kernels", "memory_mb", "disk_mb")
+    names = ("cost", "tokens", "kernels", "memory_mb", "disk_mb")
     rows = [
         (
             user.name,
@@ -77,6 +84,8 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
 @users.command("add")
 @click.argument("name")
 @click.option("--role", default="user", type=click.Choice(["admin", "user"]), show_default=True)
+@click.option("--cost", type=click.FloatRange(min=0), help="Most money for model calls.")
+@click.option("--tokens", type=_COUNT, help="Most tokens of model calls.")
 @click.option("--kernels", type=_COUNT, help="Most kernels at a time.")
 @click.option("--memory-mb", type=_COUNT, help="Most memory in MiB of the kernels together.")
 @click.option("--disk-mb", type=_COUNT, help="Most disk space in MiB of the files together.")

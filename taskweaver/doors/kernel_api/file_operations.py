@@ -14,9 +14,9 @@ from starlette.responses import Response
 from taskweaver.doors.kernel_api import models
 from taskweaver.doors.kernel_api.registry import KernelSessions
 from taskweaver.doors.kernel_api.routes import ONE, found
-from taskweaver.doors.kernel_api.transfer import download, explained, list_files, upload
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call
+from taskweaver.server.transfer import FileFacts, download, explained, list_files, upload
 
 _MOST_UPLOAD_BYTES = 8 << 30
 _MOST_BASE64_BYTES = 64 << 20
@@ -58,7 +58,7 @@ class FileOperations:
                 self._upload,
                 "Write a file; the body is its bytes",
                 takes_bytes=True,
-                answer=models.FileFacts,
+                answer=FileFacts,
                 problems=(404, 413, 507),
             ),
             *(

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field
 
 from taskweaver.ces.common import ExecutionArtifact, ExecutionResult
+from taskweaver.server.transfer import FileFacts
 
 
 class ServerHealth(BaseModel):
@@ -218,15 +219,6 @@ class UploadedFile(BaseModel):
     filename: str
     status: Literal["uploaded"] = "uploaded"
     path: str
-
-
-class FileFacts(BaseModel):
-    """A file of a working directory, by its path in it."""
-
-    path: str
-    size: int
-    mtime_ns: int
-    digest: str | None = None
 
 
 class FileList(BaseModel):

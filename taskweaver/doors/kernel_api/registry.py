@@ -15,6 +15,7 @@ from taskweaver.server.accounts import User
 from taskweaver.server.admission import Admission
 from taskweaver.server.errors import RequestRefused, conflict, quota_used_up, stopping
 from taskweaver.server.operations import missing, plain_name
+from taskweaver.server.transfer import folder_bytes
 from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
 
@@ -191,7 +192,7 @@ class KernelSessions:
                 detail = f"The kernels of {user.name} use {used // _MIB} MiB of {memory_mb} MiB."
                 raise quota_used_up(f"{detail} Stop or restart one.")
         if disk_mb is not None:
-            used = await asyncio.to_thread(_disk_bytes, self.folder / user.name)
+            used = await asyncio.to_thread(folder_bytes, self.folder / user.name)
             if used >= disk_mb * _MIB:
                 detail = f"The files of {user.name} take {used // _MIB} MiB of {disk_mb} MiB."
                 raise quota_used_up(f"{detail} Delete some.")
@@ -225,13 +226,6 @@ def _client_id(user: User, session_id: str) -> str:
 def _memory_bytes(sessions: list[KernelSession]) -> int:
     footprints = [session.kernel.footprint for session in sessions]
     return sum(item.resident_bytes - item.shared_bytes for item in footprints)
-
-
-def _disk_bytes(folder: Path) -> int:
-    if not folder.is_dir():
-        return 0
-    with Folder.at(folder.resolve()) as own:
-        return sum(facts.st_blocks * 512 for _, facts in own.walk())
 
 
 def _delete(folder: Path) -> None:

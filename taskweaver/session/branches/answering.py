@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
+from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -58,6 +60,13 @@ class AnsweringBranch:
         """Its conversation."""
         return self._branch.memory
 
+    def rounds(self) -> list[Round]:
+        """Return the rounds that it sees, oldest first; it need not be open for it."""
+        found = self._branches.find_open(self.name)
+        if found is not None:
+            return list(found.memory.conversation.rounds)
+        return BranchLog(self._branches.files.store, self.name).rounds()
+
     @property
     def long_memory(self) -> BranchLongMemory:
         """The facts kept for later requests of this branch and the project."""
@@ -66,12 +75,13 @@ class AnsweringBranch:
     @property
     def execution_cwd(self) -> Path:
         """Working directory of its kernel."""
-        return self._branch.execution_cwd
+        return self._branches.files.working_folder(self.name)
 
     @property
     def kernel_state(self) -> str:
         """State of its kernel, in a word or two."""
-        return self._branch.client.state
+        found = self._branches.find_open(self.name)
+        return "not started" if found is None else found.client.state
 
     @property
     def is_at_work(self) -> bool:
@@ -79,9 +89,21 @@ class AnsweringBranch:
         return self.name in self._branches.locks.busy
 
     @property
+    def usage_now(self) -> Usage:
+        """Consumption of the models in its open round so far."""
+        return self._branches.rounds.usage(self.name)
+
+    @property
     def why_restored(self) -> str:
         """Reason it starts from stored variables; empty if its kernel was forked."""
         return self._branches.why_restored(self.name)
+
+    def kept_state(self, round_id: str) -> Literal["live", "stored", "none"]:
+        """Return how the variables at the end of one of its rounds are kept."""
+        lineage, states = self._branches.files.lineage(self.name), self._branches.states
+        if states.snapshots.get(lineage, round_id) is not None:
+            return "live"
+        return "none" if states.folder.path(lineage, round_id) is None else "stored"
 
     def send_message(
         self,

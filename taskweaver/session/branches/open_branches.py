@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -72,14 +72,19 @@ class SessionBranches:
         self.locks = BranchLocks()
         self.rounds = OpenRounds(parts.llm_api, spending)
         self._making = threading.RLock()
+        self._forking = threading.Lock()
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
-        folder = StateFolder(self.files.folder / STATE_FOLDER, config.state_limit_bytes)
-        snapshots = Snapshots(config.snapshot_limit_bytes)
-        self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
+        self._logger = logger
+        self.states = self._new_states()
         self._current = self.files.current
         self.open(self._current)
+
+    def _new_states(self, problems: Sequence[str] = ()) -> RoundStates:
+        folder = StateFolder(self.files.folder / STATE_FOLDER, self.config.state_limit_bytes)
+        snapshots = Snapshots(self.config.snapshot_limit_bytes)
+        return RoundStates(snapshots, folder, self._logger, self._manifests_in_use, problems)
 
     @property
     def current_name(self) -> str:
@@ -105,6 +110,10 @@ class SessionBranches:
                 self.files.require(name)
                 self._open[name] = self._opened(name, open_round)
             return self._open[name]
+
+    def find_open(self, name: str) -> SessionBranch | None:
+        """Return a branch if it is open."""
+        return self._open.get(name)
 
     def _opened(self, name: str, open_round: str) -> SessionBranch:
         parts = self._parts.open_branch(name, open_round)
@@ -149,7 +158,7 @@ class SessionBranches:
     def fork(self, source: SessionBranch, name: str, at_round: int | None) -> str:
         """Make a branch of another; return its name. See `Session.fork`."""
         limit_bytes = self.config.fork_limit_bytes
-        with self._making:
+        with self._forking:
             name = self.files.fork(source.name, name, at_round, limit_bytes=limit_bytes)
             self._why_restored[name] = self.fork_kernel(source, name, at_round)
             self.open(name)
@@ -166,7 +175,7 @@ class SessionBranches:
             SessionError: As `fork`; a name that is taken is given a number.
         """
         branch = self.open(source)
-        with self._making:
+        with self._forking:
             name = self.files.similar_name(name)
             self.locks.take(name)
             try:
@@ -301,8 +310,8 @@ class SessionBranches:
 
         No branch may be at work.
         """
-        self.states.finish()
-        self.states.snapshots.close()
+        self.states.close()
+        self.states = self._new_states(self.states.take_problems())
         if self.scratch is not None:
             self.scratch.discard()
             self.scratch = None

@@ -249,6 +249,11 @@ class EventLog:
                 raise SessionError(f"{self._path} cannot be read: {error}.") from error
         return [NumberedEvent(*row) for row in rows]
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether a reader waits for events."""
+        return bool(self._listeners)
+
     def listen(self, on_event: Callable[[], None]) -> None:
         """Call a function after each event and at the close, in the thread where it happens."""
         with self._lock:

@@ -13,7 +13,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.reading.cells import variables_of
-from taskweaver.session.errors import SessionError
+from taskweaver.session.errors import SessionError, UnknownSessionBranch
 from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.storage.compare import (
     BranchDifference,
@@ -144,7 +144,8 @@ class SessionFiles:
         """
         known = self._names()
         if name not in known:
-            raise SessionError(f"There is no branch {name!r}; there are {', '.join(known)}.")
+            names = ", ".join(known)
+            raise UnknownSessionBranch(f"There is no branch {name!r}; there are {names}.")
 
     def _names(self) -> list[str]:
         # An imported memory may have branches of other names; none of them becomes a folder.

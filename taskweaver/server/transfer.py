@@ -10,13 +10,13 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 from urllib.parse import quote
 
+from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
-from taskweaver.doors.kernel_api.models import FileFacts
 from taskweaver.server.errors import RequestRefused, not_found
 from taskweaver.utils.file_system.safe_fs import Folder, digest_of
 
@@ -24,6 +24,15 @@ _CHUNK_BYTES = 1 << 18
 _MOST_LISTED = 10_000
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class FileFacts(BaseModel):
+    """A file of a working directory, by its path in it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    digest: str | None = None
 
 
 @contextmanager
@@ -59,6 +68,14 @@ def list_files(folder: Folder, *, has_digests: bool = False) -> list[FileFacts]:
                 item.digest = digest_of(file)
         found.append(item)
     return found
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the disk space that the files below a folder take up."""
+    if not folder.is_dir():
+        return 0
+    with Folder.at(folder.resolve()) as own:
+        return sum(facts.st_blocks * 512 for _, facts in own.walk())
 
 
 def download(folder: Folder, path: str, range_header: str) -> Response:

@@ -1,0 +1,164 @@
+"""Operations on branches and rounds."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic import BaseModel
+
+from taskweaver.doors.agent_api import models, views
+from taskweaver.doors.agent_api.routes import BRANCH, OF_BRANCH, ONE, found, number_of
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import ApiOperation, Call
+
+_MOST_ROUNDS = 100
+_PAGE = {
+    "first": "Number of the first round, from 1",
+    "limit": f"Most rounds, up to {_MOST_ROUNDS}",
+}
+
+
+class BranchOperations:
+    """Operations on the branches of sessions, and on the rounds on them.
+
+    Attributes:
+        operations: The operations.
+    """
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self.operations = [*self._of_branches(), *self._of_rounds()]
+
+    def _of_branches(self) -> list[ApiOperation]:
+        return [
+            ApiOperation(
+                "POST",
+                f"{ONE}/branches",
+                self._fork,
+                "Fork a branch: its conversation, variables, files and memory",
+                body=models.NewBranch,
+                answer=models.MadeBranch,
+                status=201,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{BRANCH}/fork",
+                self._preview,
+                "Things that a fork would carry, and those that it would not",
+                query={"at_round": "The last round that it sees; all if it is left out"},
+                answer=models.ForkPreview,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{ONE}/differences",
+                self._compare,
+                "Differences of two branches",
+                query={"first": "Name of a branch", "second": "Name of another"},
+                answer=models.Differences,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "POST",
+                f"{BRANCH}/merge",
+                self._merge,
+                "Merge the core and archival memory of another branch into this one",
+                body=models.NewMerge,
+                answer=models.Merged,
+                problems=(404, 409),
+            ),
+        ]
+
+    def _of_rounds(self) -> list[ApiOperation]:
+        return [
+            ApiOperation(
+                "GET",
+                f"{ONE}/rounds",
+                self._index,
+                "Index of all rounds of a session",
+                answer=models.RoundIndex,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{BRANCH}/rounds",
+                self._page,
+                "Rounds that a branch sees, with their posts",
+                query=_PAGE,
+                answer=models.RoundPage,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{BRANCH}/rounds/{{number:int}}",
+                self._moment,
+                "A branch at the end of one of its rounds",
+                answer=models.Moment,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{ONE}/plan",
+                self._plan,
+                "The newest plan of a branch",
+                query=OF_BRANCH,
+                answer=models.PlanView,
+                problems=(404, 409),
+            ),
+        ]
+
+    async def _fork(self, call: Call) -> BaseModel:
+        wanted, conversation = call.read(models.NewBranch), await found(self._sessions, call)
+        await self._sessions.of(call.user).check_disk(call.user)
+        name = await conversation.change(
+            wanted.source, lambda branch: branch.fork(wanted.name, at_round=wanted.at_round)
+        )
+        conversation.index.note_branch(conversation.session.session_id, name, wanted.source)
+        return models.MadeBranch(name=name, why_restored=conversation.branch(name).why_restored)
+
+    async def _preview(self, call: Call) -> BaseModel:
+        conversation, name = await found(self._sessions, call), call.path("branch")
+        at = number_of(call, "at_round", 0, 1 << 40) if call.query("at_round") else None
+        return await asyncio.to_thread(views.fork_preview, conversation, name, at)
+
+    async def _compare(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        first, second = call.query("first"), call.query("second")
+        if not first or not second:
+            raise RequestRefused(422, "invalid-query", "first and second must name branches.")
+        return await asyncio.to_thread(views.differences, conversation, first, second)
+
+    async def _merge(self, call: Call) -> BaseModel:
+        wanted, conversation = call.read(models.NewMerge), await found(self._sessions, call)
+        report = await conversation.change(
+            call.path("branch"), lambda branch: branch.merge(wanted.source, wanted.policy)
+        )
+        return models.Merged(
+            taken=report.taken, conflicts=report.conflicts, is_applied=report.applied
+        )
+
+    async def _index(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        last = conversation.session.events.last  # before, so that no later change is missed
+        rounds = await asyncio.to_thread(views.round_index, conversation)
+        return models.RoundIndex(rounds=rounds, last_event=last)
+
+    async def _page(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        first = max(number_of(call, "first", 1, 1 << 40), 1)
+        limit = number_of(call, "limit", 30, _MOST_ROUNDS)
+        branch = conversation.branch(call.path("branch"))
+        rounds = await asyncio.to_thread(branch.rounds)
+        return await asyncio.to_thread(views.round_page, rounds, first, limit)
+
+    async def _moment(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        branch, number = conversation.branch(call.path("branch")), int(call.path("number"))
+        return await asyncio.to_thread(views.moment, branch, number)
+
+    async def _plan(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        branch = conversation.branch(call.query("branch", "main"))
+        return await asyncio.to_thread(lambda: views.plan_of(branch.rounds()))

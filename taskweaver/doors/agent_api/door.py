@@ -1,0 +1,57 @@
+"""The agent API as a door of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from taskweaver.ces.errors import KernelError
+from taskweaver.doors.agent_api.branch_operations import BranchOperations
+from taskweaver.doors.agent_api.event_operations import EventOperations
+from taskweaver.doors.agent_api.file_operations import AgentFiles
+from taskweaver.doors.agent_api.memory_operations import MemoryOperations
+from taskweaver.doors.agent_api.message_operations import MessageOperations
+from taskweaver.doors.agent_api.session_operations import SessionOperations
+from taskweaver.memory.branched.errors import BranchedMemoryError
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.session.errors import (
+    EventsGone,
+    LimitReached,
+    SessionClosed,
+    SessionError,
+    UnknownSessionBranch,
+)
+
+
+class AgentApi:
+    """The agent API. Finish and close it.
+
+    Attributes:
+        operations: Its operations.
+        statuses: Status of the response for each class of errors.
+    """
+
+    statuses: Mapping[type[Exception], int] = MappingProxyType(
+        {UnknownSessionBranch: 404, EventsGone: 410, LimitReached: 403, SessionClosed: 409}
+        | {SessionError: 409, BranchedMemoryError: 409, KernelError: 503}
+    )
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        """Offer the sessions of users; the door finishes and closes them."""
+        self._sessions = sessions
+        self.operations = [
+            *SessionOperations(sessions).operations,
+            *MessageOperations(sessions).operations,
+            *BranchOperations(sessions).operations,
+            *EventOperations(sessions).operations,
+            *AgentFiles(sessions).operations,
+            *MemoryOperations(sessions).operations,
+        ]
+
+    async def finish(self, grace_s: float) -> None:
+        """Refuse new messages, and end the running ones."""
+        await self._sessions.finish(grace_s)
+
+    async def close(self) -> None:
+        """Close the sessions."""
+        await self._sessions.close()

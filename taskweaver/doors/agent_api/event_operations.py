@@ -1,0 +1,119 @@
+"""Event streams: of one session, and of several with the changes of the caller's index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+
+from starlette.responses import Response
+
+from taskweaver.doors.agent_api.routes import ONE, PREFIX, found
+from taskweaver.server.agents.following import (
+    KEEP_ALIVE,
+    EventSource,
+    check_position,
+    encoded_event,
+    event_number,
+    event_stream,
+)
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call
+
+_INDEX = "changes"
+_MOST_SESSIONS = 32
+
+
+class EventOperations:
+    """Event streams.
+
+    Attributes:
+        operations: The operations.
+    """
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self.operations = [
+            ApiOperation(
+                "GET",
+                f"{ONE}/events",
+                self._of_one,
+                "Events of a session, on all branches; Last-Event-ID resumes",
+                query={"after": "Number of the last event that was seen"},
+                answer_type=EVENTS_TYPE,
+                problems=(404, 409, 410),
+            ),
+            ApiOperation(
+                "GET",
+                f"{PREFIX}/events",
+                self._of_many,
+                "Events of several sessions and changes of the list in one stream",
+                query={
+                    "sessions": "Ids of sessions, joined by commas",
+                    "after": "Id of the last event that was seen; Last-Event-ID goes before it",
+                },
+                answer_type=EVENTS_TYPE,
+                problems=(404, 409, 410),
+            ),
+        ]
+
+    async def _of_one(self, call: Call) -> Response:
+        log = (await found(self._sessions, call)).session.events
+        after = check_position(log, event_number(_seen(call)))
+
+        async def content() -> AsyncIterator[bytes]:
+            async for events in self._sessions.readers.follow({"": log}, {"": after}):
+                parts = [encoded_event(str(one.number), one.kind, one.data) for _, one in events]
+                yield b"".join(parts) or KEEP_ALIVE
+
+        return event_stream(content())
+
+    async def _of_many(self, call: Call) -> Response:
+        own = self._sessions.of(call.user)
+        wanted = list(dict.fromkeys(filter(None, call.query("sessions").split(","))))
+        if len(wanted) > _MOST_SESSIONS:
+            detail = f"A stream has at most {_MOST_SESSIONS} sessions."
+            raise RequestRefused(422, "invalid-query", detail)
+        sources: dict[str, EventSource] = {_INDEX: own.index}
+        positions = {_INDEX: own.index.last_change}
+        for session_id in wanted:
+            log = (await own.conversation(session_id)).session.events
+            sources[session_id], positions[session_id] = log, log.last
+        seen = _positions(_seen(call))
+        positions |= {name: number for name, number in seen.items() if name in sources}
+        for name, source in sources.items():
+            check_position(source, positions[name])
+        return event_stream(self._joined(sources, positions))
+
+    async def _joined(
+        self, sources: Mapping[str, EventSource], positions: dict[str, int]
+    ) -> AsyncIterator[bytes]:
+        """Yield the positions to begin with, then the events of all sources."""
+        now = dict(positions)
+        yield encoded_event(_event_id(now), "position", json.dumps(now))
+        async for events in self._sessions.readers.follow(sources, positions):
+            parts = []
+            for name, event in events:
+                now[name] = event.number
+                fields = {"number": event.number, **json.loads(event.data)}
+                if name != _INDEX:
+                    fields["session_id"] = name
+                parts.append(encoded_event(_event_id(now), event.kind, json.dumps(fields)))
+            yield b"".join(parts) or KEEP_ALIVE
+
+
+def _seen(call: Call) -> str:
+    return call.request.headers.get("last-event-id", "") or call.query("after")
+
+
+def _event_id(positions: Mapping[str, int]) -> str:
+    return ",".join(f"{name}:{number}" for name, number in positions.items())
+
+
+def _positions(text: str) -> dict[str, int]:
+    """Return the positions in the id of an event; raises RequestRefused for another form."""
+    found_ = {}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.partition(":")
+        found_[name] = event_number(number)
+    return found_

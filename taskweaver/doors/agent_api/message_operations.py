@@ -1,0 +1,221 @@
+"""Operations on messages: send, watch, withdraw, stop, confirm."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from taskweaver.doors.agent_api import models
+from taskweaver.doors.agent_api.routes import ONE, found
+from taskweaver.module.confirmation import Confirmation
+from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.following import (
+    KEEP_ALIVE,
+    StreamEnd,
+    check_position,
+    encoded_event,
+    event_number,
+    event_stream,
+)
+from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call, missing, plain_name
+
+_ONE_MESSAGE = f"{ONE}/messages/{{message_id}}"
+
+
+class MessageOperations:
+    """Operations on the messages of sessions.
+
+    Attributes:
+        operations: The operations.
+    """
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self.operations = [*self._of_messages(), *self._of_rounds()]
+
+    def _of_messages(self) -> list[ApiOperation]:
+        return [
+            ApiOperation(
+                "POST",
+                f"{ONE}/messages",
+                self._send,
+                "Send a message to a branch; with `stream` the answer is that of .../events",
+                body=models.NewMessage,
+                answer=models.AcceptedMessage,
+                status=202,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{ONE}/messages",
+                self._list,
+                "The messages of a session",
+                answer=models.MessageList,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                _ONE_MESSAGE,
+                self._show,
+                "A message and its answer",
+                answer=models.MessageView,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{_ONE_MESSAGE}/events",
+                self._follow,
+                "Events of the message's branch until it is answered; Last-Event-ID resumes",
+                query={"after": "Number of the last event that was seen"},
+                answer_type=EVENTS_TYPE,
+                problems=(404, 409, 410),
+            ),
+            ApiOperation(
+                "DELETE",
+                _ONE_MESSAGE,
+                self._withdraw,
+                "Withdraw a message that waits for its turn",
+                answer=models.MessageView,
+                problems=(404, 409),
+            ),
+        ]
+
+    def _of_rounds(self) -> list[ApiOperation]:
+        return [
+            ApiOperation(
+                "POST",
+                f"{ONE}/stop",
+                self._stop,
+                "Stop the answer that is under way on a branch",
+                body=models.BranchWanted,
+                answer=models.StoppedRound,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{ONE}/confirmations",
+                self._confirmations,
+                "Requests for confirmation that wait",
+                answer=models.WaitingConfirmations,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "POST",
+                f"{ONE}/confirmations/{{confirmation_id}}",
+                self._confirm,
+                "Answer a request for confirmation",
+                body=models.ConfirmationAnswer,
+                status=204,
+                problems=(404, 409),
+            ),
+        ]
+
+    async def _send(self, call: Call) -> Response | BaseModel:
+        wanted, conversation = call.read(models.NewMessage), await found(self._sessions, call)
+        own = self._sessions.of(call.user)
+        await own.check_disk(call.user)
+        await own.check_kernels(call.user, conversation, wanted.branch)
+        message_id = wanted.message_id or f"message-{secrets.token_hex(8)}"
+        after = conversation.session.events.last
+        message = IndexedMessage(
+            plain_name(message_id, "a message"),
+            conversation.session.session_id,
+            wanted.branch,
+            wanted.kind,
+            wanted.text,
+        )
+        accepted = await conversation.submit(call.user, message)
+        if wanted.stream:
+            return event_stream(self._events(conversation, accepted, after))
+        return models.AcceptedMessage(message=message_view(accepted), after=after)
+
+    async def _list(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        messages = conversation.index.messages(conversation.session.session_id)
+        return models.MessageList(messages=[message_view(item) for item in messages])
+
+    async def _show(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        return message_view(conversation.message(call.path("message_id")))
+
+    async def _follow(self, call: Call) -> Response:
+        conversation = await found(self._sessions, call)
+        message = conversation.message(call.path("message_id"))
+        seen = call.request.headers.get("last-event-id", "") or call.query("after")
+        after = check_position(conversation.session.events, event_number(seen))
+        return event_stream(self._events(conversation, message, after))
+
+    async def _events(
+        self, conversation: UserConversation, message: IndexedMessage, after: int
+    ) -> AsyncIterator[bytes]:
+        """Yield the events of a branch until a message is done, then the message as it is."""
+        log = conversation.session.events
+        sources, positions = {"": log}, {"": after}
+
+        end = StreamEnd(lambda: conversation.is_done(message.id), conversation.index)
+        async for events in self._sessions.readers.follow(sources, positions, end):
+            own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]
+            after = own[-1].number if own else after
+            parts = [encoded_event(str(one.number), one.kind, one.data) for one in own]
+            if parts or not events:
+                yield b"".join(parts) or KEEP_ALIVE
+        ended = conversation.index.message(message.id)
+        if ended is not None:
+            data = message_view(ended).model_dump_json()
+            yield encoded_event(str(after), "message", data)
+
+    async def _withdraw(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        return message_view(conversation.withdraw(call.path("message_id")))
+
+    async def _stop(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        branch = call.read(models.BranchWanted).branch
+        return models.StoppedRound(was_running=conversation.stop(branch))
+
+    async def _confirmations(self, call: Call) -> BaseModel:
+        conversation = await found(self._sessions, call)
+        waiting = [
+            models.WaitingConfirmation(
+                confirmation_id=request.id,
+                branch=branch,
+                post_id=request.post_id,
+                kinds=sorted(request.kinds),
+                content=request.content,
+                diff=request.diff(),
+            )
+            for branch, request in conversation.confirmations.waiting()
+        ]
+        return models.WaitingConfirmations(confirmations=waiting)
+
+    async def _confirm(self, call: Call) -> Response:
+        conversation = await found(self._sessions, call)
+        answer = Confirmation[call.read(models.ConfirmationAnswer).answer]
+        wanted = call.path("confirmation_id")
+        if not conversation.confirmations.provide_confirmation(wanted, answer):
+            raise missing("Request for confirmation", wanted[:128])
+        return Response(status_code=204)
+
+
+def message_view(message: IndexedMessage) -> models.MessageView:
+    """Return a message as clients see it."""
+    return models.MessageView.model_validate(
+        {
+            "message_id": message.id,
+            "branch": message.branch,
+            "kind": message.kind,
+            "text": message.text,
+            "state": message.state,
+            "round_id": message.round_id,
+            "answer": message.answer,
+            "tokens": message.tokens,
+            "cost": message.cost,
+            "created_at": message.created_at,
+        }
+    )

@@ -1,0 +1,335 @@
+"""Bodies and answers of the agent API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from taskweaver.server.transfer import FileFacts
+
+Title = Field(default="", max_length=200)
+BranchName = Field(default="main", max_length=64)
+Text = Field(max_length=1_000_000, pattern=r"\S")
+
+
+class NewConversation(BaseModel):
+    """A session to make."""
+
+    title: str = Title
+
+
+class SessionTitle(BaseModel):
+    """A title for a session."""
+
+    title: str = Field(min_length=1, max_length=200)
+
+
+class SessionSummary(BaseModel):
+    """A session in a list."""
+
+    session_id: str
+    title: str
+    rounds: int
+    changed_at: datetime
+    state: Literal["open", "stored", "locked", "damaged"]
+    problem: str = ""
+
+
+class SessionSummaries(BaseModel):
+    """A page of the caller's sessions, the newest first, and the number of all."""
+
+    sessions: list[SessionSummary]
+    total: int
+    last_change: int
+
+
+class BranchSummary(BaseModel):
+    """A branch of a session; `rounds` counts those that it sees."""
+
+    name: str
+    parent: str | None
+    rounds: int
+    is_current: bool
+    state: Literal["idle", "running", "asks"]
+    kernel: str
+
+
+class SessionView(BaseModel):
+    """A session with its branches; events go on after `last_event`."""
+
+    session_id: str
+    title: str
+    branches: list[BranchSummary]
+    last_event: int
+    waiting: int
+
+
+class NewMessage(BaseModel):
+    """A message to a branch; one with a `message_id` that was accepted before is not repeated."""
+
+    text: str = Text
+    branch: str = BranchName
+    kind: Literal["ask", "code"] = "ask"
+    message_id: str = Field(default="", max_length=128)
+    stream: bool = False
+
+
+class MessageView(BaseModel):
+    """A message; `answer` is the answer, or the reason why there is none."""
+
+    message_id: str
+    branch: str
+    kind: str
+    text: str
+    state: Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
+    round_id: str
+    answer: str
+    tokens: int
+    cost: float | None
+    created_at: str
+
+
+class AcceptedMessage(BaseModel):
+    """A message that was accepted; its events come after `after`."""
+
+    message: MessageView
+    after: int
+
+
+class MessageList(BaseModel):
+    """The messages of a session, oldest first."""
+
+    messages: list[MessageView]
+
+
+class BranchWanted(BaseModel):
+    """A branch."""
+
+    branch: str = BranchName
+
+
+class StoppedRound(BaseModel):
+    """Outcome of a stop: whether a message was being answered."""
+
+    was_running: bool
+
+
+class WaitingConfirmation(BaseModel):
+    """A request for confirmation that waits; `diff` are the changes to the version before."""
+
+    confirmation_id: str
+    branch: str
+    post_id: str
+    kinds: list[str]
+    content: str
+    diff: str
+
+
+class WaitingConfirmations(BaseModel):
+    """The requests for confirmation that wait."""
+
+    confirmations: list[WaitingConfirmation]
+
+
+class ConfirmationAnswer(BaseModel):
+    """An answer to a request for confirmation."""
+
+    answer: Literal["yes", "no", "always"]
+
+
+class NewBranch(BaseModel):
+    """A branch to fork off another; `at_round` is the last round it sees, None for all."""
+
+    source: str = BranchName
+    name: str = Field(default="", max_length=64)
+    at_round: int | None = Field(default=None, ge=0)
+
+
+class MadeBranch(BaseModel):
+    """A branch that was made; `why_restored` says why its kernel was not forked."""
+
+    name: str
+    why_restored: str
+
+
+class ForkPreview(BaseModel):
+    """Things that a fork carries, and those that it does not."""
+
+    rounds: int
+    variables: int
+    state: Literal["live", "stored", "none"]
+    files: int
+    files_bytes: int
+    facts: int
+    not_carried: list[str]
+
+
+class Differences(BaseModel):
+    """Differences of two branches as pairs, with the number of things that are equal."""
+
+    rounds: tuple[list[str], list[str]]
+    common_rounds: int
+    variables: dict[str, tuple[str | None, str | None]]
+    equal_variables: int
+    files: dict[str, tuple[str | None, str | None]]
+    equal_files: int
+    memory: dict[str, tuple[str | None, str | None]]
+
+
+class NewMerge(BaseModel):
+    """The branch whose core and archival memory is merged, and the rule for conflicts."""
+
+    source: str = Field(max_length=64)
+    policy: Literal["theirs", "ours", "manual"] = "theirs"
+
+
+class Merged(BaseModel):
+    """Outcome of a merge; one with conflicts under `manual` is not applied."""
+
+    taken: list[str]
+    conflicts: list[str]
+    is_applied: bool
+
+
+class RoundSummary(BaseModel):
+    """A round in the index: `number` is its position on its path."""
+
+    round_id: str
+    branch: str
+    number: int
+    title: str
+    state: Literal["created", "finished", "failed"]
+    forks: list[str]
+
+
+class RoundIndex(BaseModel):
+    """All rounds of a session, each once; events go on after `last_event`."""
+
+    rounds: list[RoundSummary]
+    last_event: int
+
+
+class RoundPage(BaseModel):
+    """Rounds of a branch with their posts, and the number of all that it sees."""
+
+    rounds: list[dict[str, Any]]
+    first: int
+    total: int
+
+
+class VariableView(BaseModel):
+    """A variable at a moment, as the reports of cells show it."""
+
+    name: str
+    text: str
+    is_changed: bool
+
+
+class Moment(BaseModel):
+    """A branch at the end of one of its rounds."""
+
+    branch: str
+    number: int
+    round: dict[str, Any]
+    variables: list[VariableView]
+    state: Literal["live", "stored", "none"]
+    artifacts: list[str]
+
+
+class PlanView(BaseModel):
+    """The newest plan of a branch, and the step it is at."""
+
+    plan: str
+    current_step: str
+    round_id: str
+
+
+class FilesOfBranch(BaseModel):
+    """The files of a branch's working directory."""
+
+    files: list[FileFacts]
+
+
+class FileLink(BaseModel):
+    """An address of a file that is good once, for a minute."""
+
+    url: str
+
+
+class NewLink(BaseModel):
+    """A use of a file: a download, or the frame of an interactive figure."""
+
+    purpose: Literal["download", "frame"] = "download"
+
+
+class ArtifactView(BaseModel):
+    """A file that code of a round wrote; width and height of a PNG picture, in pixels."""
+
+    path: str
+    round_id: str
+    number: int
+    size: int | None
+    width: int | None = None
+    height: int | None = None
+
+
+class ArtifactViews(BaseModel):
+    """The artifacts of a branch, oldest first."""
+
+    artifacts: list[ArtifactView]
+
+
+class FactView(BaseModel):
+    """A fact that is kept for later requests."""
+
+    fact_id: str
+    text: str
+    author: str
+    day: str
+    session_id: str
+
+
+class MemoryView(BaseModel):
+    """The memory of a branch: its facts, and its core."""
+
+    facts: list[FactView]
+    core: dict[str, str]
+
+
+class NewFact(BaseModel):
+    """A fact to keep."""
+
+    text: str = Field(min_length=1, max_length=1_000)
+
+
+class MemoryOutcome(BaseModel):
+    """Outcome of a change of the memory, in words."""
+
+    outcome: str
+
+
+class UsageView(BaseModel):
+    """Consumption of a session since it was opened, and of the caller in all, with the quotas."""
+
+    session_tokens: int | None = None
+    session_cost: float | None = None
+    spent_tokens: int
+    spent_cost: float
+    quota_tokens: int | None
+    quota_cost: float | None
+
+
+class FoundPassage(BaseModel):
+    """A text of a conversation, or of its memory, that has a word of a query."""
+
+    session_id: str
+    branch: str
+    text: str
+
+
+class FoundPassages(BaseModel):
+    """The passages that were found."""
+
+    passages: list[FoundPassage]

@@ -1,0 +1,48 @@
+"""Addresses of the agent API, and the session and branch that a request is about."""
+
+from __future__ import annotations
+
+from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import Call
+from taskweaver.utils.file_system.safe_fs import Folder
+
+PREFIX = "/agent/v1"
+SESSIONS = f"{PREFIX}/sessions"
+ONE = f"{SESSIONS}/{{session_id}}"
+BRANCH = f"{ONE}/branches/{{branch}}"
+OF_BRANCH = {"branch": "Name of the branch; main if it is left out"}
+
+
+async def found(sessions: AgentSessions, call: Call) -> UserConversation:
+    """Return the session that a request is about.
+
+    Raises:
+        RequestRefused: If the user has no such session.
+    """
+    return await sessions.of(call.user).conversation(call.path("session_id"))
+
+
+def working_folder(conversation: UserConversation, branch: str) -> Folder:
+    """Open the working directory of a branch; close it.
+
+    Raises:
+        SessionError: If the branch does not exist.
+        OSError: If the directory is gone, or code put a link in its place.
+    """
+    return Folder.at(conversation.branch(branch).execution_cwd)
+
+
+def number_of(call: Call, name: str, default: int, most: int) -> int:
+    """Return a number of the query, at most a bound.
+
+    Raises:
+        RequestRefused: If it is none.
+    """
+    text = call.query(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise RequestRefused(422, "invalid-query", f"{name} must be a number from 0 on.")
+    return min(int(text), most)

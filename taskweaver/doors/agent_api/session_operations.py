@@ -1,0 +1,201 @@
+"""Operations on sessions: make, list, rename, delete, find, and their consumption."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from taskweaver.doors.agent_api import models
+from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, found, number_of
+from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import ApiOperation, Call
+
+
+class SessionOperations:
+    """Operations on sessions.
+
+    Attributes:
+        operations: The operations.
+    """
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self.operations = [*self._of_all(), *self._of_one()]
+
+    def _of_all(self) -> list[ApiOperation]:
+        pages = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
+        return [
+            ApiOperation(
+                "GET",
+                SESSIONS,
+                self._list,
+                "The caller's sessions, the newest first",
+                query=pages,
+                answer=models.SessionSummaries,
+            ),
+            ApiOperation(
+                "POST",
+                SESSIONS,
+                self._create,
+                "Make a session",
+                body=models.NewConversation,
+                answer=models.SessionView,
+                status=201,
+            ),
+            ApiOperation(
+                "GET",
+                f"{PREFIX}/find",
+                self._find,
+                "Passages of all conversations that have a word of a query",
+                query={"q": "Words", "session": "Id of a session; all if it is left out"},
+                answer=models.FoundPassages,
+                problems=(404,),
+            ),
+            ApiOperation(
+                "GET",
+                f"{PREFIX}/usage",
+                self._usage,
+                "Money and tokens of the caller, with the quotas",
+                answer=models.UsageView,
+            ),
+        ]
+
+    def _of_one(self) -> list[ApiOperation]:
+        return [
+            ApiOperation(
+                "GET",
+                ONE,
+                self._show,
+                "A session with its branches",
+                answer=models.SessionView,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "PATCH",
+                ONE,
+                self._rename,
+                "Give a session a title",
+                body=models.SessionTitle,
+                answer=models.SessionView,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "POST",
+                f"{ONE}/release",
+                self._release,
+                "End the processes of a session; variables come back when it is used",
+                status=204,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "DELETE",
+                ONE,
+                self._delete,
+                "Stop a session and delete it with its files",
+                status=204,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
+                f"{ONE}/usage",
+                self._session_usage,
+                "Money and tokens of a session and of the caller, with the quotas",
+                answer=models.UsageView,
+                problems=(404, 409),
+            ),
+        ]
+
+    async def _list(self, call: Call) -> BaseModel:
+        own = self._sessions.of(call.user)
+        first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
+        last = own.index.last_change
+        listed = await asyncio.to_thread(own.list)
+        shown = [
+            models.SessionSummary.model_validate(
+                {"session_id": item.id, **{k: v for k, v in asdict(item).items() if k != "id"}}
+            )
+            for item in listed[first : first + limit]
+        ]
+        return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)
+
+    async def _create(self, call: Call) -> BaseModel:
+        own = self._sessions.of(call.user)
+        await own.check_disk(call.user)
+        made = await own.create(call.read(models.NewConversation).title)
+        return await asyncio.to_thread(self._view, made)
+
+    async def _show(self, call: Call) -> BaseModel:
+        return await asyncio.to_thread(self._view, await found(self._sessions, call))
+
+    async def _rename(self, call: Call) -> BaseModel:
+        title = call.read(models.SessionTitle).title
+        await self._sessions.of(call.user).rename(call.path("session_id"), title)
+        return await asyncio.to_thread(self._view, await found(self._sessions, call))
+
+    async def _release(self, call: Call) -> Response:
+        conversation = await found(self._sessions, call)
+        await conversation.release()
+        return Response(status_code=204)
+
+    async def _delete(self, call: Call) -> Response:
+        await self._sessions.of(call.user).remove(call.path("session_id"))
+        return Response(status_code=204)
+
+    async def _find(self, call: Call) -> BaseModel:
+        own, query, session = self._sessions.of(call.user), call.query("q"), call.query("session")
+        if not query.strip():
+            raise RequestRefused(422, "invalid-query", "q must have words to look for.")
+        if session:
+            await own.conversation(session)
+        rows = await asyncio.to_thread(own.service.memory_search, query, session)
+        passages = [
+            models.FoundPassage(session_id=row["session"], branch=row["branch"], text=row["text"])
+            for row in rows
+        ]
+        return models.FoundPassages(passages=passages)
+
+    async def _usage(self, call: Call) -> BaseModel:
+        return self._spent(call)
+
+    async def _session_usage(self, call: Call) -> BaseModel:
+        usage = (await found(self._sessions, call)).session.usage
+        view = self._spent(call)
+        view.session_tokens, view.session_cost = usage.total_tokens, usage.cost
+        return view
+
+    def _spent(self, call: Call) -> models.UsageView:
+        spent, quota = self._sessions.accounts.spent(call.user.name), call.user.quota
+        return models.UsageView(
+            spent_tokens=spent.tokens,
+            spent_cost=spent.cost,
+            quota_tokens=quota.tokens,
+            quota_cost=quota.cost,
+        )
+
+    @staticmethod
+    def _view(conversation: UserConversation) -> models.SessionView:
+        session = conversation.session
+        titles = {item.session: item.title for item in conversation.index.sessions()}
+        branches = [
+            models.BranchSummary(
+                name=item.name,
+                parent=item.parent,
+                rounds=item.rounds,
+                is_current=item.is_current,
+                state=conversation.state(item.name),
+                kernel=conversation.branch(item.name).kernel_state,
+            )
+            for item in session.branches()
+        ]
+        return models.SessionView(
+            session_id=session.session_id,
+            title=titles.get(session.session_id, ""),
+            branches=branches,
+            last_event=session.events.last,
+            waiting=len(conversation.confirmations.waiting()),
+        )

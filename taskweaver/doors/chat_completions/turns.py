@@ -1,0 +1,120 @@
+"""The place of a chat that a client sends whole each time: its session, its branch, its round."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from taskweaver.doors.chat_completions.models import CompletionMessage
+from taskweaver.server.accounts import User
+from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+
+_MOST_KEPT = 10_000
+_TITLE_CHARS = 60
+_HISTORY_CHARS = 100_000
+_INSTRUCTIONS = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The end of a round that answered a chat."""
+
+    session_id: str
+    branch: str
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPlace:
+    """The place where a chat goes on, and the text of the message to it."""
+
+    conversation: UserConversation
+    branch: str
+    text: str
+
+
+class ChatTurns:
+    """Finds the session that a chat belongs to by the messages before the last."""
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self._known: OrderedDict[str, _Turn] = OrderedDict()
+
+    async def place(self, user: User, messages: Sequence[CompletionMessage]) -> ChatPlace:
+        """Return the place where a chat goes on.
+
+        A chat whose beginning was answered here goes on in its session; where another message
+        followed then, on a fork. One that is not known begins a session, with its history as text.
+
+        Raises:
+            RequestRefused: If the last message is not the user's, or has more than text.
+            SessionBusy: If the branch to fork is at work.
+        """
+        last = messages[-1]
+        if last.role != "user" or not last.text.strip():
+            detail = "The last message must be the user's, and have a text."
+            raise RequestRefused(422, "invalid-body", detail)
+        if not all(message.has_only_text for message in messages):
+            detail = "Messages have texts only here; files go up by the agent API."
+            raise RequestRefused(422, "invalid-body", detail)
+        own = self._sessions.of(user)
+        known = self._known.get(_key(user, messages[:-1]))
+        if known is not None:
+            try:
+                conversation = await own.conversation(known.session_id)
+            except RequestRefused as error:
+                if error.status != 404:
+                    raise
+            else:
+                branch = await self._branch(conversation, known)
+                return ChatPlace(conversation, branch, last.text)
+        title = last.text.strip().splitlines()[0][:_TITLE_CHARS]
+        conversation = await own.create(title)
+        return ChatPlace(conversation, conversation.session.branch, _with_history(messages))
+
+    @staticmethod
+    async def _branch(conversation: UserConversation, known: _Turn) -> str:
+        branch = conversation.branch(known.branch)
+        is_newest = len(await asyncio.to_thread(branch.rounds)) == known.rounds
+        if is_newest and conversation.state(known.branch) == "idle":
+            return known.branch
+        return await conversation.change(
+            known.branch, lambda source: source.fork(at_round=known.rounds)
+        )
+
+    def keep(
+        self, user: User, messages: Sequence[CompletionMessage], place: ChatPlace, answer: str
+    ) -> None:
+        """Remember where a chat goes on once it has this answer."""
+        branch = place.conversation.branch(place.branch)
+        rounds = len(branch.rounds())
+        said = CompletionMessage(role="assistant", content=answer)
+        turn = _Turn(place.conversation.session.session_id, place.branch, rounds)
+        self._known[_key(user, [*messages, said])] = turn
+        while len(self._known) > _MOST_KEPT:
+            self._known.popitem(last=False)
+
+
+def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
+    """Return a digest of a user's chat, without instructions and white space around texts."""
+    said = [
+        (message.role, message.text.strip())
+        for message in messages
+        if message.role not in _INSTRUCTIONS
+    ]
+    return hashlib.sha256(json.dumps([user.name, said]).encode()).hexdigest() if said else ""
+
+
+def _with_history(messages: Sequence[CompletionMessage]) -> str:
+    """Return the last message with those before it as text, as far as there is room."""
+    before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
+    if not before.strip():
+        return messages[-1].text
+    shown = before[-_HISTORY_CHARS:]
+    return f"Earlier in this chat:\n\n{shown}\n\nThe question now:\n\n{messages[-1].text}"

@@ -1,0 +1,366 @@
+"""An open session of a user, and the messages that run and wait on its branches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.llm.types import Usage
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.round import Round
+from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.server.accounts import Accounts, User
+from taskweaver.server.admission import Admission
+from taskweaver.server.agents.confirming import ClientConfirmations
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.quotas import check_spending
+from taskweaver.server.errors import RequestRefused, conflict, stopping
+from taskweaver.server.operations import missing
+from taskweaver.session.branches.answering import AnsweringBranch
+from taskweaver.session.errors import SessionBusy
+from taskweaver.session.session import Session
+from taskweaver.utils.redact import redact_known
+
+T = TypeVar("T")
+
+_MOST_WAITING = 16
+_CUT = "The server stopped before this message was answered."
+
+
+@dataclass(frozen=True, slots=True)
+class RoundWorkers:
+    """Means by which messages are answered.
+
+    Attributes:
+        admission: Decides when a message may be answered.
+        threads: Threads in which rounds are played, as many as there are places.
+        accounts: Accounts whose quotas are spent.
+        log: The log of failures.
+    """
+
+    admission: Admission
+    threads: ThreadPoolExecutor
+    accounts: Accounts
+    log: TelemetryLogger
+
+
+class _Watch:
+    """Listener of the round that answers a message."""
+
+    def __init__(self, conversation: UserConversation, message: IndexedMessage, user: User) -> None:
+        self._conversation = conversation
+        self._message = message
+        self._user = user
+        self.error = ""
+        self.refusal = ""
+        self.has_begun = False
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Handle an event."""
+        if event.t is RoundEventType.round_start:
+            self.has_begun = True
+            self._conversation.index.update(
+                self._message.id, state="running", round_id=event.round_id
+            )
+            if self._conversation.is_stopped(self._message.id):
+                self._conversation.branch(self._message.branch).interrupt()
+        elif event.t is RoundEventType.round_error:
+            self.error = event.msg
+        elif event.t is PostEventType.post_end and not self.refusal:
+            self._check()
+
+    def _check(self) -> None:
+        """End the round when a quota of the user is used up."""
+        branch = self._conversation.branch(self._message.branch)
+        try:
+            check_spending(self._conversation.workers.accounts, self._user, branch.usage_now)
+        except RequestRefused as error:
+            self.refusal = str(error)
+            branch.interrupt()
+
+
+class UserConversation:
+    """A session of a user that is open. Its messages are answered in turn on each branch.
+
+    Used in the event loop's thread, except for what a message's own thread calls.
+
+    Attributes:
+        session: The session.
+        index: The index of the user's sessions.
+        workers: Means by which messages are answered.
+        confirmations: Requests for confirmation that wait.
+        used_at: Time of the last use, in seconds of the monotonic clock.
+    """
+
+    def __init__(self, session: Session, index: AgentIndex, workers: RoundWorkers) -> None:
+        self.session = session
+        self.index = index
+        self.workers = workers
+        self.confirmations = ClientConfirmations()
+        session.event_emitter.confirmation_handler = self.confirmations
+        self._queues: dict[str, deque[IndexedMessage]] = {}
+        self._running: dict[str, str] = {}
+        self._unanswered: set[str] = set()
+        self._stopped: set[str] = set()
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._releasing = asyncio.Lock()
+        self._changes = 0
+        self._is_closed = False
+        self.used_at = time.monotonic()
+
+    def branch(self, name: str) -> AnsweringBranch:
+        """Return a branch; raises SessionError if it does not exist."""
+        return self.session.at(name)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a message runs or waits, or a branch is changed."""
+        return bool(self._tasks) or self._changes > 0
+
+    def kernels(self) -> list[str]:
+        """Return the branches that have a kernel."""
+        names = [item.name for item in self.session.branches()]
+        without = {"not started", "stopped"}
+        return [name for name in names if self.branch(name).kernel_state not in without]
+
+    def state(self, branch: str) -> Literal["idle", "running", "asks"]:
+        """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
+        if any(name == branch for name, _ in self.confirmations.waiting()):
+            return "asks"
+        return "running" if branch in self._running else "idle"
+
+    def is_stopped(self, message_id: str) -> bool:
+        """Return whether a running message was stopped."""
+        return message_id in self._stopped
+
+    async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
+        """Accept a message, which is on disk then; it is answered when its turn comes.
+
+        A message that was accepted before is returned as it is now.
+
+        Raises:
+            RequestRefused: If its id is that of another message, too many wait, or a quota is
+                used up.
+            SessionError: If the branch does not exist.
+        """
+        self.branch(message.branch)
+        known = self.index.message(message.id)
+        if known is not None:
+            return _same(known, message)
+        if self.workers.admission.is_stopping or self._is_closed:
+            raise stopping()
+        queue = self._queues.setdefault(message.branch, deque())
+        if len(queue) >= _MOST_WAITING:
+            detail = f"{len(queue)} messages wait on the branch {message.branch} already."
+            raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
+        check_spending(self.workers.accounts, user)
+        self._unanswered.add(message.id)
+        try:
+            self.index.add_message(message)
+        except BaseException:
+            self._unanswered.discard(message.id)
+            raise
+        queue.append(message)
+        self.used_at = time.monotonic()
+        if message.branch not in self._tasks:
+            task = asyncio.ensure_future(self._work(user, message.branch))
+            self._tasks[message.branch] = task
+        return self.index.message(message.id) or message
+
+    def withdraw(self, message_id: str) -> IndexedMessage:
+        """Withdraw a message that waits.
+
+        Raises:
+            RequestRefused: If there is none, or it is being answered or was.
+        """
+        for queue in self._queues.values():
+            for message in queue:
+                if message.id == message_id:
+                    queue.remove(message)
+                    self._close(message_id, state="withdrawn")
+                    return self.message(message_id)
+        found = self.message(message_id)
+        raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
+
+    def give_up(self, message_id: str) -> None:
+        """Withdraw a message that waits, or stop its answer."""
+        found = self.message(message_id)
+        if found.state == "queued" and self._running.get(found.branch) != message_id:
+            self.withdraw(message_id)
+        elif self._running.get(found.branch) == message_id:
+            self.stop(found.branch)
+
+    def message(self, message_id: str) -> IndexedMessage:
+        """Return a message of this session.
+
+        Raises:
+            RequestRefused: If there is none of this id.
+        """
+        found = self.index.message(message_id)
+        if found is None or found.session != self.session.session_id:
+            raise missing("Message", message_id[:128])
+        return found
+
+    def is_done(self, message_id: str) -> bool:
+        """Return whether a message is no longer open."""
+        return message_id not in self._unanswered
+
+    def stop(self, branch: str) -> bool:
+        """Interrupt what runs on a branch; return whether something did.
+
+        Raises:
+            SessionError: If the branch does not exist.
+        """
+        running = self._running.get(branch)
+        if running is not None:
+            self._stopped.add(running)
+        self.branch(branch).interrupt()
+        self.confirmations.refuse(branch)
+        return running is not None
+
+    async def _work(self, user: User, branch: str) -> None:
+        """Answer the messages of a branch, one after another."""
+        queue = self._queues[branch]
+        try:
+            while queue:
+                async with self.workers.admission.place(user.name), self._turn(branch):
+                    async with self._releasing:
+                        pass  # its kernels end before they are used again
+                    if queue:  # the last one may have been withdrawn while it waited
+                        await self._answer_next(user, queue.popleft())
+        except RequestRefused:  # the server stops
+            self._end_waiting(branch)
+        finally:
+            del self._tasks[branch]
+
+    async def _answer_next(self, user: User, message: IndexedMessage) -> None:
+        loop, threads = asyncio.get_running_loop(), self.workers.threads
+        self._running[message.branch] = message.id
+        try:
+            await loop.run_in_executor(threads, self._answer, user, message)
+        finally:
+            self._running.pop(message.branch, None)
+            self._stopped.discard(message.id)
+            self.used_at = time.monotonic()
+
+    async def change(self, branch: str, work: Callable[[AnsweringBranch], T]) -> T:
+        """Change a branch in a thread, between its messages.
+
+        Raises:
+            SessionBusy: If a message is being answered on it.
+            SessionError: If the branch does not exist, or as `work` does.
+        """
+        changed = self.branch(branch)
+        if branch in self._running:
+            raise SessionBusy(f"A message is being answered on the branch {branch}; stop it first.")
+        self._changes += 1
+        try:
+            async with self._turn(branch):
+                async with self._releasing:
+                    self.used_at = time.monotonic()
+                return await asyncio.to_thread(work, changed)
+        finally:
+            self._changes -= 1
+
+    async def release(self) -> None:
+        """End the processes of the session; messages that come meanwhile wait.
+
+        Raises:
+            SessionBusy: If a branch is at work.
+            SessionClosed: If the session was stopped.
+        """
+        async with self._releasing:
+            if self.is_at_work:
+                raise SessionBusy("A branch of this session is at work; stop it, or wait.")
+            await asyncio.to_thread(self.session.release)
+
+    def _turn(self, branch: str) -> asyncio.Lock:
+        return self._turns.setdefault(branch, asyncio.Lock())
+
+    def _end_waiting(self, branch: str) -> None:
+        queue = self._queues.get(branch, deque())
+        while queue:
+            self._close(queue.popleft().id, state="stopped", answer=_CUT)
+
+    def _answer(self, user: User, message: IndexedMessage) -> None:
+        """Answer a message, in a thread of its own."""
+        try:
+            check_spending(self.workers.accounts, user)
+            branch, watch = self.branch(message.branch), _Watch(self, message, user)
+            play = branch.run_code if message.kind == "code" else branch.send_message
+            try:
+                round_ = play(message.text, watch)
+            finally:
+                usage = branch.round_usage if watch.has_begun else Usage()
+                self.workers.accounts.spend(user.name, usage.cost or 0.0, usage.total_tokens)
+            self._end(
+                message,
+                state="finished" if round_.state == "finished" else "failed",
+                answer=redact_known(watch.refusal or watch.error or _text(round_)),
+                tokens=usage.total_tokens,
+                cost=usage.cost,
+            )
+        except TaskWeaverError as error:
+            self._end(message, state="failed", answer=redact_known(str(error)))
+        except Exception:
+            self.workers.log.exception(f"message {message.id} failed")
+            answer = "The server failed; its log has the details under the id of this message."
+            self._end(message, state="failed", answer=answer)
+
+    def _end(self, message: IndexedMessage, **outcome: object) -> None:
+        self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
+        self._close(message.id, **outcome)
+
+    def _close(self, message_id: str, **outcome: object) -> None:
+        """Write the outcome of a message; only then streams of its answer end."""
+        try:
+            self.index.update(message_id, **outcome)
+        finally:
+            self._unanswered.discard(message_id)
+            self.index.wake()
+
+    async def settle(self) -> None:
+        """Wait until no message runs."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def interrupt(self) -> None:
+        """End what runs on all branches soon, and what waits at once."""
+        for branch in list(self._queues):
+            self._end_waiting(branch)
+        for branch in list(self._running):
+            self.stop(branch)
+        self.confirmations.close()
+
+    async def close(self) -> None:
+        """End its messages, then the session."""
+        self._is_closed = True
+        self.interrupt()
+        await asyncio.to_thread(self.session.stop)
+        await self.settle()
+
+
+def _text(round_: Round) -> str:
+    return round_.post_list[-1].message if round_.post_list else ""
+
+
+def _same(known: IndexedMessage, message: IndexedMessage) -> IndexedMessage:
+    """Return a message that was accepted before.
+
+    Raises:
+        RequestRefused: If it is another one.
+    """
+    if (known.session, known.branch, known.kind, known.text) != (
+        message.session,
+        message.branch,
+        message.kind,
+        message.text,
+    ):
+        raise conflict(f"Message {message.id} has another text, branch or session already.")
+    return known

@@ -1,0 +1,308 @@
+"""Owner of the sessions of all users of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.service import AppService
+from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
+from taskweaver.server.accounts import Accounts, User
+from taskweaver.server.admission import Admission
+from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
+from taskweaver.server.agents.following import StreamReaders
+from taskweaver.server.agents.index import AgentIndex
+from taskweaver.server.errors import quota_used_up, stopping
+from taskweaver.server.gate import LOCAL_USER
+from taskweaver.server.operations import missing
+from taskweaver.server.transfer import folder_bytes
+from taskweaver.session.errors import SessionError
+from taskweaver.session.session import Session
+from taskweaver.session.storage.stored_sessions import (
+    remove_session,
+    session_folders,
+    stored_sessions,
+)
+
+_IDLE_S = 600.0
+_LOOK_S = 15.0
+_MOST_OPEN = 200
+_INTERRUPTED_S = 5.0
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session of a user.
+
+    Attributes:
+        id: Its id.
+        title: Title that the user gave it, or the first line of the first question.
+        rounds: Number of rounds on its first branch.
+        changed_at: Time of the last change.
+        state: ``open``, ``stored``, ``locked`` by another program, or ``damaged``.
+        problem: Reason why it cannot be opened; empty if it can.
+    """
+
+    id: str
+    title: str
+    rounds: int
+    changed_at: datetime
+    state: str
+    problem: str = ""
+
+
+class UserSessions:
+    """The sessions of a user. Close it.
+
+    Attributes:
+        folder: Folder of all that the user's sessions write.
+        index: Titles, messages and changes.
+        manager: Owner of the session objects.
+    """
+
+    def __init__(
+        self, folder: Path, manager: SessionManager, workers: RoundWorkers, app: TaskWeaverApp
+    ) -> None:
+        self.folder = folder
+        self.manager = manager
+        self.index = AgentIndex(manager.sessions_folder.parent / "agent.sqlite")
+        self.service = AppService(app, manager)
+        self._workers = workers
+        self._open: dict[str, UserConversation] = {}
+        self._opening = asyncio.Lock()
+
+    @property
+    def open_conversations(self) -> list[UserConversation]:
+        """The sessions that are open."""
+        return list(self._open.values())
+
+    async def create(self, title: str) -> UserConversation:
+        """Make a session."""
+        session = await asyncio.to_thread(self.manager.get_session)
+        self.index.add_session(session.session_id, title)
+        return self._added(session)
+
+    async def conversation(self, session_id: str) -> UserConversation:
+        """Return a session, opened if need be.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+            SessionInUse: If another program has it open.
+            TaskWeaverError: If it cannot be opened.
+        """
+        found = self._open.get(session_id)
+        if found is not None and not found.session.is_closed:
+            found.used_at = time.monotonic()
+            return found
+        async with self._opening:
+            if self._workers.admission.is_stopping:
+                raise stopping()
+            found = self._open.get(session_id)
+            if found is None or found.session.is_closed:
+                found = self._added(await asyncio.to_thread(self._opened, session_id))
+        return found
+
+    def _opened(self, session_id: str) -> Session:
+        folder = self.manager.sessions_folder
+        is_indexed = any(item.session == session_id for item in self.index.sessions())
+        is_stored = session_id in {item.name for item in session_folders(folder)}
+        if not (is_indexed or is_stored):
+            raise missing("Session", session_id[:128])
+        return self.manager.create_session(session_id)
+
+    def _added(self, session: Session) -> UserConversation:
+        made = UserConversation(session, self.index, self._workers)
+        self._open[session.session_id] = made
+        return made
+
+    def list(self) -> list[ListedSession]:
+        """Return the sessions, the newest first; blocks."""
+        titles = {item.session: item for item in self.index.sessions()}
+        found = {}
+        for item in stored_sessions(self.manager.sessions_folder):
+            known = titles.get(item.session_id)
+            title = (known.title if known else "") or item.first_query
+            state = "open" if item.session_id in self._open else "stored"
+            state = "damaged" if item.problem else state
+            state = "locked" if item.is_open and state == "stored" else state
+            facts = (item.rounds, item.changed_at, state, item.problem)
+            found[item.session_id] = ListedSession(item.session_id, title, *facts)
+        for session_id, known in titles.items():  # those in which nothing was asked yet
+            if session_id not in found:
+                at = datetime.fromisoformat(known.created_at)
+                state = "open" if session_id in self._open else "stored"
+                found[session_id] = ListedSession(session_id, known.title, 0, at, state)
+        return sorted(found.values(), key=lambda item: (item.changed_at, item.id), reverse=True)
+
+    async def remove(self, session_id: str) -> None:
+        """Stop a session, and delete it with all its files; raises as `conversation`."""
+        await self.conversation(session_id)
+        async with self._opening:  # nobody opens it meanwhile
+            conversation = self._open.pop(session_id, None)
+            if conversation is None:
+                raise missing("Session", session_id[:128])
+            await conversation.close()
+            folder = self.manager.sessions_folder
+            await asyncio.to_thread(remove_session, folder, session_id)
+        self.index.remove_session(session_id)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give a session a title; raises as `conversation`."""
+        await self.conversation(session_id)
+        self.index.rename_session(session_id, title)
+
+    async def release_idle(self, idle_s: float) -> None:
+        """End the processes of sessions that nobody used for a while."""
+        latest = time.monotonic() - idle_s
+        for conversation in self.open_conversations:
+            if conversation.used_at <= latest and not conversation.is_at_work:
+                try:
+                    await conversation.release()
+                except SessionError:  # in use again, or stopped by a client
+                    continue
+                except Exception:
+                    session_id = conversation.session.session_id
+                    self._workers.log.exception(f"session {session_id} is not released")
+
+    async def close_idle(self, count: int) -> None:
+        """Close the sessions that were not used longest, until `count` are open."""
+        for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
+            async with self._opening:
+                if len(self._open) <= count:
+                    return
+                if not conversation.is_at_work and not conversation.session.events.has_readers:
+                    self._open.pop(conversation.session.session_id, None)
+                    await conversation.close()
+
+    async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
+        """Check that a branch may have a kernel; those of idle sessions end where it may not.
+
+        Raises:
+            RequestRefused: If as many kernels as allowed are in use.
+        """
+        most = user.quota.kernels
+        if most is None:
+            return
+        others = [item for item in self.open_conversations if item is not conversation]
+        for idle in [*sorted(others, key=lambda item: item.used_at), conversation]:
+            if await asyncio.to_thread(self._has_room, conversation, branch, most):
+                return
+            if not idle.is_at_work:
+                await idle.release()
+        if not await asyncio.to_thread(self._has_room, conversation, branch, most):
+            raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")
+
+    def _has_room(self, conversation: UserConversation, branch: str, most: int) -> bool:
+        kernels = {
+            (item.session.session_id, name)
+            for item in self.open_conversations
+            for name in item.kernels()
+        }
+        own = (conversation.session.session_id, branch)
+        return len(kernels | {own}) <= most
+
+    async def check_disk(self, user: User) -> int | None:
+        """Check the disk space of a user; return the room in bytes, None for no limit.
+
+        Raises:
+            RequestRefused: If the quota is used up.
+        """
+        if user.quota.disk_mb is None:
+            return None
+        used = await asyncio.to_thread(folder_bytes, self.folder)
+        most = user.quota.disk_mb * _MIB
+        if used >= most:
+            detail = f"The files of {user.name} take {used // _MIB} MiB of {most // _MIB} MiB."
+            raise quota_used_up(f"{detail} Delete some.")
+        return most - used
+
+    async def close(self) -> None:
+        """Close the sessions and the index."""
+        await asyncio.gather(*(item.close() for item in self.open_conversations))
+        await asyncio.to_thread(self.manager.close)
+        self.index.close()
+
+
+class AgentSessions:
+    """The sessions of all users. Finish and close it.
+
+    Attributes:
+        readers: The readers of event streams.
+        accounts: The accounts.
+        app: The application.
+    """
+
+    def __init__(self, app: TaskWeaverApp, accounts: Accounts, folder: Path) -> None:
+        """Prepare for users, whose folders are below `folder`.
+
+        The person who started the server has the sessions of the project itself. The caller closes
+        the application and the accounts.
+        """
+        self.app = app
+        self.accounts = accounts
+        self.readers = StreamReaders()
+        self._folder = folder
+        places = max(16, 8 * (os.cpu_count() or 1))
+        threads = ThreadPoolExecutor(places, thread_name_prefix="agent-api")
+        self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
+        self._users: dict[str, UserSessions] = {}
+        self._sweep: asyncio.Task[None] | None = None
+
+    def of(self, user: User) -> UserSessions:
+        """Return the sessions of a user."""
+        if self._workers.admission.is_stopping:
+            raise stopping()
+        found = self._users.get(user.name)
+        if found is None:
+            found = self._users[user.name] = self._made(user)
+            if self._sweep is None:
+                self._sweep = asyncio.ensure_future(self._sweeping())
+        return found
+
+    def _made(self, user: User) -> UserSessions:
+        if user.name == LOCAL_USER:
+            return UserSessions(
+                self.app.workspace, self.app.session_manager, self._workers, self.app
+            )
+        folder = self._folder / user.name
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        manager = SessionManager(InMemorySessionStore(), self.app.app_injector, folder)
+        return UserSessions(folder, manager, self._workers, self.app)
+
+    async def _sweeping(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for sessions in list(self._users.values()):
+                await sessions.release_idle(_IDLE_S)
+                await sessions.close_idle(_MOST_OPEN)
+
+    async def finish(self, grace_s: float) -> None:
+        """Refuse new messages, let running ones end within a time, then interrupt them."""
+        if self._workers.admission.is_stopping:
+            return
+        self._workers.admission.stop()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        open_ = [item for sessions in self._users.values() for item in sessions.open_conversations]
+        settled = asyncio.gather(*(item.settle() for item in open_))
+        try:
+            async with asyncio.timeout(grace_s):
+                await asyncio.shield(settled)
+        except TimeoutError:
+            for conversation in open_:
+                conversation.interrupt()
+            await asyncio.wait([settled], timeout=_INTERRUPTED_S)
+        self.readers.stop()
+
+    async def close(self) -> None:
+        """Close the sessions of all users; safe to call again."""
+        users, self._users = list(self._users.values()), {}
+        await asyncio.gather(*(sessions.close() for sessions in users))
+        self._workers.threads.shutdown()

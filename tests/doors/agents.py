@@ -1,0 +1,101 @@
+"""A server with the agent API, and a model that the tests steer."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from served import LIMIT_S, Served, served
+from support import make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.doors.agent_api.door import AgentApi
+from taskweaver.doors.chat_completions.door import ChatCompletions
+from taskweaver.llm.types import ChatMessage
+from taskweaver.server.accounts import Accounts
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.operations import Door
+
+API = "/agent/v1"
+
+
+class SteeredModel:
+    """A model that answers ``say: X`` with X; questions with ``wait NAME`` wait until let go."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._asked: list[str] = []
+        self._free: set[str] = set()
+
+    def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """Answer."""
+        question = str(messages[-1]["content"]).rpartition("say: ")[2].split("\n")[0].strip(' "')
+        if question.startswith("wait"):
+            with self._changed:
+                self._asked.append(question)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: question in self._free, LIMIT_S)
+        return planner_reply("User", f"heard {question}")
+
+    def await_question(self, question: str) -> None:
+        """Wait until a question was asked."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: question in self._asked, LIMIT_S), question
+
+    def let_go(self, question: str) -> None:
+        """Answer a question that waits."""
+        with self._changed:
+            self._free.add(question)
+            self._changed.notify_all()
+
+
+@contextmanager
+def serving_agents(
+    folder: Path, model: SteeredModel, config: Mapping[str, Any] | None = None, port: int = 0
+) -> Iterator[Served]:
+    """Serve the agent API of a project in a folder, made if there is none."""
+    project = folder / "project"
+    if not project.exists():
+        make_project(project, {"execution.zygote": True, **(config or {})})
+
+    def doors(accounts: Accounts) -> list[Door]:
+        sessions = AgentSessions(app, accounts, folder / "agents")
+        return [AgentApi(sessions), ChatCompletions(sessions)]
+
+    with TaskWeaverApp(project, model=model) as app, served(doors, folder, port=port) as running:
+        yield running
+
+
+def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the id, kind and data of server-sent events as they come."""
+    fields: dict[str, str] = {}
+    for line in response.iter_lines():
+        if not line:
+            if "data" in fields:
+                yield fields["id"], fields["event"], json.loads(fields["data"])
+            fields = {}
+        elif not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+
+
+def new_session(client: httpx2.Client, title: str = "") -> str:
+    """Make a session; return its address."""
+    made = client.post(f"{API}/sessions", json={"title": title})
+    assert made.status_code == 201, made.text
+    return f"{API}/sessions/{made.json()['session_id']}"
+
+
+def ask(client: httpx2.Client, session: str, text: str, **more: Any) -> dict[str, Any]:
+    """Send a message, and wait for its end; return it."""
+    body = {"text": text, "stream": True, **more}
+    with client.stream("POST", f"{session}/messages", json=body) as response:
+        assert response.status_code == 200, response.read()
+        *_, (_, kind, data) = events_of(response)
+    assert kind == "message"
+    return data

@@ -1,0 +1,464 @@
+"""The agent API over a real server: sessions, messages, branches, files, memory, users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from random import Random
+from threading import Event
+from typing import Any
+
+import httpx2
+import pytest
+from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
+from served import LIMIT_S, Served, problem
+
+from taskweaver.server.accounts import Quota
+from taskweaver.session.storage import event_log
+
+
+@pytest.fixture(scope="module")
+def model() -> SteeredModel:
+    return SteeredModel()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, model: SteeredModel) -> Iterator[Served]:
+    with serving_agents(tmp_path_factory.mktemp("agents"), model) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> httpx2.Client:
+    return server.client()
+
+
+@pytest.fixture(scope="module")
+def session(client: httpx2.Client) -> str:
+    return new_session(client, "shared")
+
+
+def test_a_session_is_made_listed_renamed_found_and_deleted(client: httpx2.Client) -> None:
+    session = new_session(client)
+    session_id = session.rpartition("/")[2]
+    listed = client.get(f"{API}/sessions").json()["sessions"]
+    assert [(item["rounds"], item["state"]) for item in listed if item["session_id"] == session_id]
+    assert ask(client, session, "say: the zebra crossing")["answer"] == "heard the zebra crossing"
+    renamed = client.patch(session, json={"title": "Animals"})
+    assert renamed.json()["title"] == "Animals"
+    found = client.get(f"{API}/find", params={"q": "zebra"}).json()["passages"]
+    assert session_id in {item["session_id"] for item in found}
+    assert client.delete(session).status_code == 204
+    problem(client.get(session), 404, "not-found")
+    problem(client.delete(session), 404, "not-found")
+    listed = client.get(f"{API}/sessions").json()["sessions"]
+    assert session_id not in {item["session_id"] for item in listed}
+
+
+def test_an_answer_streams_with_numbers_and_is_resumed_by_the_last_one(
+    client: httpx2.Client, session: str
+) -> None:
+    sent = client.post(f"{session}/messages", json={"text": "say: streamed"})
+    assert sent.status_code == 202
+    message, after = sent.json()["message"], sent.json()["after"]
+    events = f"{session}/messages/{message['message_id']}/events"
+    with client.stream("GET", events, params={"after": str(after)}) as response:
+        whole = list(events_of(response))
+    kinds = [kind for _, kind, _ in whole]
+    assert (kinds[0], kinds[-2], kinds[-1]) == ("round_start", "round_end", "message")
+    assert "post_message_update" in kinds
+    assert whole[-1][2]["answer"] == "heard streamed"
+    numbers = [int(number) for number, _, _ in whole[:-1]]
+    assert numbers == sorted(set(numbers))
+    for cut in (0, len(numbers) // 2, len(numbers) - 1):
+        headers = {"Last-Event-ID": str(numbers[cut])}
+        with client.stream("GET", events, headers=headers) as response:
+            assert list(events_of(response)) == whole[cut + 1 :]
+
+
+def test_numbers_of_events_that_make_no_sense_are_refused(
+    client: httpx2.Client, session: str
+) -> None:
+    ask(client, session, "say: something")
+    last = client.get(session).json()["last_event"]
+    for address in (f"{session}/events", f"{API}/events"):
+        for text in ("x", "-1", "9" * 40):
+            wanted = text if address != f"{API}/events" else f"changes:{text}"
+            problem(client.get(address, headers={"Last-Event-ID": wanted}), 400, "event-id")
+    future = {"Last-Event-ID": str(last + 1_000_000)}
+    problem(client.get(f"{session}/events", headers=future), 409, "conflict")
+    future = {"Last-Event-ID": "changes:1000000000"}
+    problem(client.get(f"{API}/events", headers=future), 409, "conflict")
+
+
+def test_a_message_that_is_sent_again_is_answered_once(client: httpx2.Client, session: str) -> None:
+    rounds = len(client.get(f"{session}/rounds").json()["rounds"])
+    body = {"text": "say: once", "message_id": "m-once"}
+    first = ask(client, session, **body)
+    again = client.post(f"{session}/messages", json=body).json()["message"]
+    assert (again["state"], again["answer"]) == ("finished", first["answer"])
+    assert len(client.get(f"{session}/rounds").json()["rounds"]) == rounds + 1
+    other = {"text": "say: twice", "message_id": "m-once"}
+    problem(client.post(f"{session}/messages", json=other), 409, "conflict")
+
+
+def test_messages_of_a_branch_wait_and_can_be_withdrawn(
+    client: httpx2.Client, model: SteeredModel
+) -> None:
+    session = new_session(client)
+    ids = [
+        client.post(f"{session}/messages", json={"text": text}).json()["message"]["message_id"]
+        for text in ("say: wait queue", "say: second", "say: third")
+    ]
+    model.await_question("wait queue")
+    states = [item["state"] for item in client.get(f"{session}/messages").json()["messages"]]
+    assert states == ["running", "queued", "queued"]
+    assert client.get(session).json()["branches"][0]["state"] == "running"
+    withdrawn = client.delete(f"{session}/messages/{ids[1]}")
+    assert withdrawn.json()["state"] == "withdrawn"
+    problem(client.delete(f"{session}/messages/{ids[0]}"), 409, "conflict")
+    problem(client.delete(f"{session}/messages/none"), 404, "not-found")
+    fork = client.post(f"{session}/branches", json={"name": "early"})
+    problem(fork, 409, "session-busy")
+    problem(client.post(f"{session}/release"), 409, "session-busy")
+    for _ in range(16):
+        client.post(f"{session}/messages", json={"text": "say: more"})
+    too_many = client.post(f"{session}/messages", json={"text": "say: too many"})
+    assert problem(too_many, 429, "queue-full")
+    assert too_many.headers["retry-after"]
+    model.let_go("wait queue")
+    with client.stream("GET", f"{session}/messages/{ids[2]}/events") as response:
+        *_, (_, _, ended) = events_of(response)
+    assert (ended["state"], ended["answer"]) == ("finished", "heard third")
+    states = [item["state"] for item in client.get(f"{session}/messages").json()["messages"]]
+    assert states[:3] == ["finished", "withdrawn", "finished"]
+    assert client.delete(session).status_code == 204
+
+
+def test_branches_answer_side_by_side_and_a_stop_ends_one(
+    client: httpx2.Client, model: SteeredModel
+) -> None:
+    session = new_session(client)
+    ask(client, session, "say: root")
+    made = client.post(f"{session}/branches", json={"name": "b", "at_round": 1})
+    assert made.json() == {"name": "b", "why_restored": ""}
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(ask, client, session, "say: wait stop", branch="b")
+        model.await_question("wait stop")
+        here = ask(client, session, "say: here")
+        branches = client.get(session).json()["branches"]
+        stopped = client.post(f"{session}/stop", json={"branch": "b"})
+        model.let_go("wait stop")
+        ended = waiting.result(LIMIT_S)
+    assert here["answer"] == "heard here"
+    assert {item["name"]: item["state"] for item in branches} == {"main": "idle", "b": "running"}
+    assert stopped.json() == {"was_running": True}
+    assert (ended["state"], ended["answer"]) == ("failed", "interrupted")
+    assert client.post(f"{session}/stop", json={}).json() == {"was_running": False}
+    problem(client.post(f"{session}/stop", json={"branch": "x"}), 404, "unknown-session-branch")
+    unknown = client.post(f"{session}/messages", json={"text": "hi", "branch": "x"})
+    problem(unknown, 404, "unknown-session-branch")
+
+
+def test_two_clients_see_the_same_events_and_one_that_leaves_ends_nothing(
+    server: Served, client: httpx2.Client, model: SteeredModel
+) -> None:
+    session = new_session(client)
+    other = server.client()
+    with other.stream("GET", f"{session}/events") as watched:
+        sent = client.post(
+            f"{session}/messages", json={"text": "say: wait leave", "message_id": "m-leave"}
+        )
+        assert sent.status_code == 202
+        with client.stream("GET", f"{session}/messages/m-leave/events") as response:
+            assert next(events_of(response))[1] == "round_start"
+        model.await_question("wait leave")
+        model.let_go("wait leave")
+        seen: list[tuple[str, str, Any]] = []
+        for event in events_of(watched):
+            seen.append(event)
+            if event[1] == "round_end":
+                break
+    with client.stream("GET", f"{session}/messages/m-leave/events") as response:
+        later = list(events_of(response))
+    assert later[:-1] == seen
+    assert later[-1][2]["state"] == "finished"
+
+
+def test_one_stream_has_the_events_of_several_sessions_and_of_the_list(
+    client: httpx2.Client,
+) -> None:
+    first, second = new_session(client), new_session(client)
+    ids = [address.rpartition("/")[2] for address in (first, second)]
+
+    def watch(seen: str, count: int = 0) -> list[tuple[str, str, dict[str, Any]]]:
+        found: list[tuple[str, str, dict[str, Any]]] = []
+        params = {"sessions": ",".join(ids)}
+        headers = {"Last-Event-ID": seen} if seen else {}
+        with client.stream("GET", f"{API}/events", params=params, headers=headers) as stream:
+            for event in events_of(stream):
+                found.append(event)
+                if not seen and len(found) == 1:
+                    ask(client, first, "say: a")
+                    ask(client, second, "say: b")
+                    client.patch(second, json={"title": "renamed"})
+                if len(found) == count or (not count and event[1] == "session_renamed"):
+                    return found
+        return found
+
+    events = watch("")
+    assert events[0][1] == "position"
+    answered = {data["session_id"] for _, kind, data in events if kind == "round_end"}
+    assert answered == set(ids)
+    states = [kind for _, kind, _ in events if kind.startswith("message_")]
+    assert states.count("message_finished") == 2
+    middle = len(events) // 2
+    again = watch(events[middle][0], count=len(events) - middle)
+    kept = [(kind, data["number"]) for _, kind, data in events[middle + 1 :]]
+    seen_again = [(kind, data["number"]) for _, kind, data in again[1:]]
+    assert sorted(seen_again) == sorted(kept)
+
+
+def test_code_forks_moments_and_differences(client: httpx2.Client) -> None:
+    session = new_session(client)
+    assert ask(client, session, "x = 1\nx", kind="code")["state"] == "finished"
+    ask(client, session, "x = 2; y = 'new'\nopen('kept.txt', 'w').write('kept')", kind="code")
+    preview = client.get(f"{session}/branches/main/fork", params={"at_round": "1"}).json()
+    assert (preview["rounds"], preview["files"], preview["not_carried"]) == (1, 1, [])
+    assert preview["state"] in {"live", "stored"}
+    made = client.post(f"{session}/branches", json={"name": "past", "at_round": 1})
+    assert made.status_code == 201
+    assert "\n1\n" in ask(client, session, "x", kind="code", branch="past")["answer"]
+    index = client.get(f"{session}/rounds").json()["rounds"]
+    assert [(item["branch"], item["number"], item["forks"]) for item in index] == [
+        ("main", 1, ["past"]),
+        ("main", 2, []),
+        ("past", 2, []),
+    ]
+    moment = client.get(f"{session}/branches/main/rounds/2").json()
+    variables = {item["name"]: (item["text"], item["is_changed"]) for item in moment["variables"]}
+    assert variables["x"] == ("2", True)
+    assert moment["round"]["state"] == "finished"
+    problem(client.get(f"{session}/branches/main/rounds/3"), 404, "not-found")
+    page = client.get(f"{session}/branches/main/rounds", params={"first": "2"}).json()
+    assert ([item["id"] for item in page["rounds"]], page["total"]) == ([index[1]["round_id"]], 2)
+    params = {"first": "main", "second": "past"}
+    found = client.get(f"{session}/differences", params=params).json()
+    assert found["common_rounds"] == 1
+    assert found["variables"]["x"] == ["2", "1"]
+    assert (found["files"], found["equal_files"]) == ({}, 1)
+    merged = client.post(f"{session}/branches/main/merge", json={"source": "past"})
+    assert merged.json()["is_applied"]
+    assert client.post(f"{session}/release").status_code == 204
+    assert "\n1\n" in ask(client, session, "x", kind="code", branch="past")["answer"]
+
+
+def test_files_go_up_and_down_and_links_are_good_once(client: httpx2.Client) -> None:
+    session = new_session(client)
+    octets = {"Content-Type": "application/octet-stream"}
+    put = client.put(f"{session}/files/data/t.csv", content=b"a,b\n1,2\n", headers=octets)
+    assert put.json()["size"] == 8
+    assert client.get(f"{session}/files/data/t.csv").content == b"a,b\n1,2\n"
+    part = client.get(f"{session}/files/data/t.csv", headers={"Range": "bytes=4-6"})
+    assert (part.status_code, part.content) == (206, b"1,2")
+    files = client.get(f"{session}/files").json()["files"]
+    assert [item["path"] for item in files] == ["data/t.csv"]
+    for path in ("../../agent.sqlite", "%2e%2e/%2e%2e/agent.sqlite", "/etc/passwd", "data"):
+        problem(client.get(f"{session}/files/{path}"), 404, "not-found")
+    made = client.post(f"{session}/links/data/t.csv", json={})
+    url = made.json()["url"]
+    bare = httpx2.Client(base_url=client.base_url, timeout=LIMIT_S)
+    opened = bare.get(url)
+    assert opened.content == b"a,b\n1,2\n"
+    assert opened.headers["content-disposition"].startswith("attachment")
+    problem(bare.get(url), 404, "not-found")
+    problem(bare.get(f"{session}/files/data/t.csv"), 401, "token-missing")
+    problem(client.post(f"{session}/links/data/none", json={}), 404, "not-found")
+    wanted = {"purpose": "frame"}
+    problem(client.post(f"{session}/links/data/t.csv", json=wanted), 422, "no-frame")
+    page = b"<script>1</script>"
+    client.put(f"{session}/files/plot.html", content=page, headers=octets)
+    url = client.post(f"{session}/links/plot.html", json=wanted).json()["url"]
+    frame = bare.get(url)
+    bare.close()
+    assert "sandbox allow-scripts;" in frame.headers["content-security-policy"]
+    assert frame.content.startswith(b"<script>delete self.RTCPeerConnection")
+    assert frame.content.endswith(page)
+    ask(client, session, "open('made.bin', 'wb').write(b'x' * 10)", kind="code")
+    artifacts = client.get(f"{session}/artifacts").json()["artifacts"]
+    assert [(item["path"], item["size"]) for item in artifacts if item["path"] == "made.bin"] in (
+        [],
+        [("made.bin", 10)],
+    )
+    assert client.delete(f"{session}/files/data").status_code == 204
+
+
+def test_facts_are_kept_found_changed_and_forgotten(client: httpx2.Client) -> None:
+    session = new_session(client)
+    kept = client.post(f"{session}/memory", json={"text": "revenue is net of tax"})
+    assert kept.status_code == 201
+    facts = client.get(f"{session}/memory", params={"q": "revenue"}).json()["facts"]
+    assert [item["text"] for item in facts] == ["revenue is net of tax"]
+    one = f"{session}/memory/{facts[0]['fact_id']}"
+    assert client.put(one, json={"text": "revenue is gross"}).status_code == 200
+    shown = client.get(f"{session}/memory").json()["facts"]
+    assert "revenue is gross" in {item["text"] for item in shown}
+    current = next(item["fact_id"] for item in shown if item["text"] == "revenue is gross")
+    assert client.delete(f"{session}/memory/{current}").status_code == 200
+    problem(client.delete(f"{session}/memory/{current}"), 404, "not-found")
+    problem(client.post(f"{session}/memory", json={"text": "x" * 2000}), 422, "invalid-body")
+
+
+def test_users_see_nothing_of_each_other(server: Served, client: httpx2.Client) -> None:
+    users = {name: server.client(server.accounts.add(name).text) for name in ("ann", "bob")}
+    session = new_session(users["ann"], "secret plans")
+    ask(users["ann"], session, "say: the zanzibar plan", message_id="m-ann")
+    session_id = session.rpartition("/")[2]
+    for other in (users["bob"], client):
+        for method, path, body in (
+            ("GET", "", None),
+            ("PATCH", "", {"title": "mine"}),
+            ("DELETE", "", None),
+            ("GET", "/rounds", None),
+            ("GET", "/events", None),
+            ("GET", "/files", None),
+            ("GET", "/messages/m-ann", None),
+            ("GET", "/branches/main/rounds/1", None),
+            ("GET", "/memory", None),
+            ("POST", "/stop", {}),
+            ("POST", "/messages", {"text": "hello"}),
+        ):
+            response = other.request(method, f"{session}{path}", json=body)
+            problem(response, 404, "not-found")
+        problem(other.get(f"{API}/events", params={"sessions": session_id}), 404, "not-found")
+        assert "zanzibar" not in other.get(f"{API}/sessions").text
+        assert "zanzibar" not in other.get(f"{API}/find", params={"q": "zanzibar"}).text
+    users["ann"].post(f"{session}/memory", json={"text": "the launch is in May"})
+    theirs = new_session(users["bob"])
+    assert users["bob"].get(f"{theirs}/memory").json()["facts"] == []
+    mixed = users["bob"].get(f"{theirs}/messages/m-ann")
+    problem(mixed, 404, "not-found")
+
+
+def test_quotas_are_spent_and_refused(server: Served) -> None:
+    token = server.accounts.add("carl", quota=Quota(tokens=1))
+    carl = server.client(token.text)
+    session = new_session(carl)
+    ended = ask(carl, session, "say: one")
+    assert ended["tokens"] > 0
+    usage = carl.get(f"{API}/usage").json()
+    assert (usage["spent_tokens"], usage["quota_tokens"]) == (ended["tokens"], 1)
+    refused = carl.post(f"{session}/messages", json={"text": "say: two"})
+    assert "tokens" in problem(refused, 403, "quota")["detail"]
+    none = server.client(server.accounts.add("dora", quota=Quota(cost=0.0)).text)
+    refused = none.post(f"{new_session(none)}/messages", json={"text": "say: one"})
+    problem(refused, 403, "quota")
+    full = server.client(server.accounts.add("emil", quota=Quota(disk_mb=0)).text)
+    problem(full.post(f"{API}/sessions", json={}), 403, "quota")
+
+
+def test_kernels_of_idle_sessions_end_for_others(server: Served) -> None:
+    fred = server.client(server.accounts.add("fred", quota=Quota(kernels=1)).text)
+    sessions = [new_session(fred) for _ in range(2)]
+    for number, session in enumerate(sessions):
+        ask(fred, session, f"x = {number}", kind="code")
+    kernels = [fred.get(session).json()["branches"][0]["kernel"] for session in sessions]
+    assert (kernels[0], kernels[1] in {"ready", "busy"}) == ("not started", True)
+    assert "\n0\n" in ask(fred, sessions[0], "x", kind="code")["answer"]
+    fred.post(f"{sessions[0]}/branches", json={"name": "b"})
+    for name in ("b", "main", "b"):
+        assert "\n0\n" in ask(fred, sessions[0], "x", kind="code", branch=name)["answer"]
+    none = server.client(server.accounts.add("gina", quota=Quota(kernels=0)).text)
+    refused = none.post(f"{new_session(none)}/messages", json={"text": "1", "kind": "code"})
+    assert "kernels" in problem(refused, 403, "quota")["detail"]
+
+
+def test_malformed_requests_are_refused(client: httpx2.Client, session: str) -> None:
+    messages = f"{session}/messages"
+    problem(client.post(messages, json={"text": ""}), 422, "invalid-body")
+    problem(client.post(messages, json={"text": "   "}), 422, "invalid-body")
+    problem(client.post(messages, json={"text": "x", "kind": "shell"}), 422, "invalid-body")
+    problem(client.post(messages, json={"text": "x", "message_id": "../x"}), 422, "invalid-id")
+    problem(
+        client.post(messages, content=b"{", headers={"Content-Type": "application/json"}),
+        400,
+        "no-json",
+    )
+    problem(client.post(messages, content=b"text=x"), 415, "media-type")
+    problem(client.get(f"{API}/sessions/..%2f..%2fx"), 404, "not-found")
+    problem(client.get(f"{API}/sessions/none"), 404, "not-found")
+    problem(client.get(f"{API}/find"), 422, "invalid-query")
+    problem(client.get(f"{session}/differences"), 422, "invalid-query")
+    problem(
+        client.get(f"{session}/branches/main/rounds", params={"first": "x"}), 422, "invalid-query"
+    )
+    problem(client.post(f"{session}/confirmations/none", json={"answer": "yes"}), 404, "not-found")
+    bad = client.post(f"{session}/branches", json={"name": "a/b"})
+    problem(bad, 409, "session-error")
+
+
+def test_every_operation_is_described(client: httpx2.Client) -> None:
+    document = client.get("/openapi.json").json()
+    assert len(document["paths"]) >= 25
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            assert operation["summary"], path
+
+
+def test_a_stream_ends_when_its_session_is_deleted_or_its_reader_is_too_slow(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = new_session(client)
+    ask(client, session, "say: one")
+    with client.stream("GET", f"{session}/events") as response:
+        events = events_of(response)
+        assert next(events)[1] == "round_start"
+        assert client.delete(session).status_code == 204
+        assert [kind for _, kind, _ in events][-1] == "round_end"
+    session = new_session(client)
+    monkeypatch.setattr(event_log, "_MOST_KEPT", 20)
+    monkeypatch.setattr(event_log, "_FORGOTTEN", 10)
+    ask(client, session, "say: one")
+    ask(client, session, "say: two")
+    ask(client, session, "say: three")
+    gone = client.get(f"{session}/events", headers={"Last-Event-ID": "1"})
+    assert "no longer kept" in problem(gone, 410, "events-gone")["detail"]
+
+
+def test_a_connection_that_is_torn_at_random_loses_no_event_and_doubles_none(
+    client: httpx2.Client,
+) -> None:
+    session = new_session(client)
+    random, seen, is_enough = Random(1), [0], Event()
+
+    def read(count: int) -> None:
+        """Read some events after the last one, then tear the connection."""
+        headers = {"Last-Event-ID": str(seen[-1])}
+        with client.stream("GET", f"{session}/events", headers=headers) as response:
+            seen.extend(int(number) for number, _, _ in islice(events_of(response), count))
+
+    def ask_on() -> None:
+        while not is_enough.is_set():
+            ask(client, session, "say: more")
+
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(ask_on)
+        try:
+            for _ in range(150):
+                read(random.randrange(1, 9))
+        finally:
+            is_enough.set()
+        asking.result(LIMIT_S)
+    read(client.get(session).json()["last_event"] - seen[-1])
+    assert seen == list(range(seen[-1] + 1))
+
+
+def test_a_reader_that_does_not_read_hinders_nobody(client: httpx2.Client) -> None:
+    session = new_session(client)
+    with client.stream("GET", f"{session}/events") as response:
+        for number in range(5):
+            assert ask(client, session, f"say: {number}")["answer"] == f"heard {number}"
+        last = client.get(session).json()["last_event"]
+        read = [int(number) for number, _, _ in islice(events_of(response), last)]
+    assert read == list(range(1, last + 1))

@@ -1,0 +1,155 @@
+"""The end of a server with open messages: by a signal, by a kill; and confirmations."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+import pytest
+from agents import SteeredModel, ask, events_of, new_session, serving_agents
+from served import LIMIT_S, problem, serving
+from support import code_reply, make_project
+
+from taskweaver.server.agents import sessions as agent_sessions
+
+MARK = "ends-with-the-server"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "p", {"llm.api_type": "offline", "execution.zygote": True})
+
+
+@contextmanager
+def running(project: Path) -> Iterator[tuple[Any, httpx2.Client]]:
+    """Give the process of a server and a client of it."""
+    with serving(project) as (process, line):
+        match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
+        assert match, line
+        headers = {"Authorization": f"Bearer {match[2]}"}
+        with httpx2.Client(base_url=match[1], headers=headers, timeout=LIMIT_S) as client:
+            yield process, client
+
+
+def send(client: httpx2.Client, session: str, message_id: str, code: str) -> None:
+    body = {"text": code, "kind": "code", "message_id": message_id}
+    assert client.post(f"{session}/messages", json=body).status_code == 202
+
+
+def await_output(client: httpx2.Client, session: str, text: str, message_id: str) -> int:
+    """Wait until a running message printed a text; return the number of that event."""
+    with client.stream("GET", f"{session}/messages/{message_id}/events") as response:
+        for number, kind, data in events_of(response):
+            if kind == "post_execution_output" and text in data["msg"]:
+                return int(number)
+    raise AssertionError("the message ended before")
+
+
+def messages(client: httpx2.Client, session: str) -> dict[str, tuple[str, str]]:
+    found = client.get(f"{session}/messages").json()["messages"]
+    return {item["message_id"]: (item["state"], item["answer"]) for item in found}
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(project: Path) -> None:
+    with running(project) as (process, client):
+        session = new_session(client, "kept title")
+        ask(client, session, "kept = 41 + 1\nkept", kind="code", message_id="m1")
+        send(client, session, "m2", f"print('{MARK}', flush=True)\nimport time; time.sleep(600)")
+        send(client, session, "m3", "print('never')")
+        seen = await_output(client, session, MARK, "m2")
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait(LIMIT_S)
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert not alive
+    with running(project) as (_, client):
+        found = messages(client, session)
+        assert found["m1"][0] == "finished"
+        assert "42" in found["m1"][1]
+        for name in ("m2", "m3"):
+            assert found[name] == (
+                "stopped",
+                "The server ended before this message was answered.",
+            )
+        rounds = client.get(f"{session}/rounds").json()["rounds"]
+        assert [item["state"] for item in rounds] == ["finished", "failed"]
+        assert client.get(session).json()["title"] == "kept title"
+        headers = {"Last-Event-ID": str(seen)}
+        with client.stream("GET", f"{session}/events", headers=headers) as response:
+            events = events_of(response)
+            assert [next(events)[1] for _ in range(2)] == ["round_error", "round_end"]
+        again = ask(client, session, "6 * 7", kind="code", message_id="m4")
+        assert "42" in again["answer"]
+
+
+def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(project: Path) -> None:
+    with running(project) as (process, client):
+        session = new_session(client)
+        code = f"print('{MARK}', flush=True)\nimport time; time.sleep(2)\n'whole'"
+        send(client, session, "m1", code)
+        send(client, session, "m2", "print('never')")
+        await_output(client, session, MARK, "m1")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, "Traceback" in errors) == (0, False), errors
+    with running(project) as (_, client):
+        found = messages(client, session)
+    assert found["m1"][0] == "finished"
+    assert "whole" in found["m1"][1]
+    assert found["m2"] == ("stopped", "The server stopped before this message was answered.")
+
+
+def test_kernels_of_sessions_that_nobody_uses_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_sessions, "_LOOK_S", 0.05)
+    monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
+    with serving_agents(tmp_path, SteeredModel()) as server:
+        client = server.client()
+        session = new_session(client)
+        ask(client, session, "kept = 6 * 7", kind="code")
+        while client.get(session).json()["branches"][0]["kernel"] != "not started":
+            pass
+        assert "42" in ask(client, session, "kept", kind="code")["answer"]
+
+
+class AskingModel(SteeredModel):
+    """A model that writes one cell."""
+
+    def __call__(self, _messages: Any) -> str:
+        return code_reply("print('allowed ' + 'to run')")
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", "stop"])
+def test_code_waits_for_the_answer_of_a_client(tmp_path: Path, answer: str) -> None:
+    config = {
+        "session.roles": ["code_interpreter"],
+        "code_interpreter.require_confirmation": True,
+    }
+    with serving_agents(tmp_path, AskingModel(), config) as server:
+        client = server.client()
+        session = new_session(client)
+        client.post(f"{session}/messages", json={"text": "run it", "message_id": "m"})
+        with client.stream("GET", f"{session}/messages/m/events") as response:
+            events = events_of(response)
+            asked = next(data for _, kind, data in events if kind == "post_confirmation_request")
+            waiting = client.get(f"{session}/confirmations").json()["confirmations"]
+            state = client.get(session).json()["branches"][0]["state"]
+            one = f"{session}/confirmations/{asked['extra']['id']}"
+            if answer == "stop":
+                client.post(f"{session}/stop", json={})
+            else:
+                assert client.post(one, json={"answer": answer}).status_code == 204
+            *_, (_, _, ended) = events
+        assert (state, len(waiting)) == ("asks", 1)
+        assert (waiting[0]["branch"], "allowed" in waiting[0]["content"]) == ("main", True)
+        assert waiting[0]["confirmation_id"] == asked["extra"]["id"]
+        assert ("allowed to run" in ended["answer"]) == (answer == "yes"), ended
+        assert client.get(f"{session}/confirmations").json()["confirmations"] == []
+        problem(client.post(one, json={"answer": "no"}), 404, "not-found")
