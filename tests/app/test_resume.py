@@ -18,7 +18,7 @@ from taskweaver.memory.branched import StoreTooNew, StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.storage.stored_sessions import (
-    SessionList,
+    SessionListing,
     remove_session,
     stored_sessions,
 )
@@ -242,7 +242,7 @@ def test_a_list_of_sessions_that_is_read_again_has_what_changed(tmp_path: Path) 
     script = Script([planner_reply("User", "x")] * 4)
     with TaskWeaverApp(make_project(tmp_path / "project"), model=script) as app:
         folder = app.session_manager.sessions_folder
-        listed = SessionList(folder)
+        listed = SessionListing(folder)
         assert listed.read() == []
         sessions = [app.get_session() for _ in range(2)]
         for session in sessions:

@@ -26,7 +26,7 @@ from taskweaver.server.transfer import folder_bytes
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import (
-    SessionList,
+    SessionListing,
     remove_session,
     session_folders,
 )
@@ -76,7 +76,7 @@ class UserSessions:
         self.index = AgentIndex(manager.sessions_folder.parent / "agent.sqlite")
         self._service = AppService(app, manager)
         self._workers = workers
-        self._stored = SessionList(manager.sessions_folder)
+        self._stored = SessionListing(manager.sessions_folder)
         self._open: dict[str, UserConversation] = {}
         self._opening = asyncio.Lock()
 

@@ -64,7 +64,7 @@ def _newest_first(found: list[StoredSession]) -> list[StoredSession]:
     return sorted(found, key=lambda session: (session.changed_at, session.session_id), reverse=True)
 
 
-class SessionList:
+class SessionListing:
     """The sessions below a folder, read often: one that did not change is not opened again."""
 
     def __init__(self, root: Path) -> None:
