@@ -114,7 +114,7 @@ class SessionOperations:
         own = self._sessions.of(call.user)
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
         last = own.index.last_change
-        listed = await asyncio.to_thread(own.list)
+        listed = await own.listed()
         shown = [
             models.SessionSummary.model_validate(
                 {"session_id": item.id, **{k: v for k, v in asdict(item).items() if k != "id"}}
@@ -150,9 +150,7 @@ class SessionOperations:
         own, query, session = self._sessions.of(call.user), call.query("q"), call.query("session")
         if not query.strip():
             raise RequestRefused(422, "invalid-query", "q must have words to look for.")
-        if session:
-            await own.conversation(session)
-        rows = await asyncio.to_thread(own.service.memory_search, query, session)
+        rows = await own.find(query, session)
         passages = [
             models.FoundPassage(session_id=row["session"], branch=row["branch"], text=row["text"])
             for row in rows

@@ -134,7 +134,8 @@ class UserConversation:
         """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
         if any(name == branch for name, _ in self.confirmations.waiting()):
             return "asks"
-        return "running" if branch in self._running else "idle"
+        is_at_work = branch in self._running or self.branch(branch).is_at_work
+        return "running" if is_at_work else "idle"
 
     def is_stopped(self, message_id: str) -> bool:
         """Return whether a running message was stopped."""
@@ -191,11 +192,11 @@ class UserConversation:
 
     def give_up(self, message_id: str) -> None:
         """Withdraw a message that waits, or stop its answer."""
-        found = self.message(message_id)
-        if found.state == "queued" and self._running.get(found.branch) != message_id:
+        running = {running: branch for branch, running in self._running.items()}
+        if message_id in running:
+            self.stop(running[message_id])
+        elif any(one.id == message_id for queue in self._queues.values() for one in queue):
             self.withdraw(message_id)
-        elif self._running.get(found.branch) == message_id:
-            self.stop(found.branch)
 
     def message(self, message_id: str) -> IndexedMessage:
         """Return a message of this session.

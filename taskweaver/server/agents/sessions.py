@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.service import AppService
@@ -25,9 +26,9 @@ from taskweaver.server.transfer import folder_bytes
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import (
+    SessionListing,
     remove_session,
     session_folders,
-    stored_sessions,
 )
 
 _IDLE_S = 600.0
@@ -73,8 +74,9 @@ class UserSessions:
         self.folder = folder
         self.manager = manager
         self.index = AgentIndex(manager.sessions_folder.parent / "agent.sqlite")
-        self.service = AppService(app, manager)
+        self._service = AppService(app, manager)
         self._workers = workers
+        self._stored = SessionListing(manager.sessions_folder)
         self._open: dict[str, UserConversation] = {}
         self._opening = asyncio.Lock()
 
@@ -85,7 +87,8 @@ class UserSessions:
 
     async def create(self, title: str) -> UserConversation:
         """Make a session."""
-        session = await asyncio.to_thread(self.manager.get_session)
+        async with self._opening:
+            session = await asyncio.to_thread(self.manager.get_session)
         self.index.add_session(session.session_id, title)
         return self._added(session)
 
@@ -122,11 +125,26 @@ class UserSessions:
         self._open[session.session_id] = made
         return made
 
-    def list(self) -> list[ListedSession]:
-        """Return the sessions, the newest first; blocks."""
+    async def listed(self) -> list[ListedSession]:
+        """Return the sessions, the newest first."""
+        async with self._opening:  # to look whether one is locked takes its lock for a moment
+            return await asyncio.to_thread(self._list)
+
+    async def find(self, query: str, session_id: str) -> list[dict[str, Any]]:
+        """Return the passages of one session, or of all, that have a word of a query.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        if session_id:
+            await self.conversation(session_id)
+        async with self._opening:
+            return await asyncio.to_thread(self._service.memory_search, query, session_id)
+
+    def _list(self) -> list[ListedSession]:
         titles = {item.session: item for item in self.index.sessions()}
         found = {}
-        for item in stored_sessions(self.manager.sessions_folder):
+        for item in self._stored.read():
             known = titles.get(item.session_id)
             title = (known.title if known else "") or item.first_query
             state = "open" if item.session_id in self._open else "stored"

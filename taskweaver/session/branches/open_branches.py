@@ -148,9 +148,12 @@ class SessionBranches:
 
         The states of the kernels are taken and stored in the background.
         """
-        ended = [(self.open(name), round_), *self.rounds.end(name, round_)]
-        for branch, _ in ended[1:]:
-            self.locks.give_back(branch.name)
+        alternatives = self.rounds.alternatives(name)
+        try:
+            ended = [(self.open(name), round_), *self.rounds.end(name, round_)]
+        finally:  # also when there is no room on the disk for their ends
+            for alternative in alternatives:
+                self.locks.give_back(alternative)
         self.states.end_round(
             name, [RoundEnd(each.name, own.id, each.client) for each, own in ended if ran_code(own)]
         )
