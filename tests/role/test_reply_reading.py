@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taskweaver.llm.types import ToolCall
@@ -179,6 +179,7 @@ _WORDS = st.sampled_from(
 )
 
 
+@example("```python\n```", True)
 @given(st.lists(_WORDS | st.text(max_size=5), max_size=20).map("".join), st.booleans())
 def test_any_text_is_read_or_has_a_problem(text: str, fences_run: bool) -> None:
     found = read(text, fences_run=fences_run)

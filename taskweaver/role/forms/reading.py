@@ -320,14 +320,14 @@ def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReadi
         if not (code or orders) or len(code) + len(orders) == 1:
             words.append(text[end : match.start()])
         end = match.end()
-    if code:
-        cell = RunCell(cell_code("\n".join(code)), is_last=is_last)
-        return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
-    if orders:
-        try:
-            asked = tuple(_ordered(*order, offer) for order in orders)
-        except ValueError as error:
-            return ReplyReading(problem=str(error))
+    try:
+        if code:
+            cell = RunCell(cell_code("\n".join(code)), is_last=is_last)
+            return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
+        asked = tuple(_ordered(*order, offer) for order in orders)
+    except ValueError as error:
+        return ReplyReading(problem=str(error))
+    if asked:
         return ReplyReading(asked, _joined(words), plan)
     answer = _joined([*words, text[end:]])
     return ReplyReading((Say(answer),) if answer else (), "", plan)
