@@ -276,6 +276,11 @@ def redact_secrets_in(data: Any) -> Any:
     return _mapped(data, redact_secrets, None, {})
 
 
+def redact_known_in(data: Any) -> Any:
+    """Return plain data with `redact_known` applied to its texts; shared parts stay shared."""
+    return _mapped(data, redact_known, None, {})
+
+
 _Field = Callable[[Any, Any], Any]
 
 

@@ -17,7 +17,11 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched import StoreTooNew, StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
-from taskweaver.session.storage.stored_sessions import remove_session, stored_sessions
+from taskweaver.session.storage.stored_sessions import (
+    SessionListing,
+    remove_session,
+    stored_sessions,
+)
 
 ALONE = {"session.roles": ["code_interpreter"]}
 
@@ -232,3 +236,26 @@ def test_a_secret_of_the_environment_is_named_and_cannot_be_rebuilt(project: Pat
         assert "set it again" in line
         with pytest.raises(SessionError, match="nothing to rebuild"):
             session.rebuild()
+
+
+def test_a_list_of_sessions_that_is_read_again_has_what_changed(tmp_path: Path) -> None:
+    script = Script([planner_reply("User", "x")] * 4)
+    with TaskWeaverApp(make_project(tmp_path / "project"), model=script) as app:
+        folder = app.session_manager.sessions_folder
+        listed = SessionListing(folder)
+        assert listed.read() == []
+        sessions = [app.get_session() for _ in range(2)]
+        for session in sessions:
+            session.send_message("first words")
+        found = listed.read()
+        assert found == stored_sessions(folder)
+        assert [(item.rounds, item.is_open) for item in found] == [(1, True)] * 2
+        sessions[0].send_message("second words")
+        sessions[1].stop()
+        found = listed.read()
+        assert found == stored_sessions(folder)
+        facts = {item.session_id: (item.rounds, item.is_open) for item in found}
+        assert facts[sessions[0].session_id] == (2, True)
+        assert facts[sessions[1].session_id] == (1, False)
+        remove_session(folder, sessions[1].session_id)
+        assert [item.session_id for item in listed.read()] == [sessions[0].session_id]

@@ -358,6 +358,22 @@ def test_quotas_are_spent_and_refused(server: Served) -> None:
     problem(full.post(f"{API}/sessions", json={}), 403, "quota")
 
 
+def test_kernels_of_idle_sessions_end_for_others(server: Served) -> None:
+    fred = server.client(server.accounts.add("fred", quota=Quota(kernels=1)).text)
+    sessions = [new_session(fred) for _ in range(2)]
+    for number, session in enumerate(sessions):
+        ask(fred, session, f"x = {number}", kind="code")
+    kernels = [fred.get(session).json()["branches"][0]["kernel"] for session in sessions]
+    assert (kernels[0], kernels[1] in {"ready", "busy"}) == ("not started", True)
+    assert "\n0\n" in ask(fred, sessions[0], "x", kind="code")["answer"]
+    fred.post(f"{sessions[0]}/branches", json={"name": "b"})
+    for name in ("b", "main", "b"):
+        assert "\n0\n" in ask(fred, sessions[0], "x", kind="code", branch=name)["answer"]
+    none = server.client(server.accounts.add("gina", quota=Quota(kernels=0)).text)
+    refused = none.post(f"{new_session(none)}/messages", json={"text": "1", "kind": "code"})
+    assert "kernels" in problem(refused, 403, "quota")["detail"]
+
+
 def test_malformed_requests_are_refused(client: httpx2.Client, session: str) -> None:
     messages = f"{session}/messages"
     problem(client.post(messages, json={"text": ""}), 422, "invalid-body")

@@ -16,6 +16,8 @@ from agents import SteeredModel, ask, events_of, new_session, serving_agents
 from served import LIMIT_S, problem, serving
 from support import code_reply, make_project
 
+from taskweaver.server.agents import sessions as agent_sessions
+
 MARK = "ends-with-the-server"
 
 
@@ -101,6 +103,20 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(project
     assert found["m1"][0] == "finished"
     assert "whole" in found["m1"][1]
     assert found["m2"] == ("stopped", "The server stopped before this message was answered.")
+
+
+def test_kernels_of_sessions_that_nobody_uses_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_sessions, "_LOOK_S", 0.05)
+    monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
+    with serving_agents(tmp_path, SteeredModel()) as server:
+        client = server.client()
+        session = new_session(client)
+        ask(client, session, "kept = 6 * 7", kind="code")
+        while client.get(session).json()["branches"][0]["kernel"] != "not started":
+            pass
+        assert "42" in ask(client, session, "kept", kind="code")["answer"]
 
 
 class AskingModel(SteeredModel):

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from taskweaver.cli.signals import handling
 from taskweaver.server.errors import ServerError
 from taskweaver.utils.system.requirements import install_command
 
+_MOST_FILES = 65_536
 _PACKAGES = ("pydantic", "starlette", "uvicorn")
 
 
@@ -54,6 +55,7 @@ def run_server(
     require_packages()
     from taskweaver.server.serving import listen
 
+    _raise_file_limit()
     with closing(listen(host, port)) as listener, open_app(project) as app:
         for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
             sys.stderr.write(f"taskweaver: {notice}\n")
@@ -68,6 +70,19 @@ def run_server(
 
         names = (host, *hosts)
         serve_doors(app, listener, names, announce, has_users=True, is_behind_proxy=is_behind_proxy)
+
+
+def _raise_file_limit() -> None:
+    """Allow this process as many open files as the system lets it: a session takes up to forty.
+
+    Kernels have a limit of their own.
+    """
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
+    with suppress(ValueError, OSError):  # a system with a bound below that which it states
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def serve_doors(

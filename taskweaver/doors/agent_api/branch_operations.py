@@ -150,7 +150,7 @@ class BranchOperations:
         first = max(number_of(call, "first", 1, 1 << 40), 1)
         limit = number_of(call, "limit", 30, _MOST_ROUNDS)
         branch = conversation.branch(call.path("branch"))
-        rounds = await asyncio.to_thread(views.rounds_of, branch)
+        rounds = await asyncio.to_thread(branch.rounds)
         return await asyncio.to_thread(views.round_page, rounds, first, limit)
 
     async def _moment(self, call: Call) -> BaseModel:
@@ -161,4 +161,4 @@ class BranchOperations:
     async def _plan(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)
         branch = conversation.branch(call.query("branch", "main"))
-        return await asyncio.to_thread(lambda: views.plan_of(views.rounds_of(branch)))
+        return await asyncio.to_thread(lambda: views.plan_of(branch.rounds()))

@@ -11,6 +11,7 @@ from taskweaver.doors.agent_api.event_operations import EventOperations
 from taskweaver.doors.agent_api.file_operations import AgentFiles
 from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
+from taskweaver.doors.agent_api.search_operations import SearchOperations
 from taskweaver.doors.agent_api.session_operations import SessionOperations
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.server.agents.sessions import AgentSessions
@@ -21,6 +22,7 @@ from taskweaver.session.errors import (
     SessionError,
     UnknownSessionBranch,
 )
+from taskweaver.treesearch.errors import SearchError
 
 
 class AgentApi:
@@ -33,7 +35,7 @@ class AgentApi:
 
     statuses: Mapping[type[Exception], int] = MappingProxyType(
         {UnknownSessionBranch: 404, EventsGone: 410, LimitReached: 403, SessionClosed: 409}
-        | {SessionError: 409, BranchedMemoryError: 409, KernelError: 503}
+        | {SearchError: 404, SessionError: 409, BranchedMemoryError: 409, KernelError: 503}
     )
 
     def __init__(self, sessions: AgentSessions) -> None:
@@ -46,6 +48,7 @@ class AgentApi:
             *EventOperations(sessions).operations,
             *AgentFiles(sessions).operations,
             *MemoryOperations(sessions).operations,
+            *SearchOperations(sessions).operations,
         ]
 
     async def finish(self, grace_s: float) -> None:

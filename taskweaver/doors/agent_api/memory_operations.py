@@ -71,7 +71,8 @@ class MemoryOperations:
 
     async def _memory(self, call: Call) -> tuple[UserConversation, BranchLongMemory]:
         conversation = await found(self._sessions, call)
-        return conversation, conversation.branch(call.query("branch", "main")).long_memory
+        branch = conversation.branch(call.query("branch", "main"))
+        return conversation, await asyncio.to_thread(lambda: branch.long_memory)
 
     async def _show(self, call: Call) -> BaseModel:
         conversation, memory = await self._memory(call)

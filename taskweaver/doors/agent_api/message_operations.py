@@ -118,7 +118,9 @@ class MessageOperations:
 
     async def _send(self, call: Call) -> Response | BaseModel:
         wanted, conversation = call.read(models.NewMessage), await found(self._sessions, call)
-        await self._sessions.of(call.user).check_disk(call.user)
+        own = self._sessions.of(call.user)
+        await own.check_disk(call.user)
+        await own.check_kernels(call.user, conversation, wanted.branch)
         message_id = wanted.message_id or f"message-{secrets.token_hex(8)}"
         after = conversation.session.events.last
         message = IndexedMessage(

@@ -114,7 +114,7 @@ class SessionOperations:
         own = self._sessions.of(call.user)
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
         last = own.index.last_change
-        listed = await asyncio.to_thread(own.list)
+        listed = await own.listed()
         shown = [
             models.SessionSummary.model_validate(
                 {"session_id": item.id, **{k: v for k, v in asdict(item).items() if k != "id"}}
@@ -126,19 +126,20 @@ class SessionOperations:
     async def _create(self, call: Call) -> BaseModel:
         own = self._sessions.of(call.user)
         await own.check_disk(call.user)
-        return self._view(await own.create(call.read(models.NewConversation).title))
+        made = await own.create(call.read(models.NewConversation).title)
+        return await asyncio.to_thread(self._view, made)
 
     async def _show(self, call: Call) -> BaseModel:
-        return self._view(await found(self._sessions, call))
+        return await asyncio.to_thread(self._view, await found(self._sessions, call))
 
     async def _rename(self, call: Call) -> BaseModel:
         title = call.read(models.SessionTitle).title
         await self._sessions.of(call.user).rename(call.path("session_id"), title)
-        return self._view(await found(self._sessions, call))
+        return await asyncio.to_thread(self._view, await found(self._sessions, call))
 
     async def _release(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)
-        await asyncio.to_thread(conversation.session.release)
+        await conversation.release()
         return Response(status_code=204)
 
     async def _delete(self, call: Call) -> Response:
@@ -149,9 +150,7 @@ class SessionOperations:
         own, query, session = self._sessions.of(call.user), call.query("q"), call.query("session")
         if not query.strip():
             raise RequestRefused(422, "invalid-query", "q must have words to look for.")
-        if session:
-            await own.conversation(session)
-        rows = await asyncio.to_thread(own.service.memory_search, query, session)
+        rows = await own.find(query, session)
         passages = [
             models.FoundPassage(session_id=row["session"], branch=row["branch"], text=row["text"])
             for row in rows

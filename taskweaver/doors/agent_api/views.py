@@ -23,11 +23,6 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_HEAD = 24
 
 
-def rounds_of(branch: AnsweringBranch) -> list[Round]:
-    """Return the rounds that a branch sees, oldest first, as they are now."""
-    return list(branch.memory.conversation.rounds)
-
-
 def title_of(round_: Round) -> str:
     """Return the title of a round: the first line of its question, shortened."""
     lines = [line.strip() for line in round_.question.splitlines() if line.strip()]
@@ -47,7 +42,7 @@ def round_index(conversation: UserConversation) -> list[models.RoundSummary]:
     shown: dict[str, models.RoundSummary] = {}
     for info in conversation.session.branches():
         shared = 0
-        rounds = rounds_of(conversation.branch(info.name))
+        rounds = conversation.branch(info.name).rounds()
         for number, round_ in enumerate(rounds, 1):
             if round_.id in shown:
                 shared = number
@@ -86,11 +81,13 @@ def moment(branch: AnsweringBranch, number: int) -> models.Moment:
     Raises:
         RequestRefused: If there is no such round.
     """
-    rounds = rounds_of(branch)
+    rounds = branch.rounds()
     if not 1 <= number <= len(rounds):
         raise missing("Round", str(number))
     round_ = rounds[number - 1]
-    before, now = variables_of(rounds[: number - 1]), variables_of(rounds[:number])
+    before, now = (
+        redact_secrets_in(variables_of(seen)) for seen in (rounds[: number - 1], rounds[:number])
+    )
     variables = [
         models.VariableView(name=name, text=text, is_changed=before.get(name) != text)
         for name, text in sorted(now.items())
@@ -99,7 +96,7 @@ def moment(branch: AnsweringBranch, number: int) -> models.Moment:
         branch=branch.name,
         number=number,
         round=round_dict(round_),
-        variables=redact_secrets_in(variables),
+        variables=variables,
         state=branch.kept_state(round_.id),
         artifacts=list(round_.artifacts),
     )
@@ -126,7 +123,7 @@ def fork_preview(conversation: UserConversation, name: str, at: int | None) -> m
         RequestRefused: If there is no such round.
     """
     branch = conversation.branch(name)
-    rounds = rounds_of(branch)
+    rounds = branch.rounds()
     if at is not None and at > len(rounds):
         raise missing("Round", str(at))
     seen = rounds[:at]
@@ -147,7 +144,7 @@ def fork_preview(conversation: UserConversation, name: str, at: int | None) -> m
 def differences(conversation: UserConversation, first: str, second: str) -> models.Differences:
     """Return the differences of two branches, and the number of things that are equal; blocks."""
     found = conversation.session.diff(first, second)
-    one, two = (rounds_of(conversation.branch(name)) for name in (first, second))
+    one, two = (conversation.branch(name).rounds() for name in (first, second))
     names = set(variables_of(one)) & set(variables_of(two))
     with working_folder(conversation, first) as folder:
         files = set(files_of(folder))
@@ -165,7 +162,7 @@ def differences(conversation: UserConversation, first: str, second: str) -> mode
 def artifacts_of(branch: AnsweringBranch, folder: Folder) -> list[models.ArtifactView]:
     """Return the files that code of a branch's rounds wrote, as they are now; blocks."""
     found: dict[str, models.ArtifactView] = {}
-    for number, round_ in enumerate(rounds_of(branch), 1):
+    for number, round_ in enumerate(branch.rounds(), 1):
         for path in round_.artifacts:
             view = models.ArtifactView(path=path, round_id=round_.id, number=number, size=None)
             with suppress(OSError, ValueError), folder.open_file(path) as file:

@@ -86,8 +86,10 @@ class ChatCompletions:
         wanted = call.read(models.CompletionRequest)
         if wanted.n != 1:
             raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
-        await self._sessions.of(call.user).check_disk(call.user)
+        own = self._sessions.of(call.user)
+        await own.check_disk(call.user)
         place = await self._turns.place(call.user, wanted.messages)
+        await own.check_kernels(call.user, place.conversation, place.branch)
         after = place.conversation.session.events.last
         session_id = place.conversation.session.session_id
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"

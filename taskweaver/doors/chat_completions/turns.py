@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections import OrderedDict
@@ -80,7 +81,7 @@ class ChatTurns:
     @staticmethod
     async def _branch(conversation: UserConversation, known: _Turn) -> str:
         branch = conversation.branch(known.branch)
-        is_newest = len(branch.memory.conversation.rounds) == known.rounds
+        is_newest = len(await asyncio.to_thread(branch.rounds)) == known.rounds
         if is_newest and conversation.state(known.branch) == "idle":
             return known.branch
         return await conversation.change(
@@ -92,7 +93,7 @@ class ChatTurns:
     ) -> None:
         """Remember where a chat goes on once it has this answer."""
         branch = place.conversation.branch(place.branch)
-        rounds = len(branch.memory.conversation.rounds)
+        rounds = len(branch.rounds())
         said = CompletionMessage(role="assistant", content=answer)
         turn = _Turn(place.conversation.session.session_id, place.branch, rounds)
         self._known[_key(user, [*messages, said])] = turn

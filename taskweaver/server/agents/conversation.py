@@ -110,6 +110,8 @@ class UserConversation:
         self._stopped: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._releasing = asyncio.Lock()
+        self._changes = 0
         self._is_closed = False
         self.used_at = time.monotonic()
 
@@ -119,14 +121,21 @@ class UserConversation:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a message runs or waits."""
-        return bool(self._tasks)
+        """Whether a message runs or waits, or a branch is changed."""
+        return bool(self._tasks) or self._changes > 0
+
+    def kernels(self) -> list[str]:
+        """Return the branches that have a kernel."""
+        names = [item.name for item in self.session.branches()]
+        without = {"not started", "stopped"}
+        return [name for name in names if self.branch(name).kernel_state not in without]
 
     def state(self, branch: str) -> Literal["idle", "running", "asks"]:
         """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
         if any(name == branch for name, _ in self.confirmations.waiting()):
             return "asks"
-        return "running" if branch in self._running else "idle"
+        is_at_work = branch in self._running or self.branch(branch).is_at_work
+        return "running" if is_at_work else "idle"
 
     def is_stopped(self, message_id: str) -> bool:
         """Return whether a running message was stopped."""
@@ -183,11 +192,11 @@ class UserConversation:
 
     def give_up(self, message_id: str) -> None:
         """Withdraw a message that waits, or stop its answer."""
-        found = self.message(message_id)
-        if found.state == "queued" and self._running.get(found.branch) != message_id:
+        running = {running: branch for branch, running in self._running.items()}
+        if message_id in running:
+            self.stop(running[message_id])
+        elif any(one.id == message_id for queue in self._queues.values() for one in queue):
             self.withdraw(message_id)
-        elif self._running.get(found.branch) == message_id:
-            self.stop(found.branch)
 
     def message(self, message_id: str) -> IndexedMessage:
         """Return a message of this session.
@@ -223,6 +232,8 @@ class UserConversation:
         try:
             while queue:
                 async with self.workers.admission.place(user.name), self._turn(branch):
+                    async with self._releasing:
+                        pass  # its kernels end before they are used again
                     if queue:  # the last one may have been withdrawn while it waited
                         await self._answer_next(user, queue.popleft())
         except RequestRefused:  # the server stops
@@ -250,9 +261,26 @@ class UserConversation:
         changed = self.branch(branch)
         if branch in self._running:
             raise SessionBusy(f"A message is being answered on the branch {branch}; stop it first.")
-        async with self._turn(branch):
-            self.used_at = time.monotonic()
-            return await asyncio.to_thread(work, changed)
+        self._changes += 1
+        try:
+            async with self._turn(branch):
+                async with self._releasing:
+                    self.used_at = time.monotonic()
+                return await asyncio.to_thread(work, changed)
+        finally:
+            self._changes -= 1
+
+    async def release(self) -> None:
+        """End the processes of the session; messages that come meanwhile wait.
+
+        Raises:
+            SessionBusy: If a branch is at work.
+            SessionClosed: If the session was stopped.
+        """
+        async with self._releasing:
+            if self.is_at_work:
+                raise SessionBusy("A branch of this session is at work; stop it, or wait.")
+            await asyncio.to_thread(self.session.release)
 
     def _turn(self, branch: str) -> asyncio.Lock:
         return self._turns.setdefault(branch, asyncio.Lock())

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.service import AppService
@@ -22,12 +23,12 @@ from taskweaver.server.errors import quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
-from taskweaver.session.errors import SessionBusy, SessionError
+from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import (
+    SessionListing,
     remove_session,
     session_folders,
-    stored_sessions,
 )
 
 _IDLE_S = 600.0
@@ -73,8 +74,9 @@ class UserSessions:
         self.folder = folder
         self.manager = manager
         self.index = AgentIndex(manager.sessions_folder.parent / "agent.sqlite")
-        self.service = AppService(app, manager)
+        self._service = AppService(app, manager)
         self._workers = workers
+        self._stored = SessionListing(manager.sessions_folder)
         self._open: dict[str, UserConversation] = {}
         self._opening = asyncio.Lock()
 
@@ -85,7 +87,8 @@ class UserSessions:
 
     async def create(self, title: str) -> UserConversation:
         """Make a session."""
-        session = await asyncio.to_thread(self.manager.get_session)
+        async with self._opening:
+            session = await asyncio.to_thread(self.manager.get_session)
         self.index.add_session(session.session_id, title)
         return self._added(session)
 
@@ -122,11 +125,26 @@ class UserSessions:
         self._open[session.session_id] = made
         return made
 
-    def list(self) -> list[ListedSession]:
-        """Return the sessions, the newest first; blocks."""
+    async def listed(self) -> list[ListedSession]:
+        """Return the sessions, the newest first."""
+        async with self._opening:  # to look whether one is locked takes its lock for a moment
+            return await asyncio.to_thread(self._list)
+
+    async def find(self, query: str, session_id: str) -> list[dict[str, Any]]:
+        """Return the passages of one session, or of all, that have a word of a query.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        if session_id:
+            await self.conversation(session_id)
+        async with self._opening:
+            return await asyncio.to_thread(self._service.memory_search, query, session_id)
+
+    def _list(self) -> list[ListedSession]:
         titles = {item.session: item for item in self.index.sessions()}
         found = {}
-        for item in stored_sessions(self.manager.sessions_folder):
+        for item in self._stored.read():
             known = titles.get(item.session_id)
             title = (known.title if known else "") or item.first_query
             state = "open" if item.session_id in self._open else "stored"
@@ -164,9 +182,12 @@ class UserSessions:
         for conversation in self.open_conversations:
             if conversation.used_at <= latest and not conversation.is_at_work:
                 try:
-                    await asyncio.to_thread(conversation.session.release)
-                except (SessionBusy, SessionError):  # in use again, or stopped by a client
+                    await conversation.release()
+                except SessionError:  # in use again, or stopped by a client
                     continue
+                except Exception:
+                    session_id = conversation.session.session_id
+                    self._workers.log.exception(f"session {session_id} is not released")
 
     async def close_idle(self, count: int) -> None:
         """Close the sessions that were not used longest, until `count` are open."""
@@ -177,6 +198,33 @@ class UserSessions:
                 if not conversation.is_at_work and not conversation.session.events.has_readers:
                     self._open.pop(conversation.session.session_id, None)
                     await conversation.close()
+
+    async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
+        """Check that a branch may have a kernel; those of idle sessions end where it may not.
+
+        Raises:
+            RequestRefused: If as many kernels as allowed are in use.
+        """
+        most = user.quota.kernels
+        if most is None:
+            return
+        others = [item for item in self.open_conversations if item is not conversation]
+        for idle in [*sorted(others, key=lambda item: item.used_at), conversation]:
+            if await asyncio.to_thread(self._has_room, conversation, branch, most):
+                return
+            if not idle.is_at_work:
+                await idle.release()
+        if not await asyncio.to_thread(self._has_room, conversation, branch, most):
+            raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")
+
+    def _has_room(self, conversation: UserConversation, branch: str, most: int) -> bool:
+        kernels = {
+            (item.session.session_id, name)
+            for item in self.open_conversations
+            for name in item.kernels()
+        }
+        own = (conversation.session.session_id, branch)
+        return len(kernels | {own}) <= most
 
     async def check_disk(self, user: User) -> int | None:
         """Check the disk space of a user; return the room in bytes, None for no limit.

@@ -11,6 +11,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
+from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -59,6 +60,13 @@ class AnsweringBranch:
         """Its conversation."""
         return self._branch.memory
 
+    def rounds(self) -> list[Round]:
+        """Return the rounds that it sees, oldest first; it need not be open for it."""
+        found = self._branches.find_open(self.name)
+        if found is not None:
+            return list(found.memory.conversation.rounds)
+        return BranchLog(self._branches.files.store, self.name).rounds()
+
     @property
     def long_memory(self) -> BranchLongMemory:
         """The facts kept for later requests of this branch and the project."""
@@ -67,12 +75,13 @@ class AnsweringBranch:
     @property
     def execution_cwd(self) -> Path:
         """Working directory of its kernel."""
-        return self._branch.execution_cwd
+        return self._branches.files.working_folder(self.name)
 
     @property
     def kernel_state(self) -> str:
         """State of its kernel, in a word or two."""
-        return self._branch.client.state
+        found = self._branches.find_open(self.name)
+        return "not started" if found is None else found.client.state
 
     @property
     def is_at_work(self) -> bool:

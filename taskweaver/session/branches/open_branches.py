@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -76,11 +76,15 @@ class SessionBranches:
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
-        folder = StateFolder(self.files.folder / STATE_FOLDER, config.state_limit_bytes)
-        snapshots = Snapshots(config.snapshot_limit_bytes)
-        self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
+        self._logger = logger
+        self.states = self._new_states()
         self._current = self.files.current
         self.open(self._current)
+
+    def _new_states(self, problems: Sequence[str] = ()) -> RoundStates:
+        folder = StateFolder(self.files.folder / STATE_FOLDER, self.config.state_limit_bytes)
+        snapshots = Snapshots(self.config.snapshot_limit_bytes)
+        return RoundStates(snapshots, folder, self._logger, self._manifests_in_use, problems)
 
     @property
     def current_name(self) -> str:
@@ -106,6 +110,10 @@ class SessionBranches:
                 self.files.require(name)
                 self._open[name] = self._opened(name, open_round)
             return self._open[name]
+
+    def find_open(self, name: str) -> SessionBranch | None:
+        """Return a branch if it is open."""
+        return self._open.get(name)
 
     def _opened(self, name: str, open_round: str) -> SessionBranch:
         parts = self._parts.open_branch(name, open_round)
@@ -140,9 +148,12 @@ class SessionBranches:
 
         The states of the kernels are taken and stored in the background.
         """
-        ended = [(self.open(name), round_), *self.rounds.end(name, round_)]
-        for branch, _ in ended[1:]:
-            self.locks.give_back(branch.name)
+        alternatives = self.rounds.alternatives(name)
+        try:
+            ended = [(self.open(name), round_), *self.rounds.end(name, round_)]
+        finally:  # also when there is no room on the disk for their ends
+            for alternative in alternatives:
+                self.locks.give_back(alternative)
         self.states.end_round(
             name, [RoundEnd(each.name, own.id, each.client) for each, own in ended if ran_code(own)]
         )
@@ -302,8 +313,8 @@ class SessionBranches:
 
         No branch may be at work.
         """
-        self.states.finish()
-        self.states.snapshots.close()
+        self.states.close()
+        self.states = self._new_states(self.states.take_problems())
         if self.scratch is not None:
             self.scratch.discard()
             self.scratch = None

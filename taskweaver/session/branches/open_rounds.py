@@ -92,6 +92,11 @@ class OpenRounds:
             self.interrupt(branch.name, is_at_work=True)
             branch.interrupt()
 
+    def alternatives(self, name: str) -> list[str]:
+        """Return the branches on which the open round of a branch goes on."""
+        names = [branch.name for branch in self._works[name].alternatives.branches]
+        return [*names, *(below for each in names for below in self.alternatives(each))]
+
     def end(self, name: str, round_: Round) -> list[tuple[SessionBranch, Round]]:
         """End a round on the branches of its alternatives; return each with its copy of it."""
         ended: list[tuple[SessionBranch, Round]] = []

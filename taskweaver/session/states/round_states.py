@@ -40,10 +40,16 @@ class RoundStates:
         folder: StateFolder,
         logger: TelemetryLogger,
         in_use: Callable[[], Collection[Path]],
+        problems: Sequence[str] = (),
     ) -> None:
         """Prepare; no thread runs yet.
 
-        `in_use` returns the manifests that stay when the folder is over its limit.
+        Args:
+            snapshots: Keeps the states that branches start from.
+            folder: Keeps those on disk.
+            logger: The log.
+            in_use: Returns the manifests that stay when the folder is over its limit.
+            problems: Sentences for `take_problems`.
         """
         self.snapshots = snapshots
         self.folder = folder
@@ -57,7 +63,7 @@ class RoundStates:
         self._forks: Future[None] | None = None
         self._waiting: dict[str, tuple[Future[None], ForkedWriter]] = {}
         self._stuck: dict[str, str] = {}
-        self._problems: list[str] = []
+        self._problems = list(problems)
         self._is_closed = False
 
     def begin_round(self, branch: str) -> None:

@@ -22,6 +22,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.events import EventScope, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
 from taskweaver.utils.files import create_private
+from taskweaver.utils.redact import redact_known_in
 from taskweaver.utils.sqlite_files import (
     READ_ERRORS,
     UnsafeFile,
@@ -160,7 +161,7 @@ class EventLog:
                 self._add(TaskWeaverEvent(EventScope.round, kind, round_id, None, text, {}, branch))
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Add an event of a round, as a listener of the session."""
+        """Add an event of a round, as a listener of the session; known secrets are masked."""
         if event.scope is EventScope.session or self._problem:
             return
         with self._lock:
@@ -185,7 +186,7 @@ class EventLog:
             "extra": event.extra,
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
-        data = json.dumps(fields, default=_plain)
+        data = json.dumps(redact_known_in(fields), default=_plain)
         self._last += 1
         self._waiting.append((self._last, event.round_id or "", event.t.value, data))
 

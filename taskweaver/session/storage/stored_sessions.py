@@ -6,7 +6,7 @@ import os
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,8 +57,48 @@ def stored_sessions(root: Path) -> list[StoredSession]:
     One in which nothing was asked is left out; one that cannot be opened has a problem.
     """
     found = [_described(folder) for folder in session_folders(root)]
-    asked = [session for session in found if session is not None]
-    return sorted(asked, key=lambda session: (session.changed_at, session.session_id), reverse=True)
+    return _newest_first([session for session in found if session is not None])
+
+
+def _newest_first(found: list[StoredSession]) -> list[StoredSession]:
+    return sorted(found, key=lambda session: (session.changed_at, session.session_id), reverse=True)
+
+
+class SessionListing:
+    """The sessions below a folder, read often: one that did not change is not opened again."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[Path, tuple[tuple[int, ...], StoredSession | None]] = {}
+
+    def read(self) -> list[StoredSession]:
+        """Return the sessions as `stored_sessions` does."""
+        folders = session_folders(self._root)
+        found = [self._read(folder) for folder in folders]
+        for gone in set(self._known) - set(folders):
+            self._known.pop(gone, None)
+        return _newest_first([session for session in found if session is not None])
+
+    def _read(self, folder: Path) -> StoredSession | None:
+        version = _version(folder)
+        known = self._known.get(folder)
+        if known is None or known[0] != version:
+            known = self._known[folder] = version, _described(folder)
+        session = known[1]
+        return None if session is None else replace(session, is_open=is_locked(folder))
+
+
+def _version(folder: Path) -> tuple[int, ...]:
+    """Return times and sizes of the files of a session's memory."""
+    found: list[int] = []
+    for ending in ("", "-wal"):
+        try:
+            facts = (folder / f"{MEMORY_FILE}{ending}").lstat()
+        except OSError:
+            found += (0, 0)
+        else:
+            found += (facts.st_mtime_ns, facts.st_size)
+    return tuple(found)
 
 
 def session_folders(root: Path) -> list[Path]:

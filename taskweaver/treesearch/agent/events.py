@@ -44,11 +44,19 @@ _SHOWN_ELSEWHERE = frozenset(
 sections of their own; the outcome of an attempt is in the event of its round, and of a stage in
 that of its summary."""
 
+_ON_THE_BOARD = frozenset({"round", "lesson_promoted"})
+
 
 def shown_elsewhere(node: Node | None = None) -> frozenset[str]:
-    """Return the keys, tags and kinds that prompts show in sections of their own."""
-    ids = [id_ for id_ in (node.id, node.parent) if id_] if node else []
-    return _SHOWN_ELSEWHERE.union(*({f"node:{id_}", f"node_uid:{id_}"} for id_ in ids))
+    """Return the keys, tags and kinds that prompts show in sections of their own.
+
+    The prompts of a node show rounds of attempts and their lessons: as its parent, or on the board.
+    """
+    if node is None:
+        return _SHOWN_ELSEWHERE
+    ids = [id_ for id_ in (node.id, node.parent) if id_]
+    of_nodes = {mark for id_ in ids for mark in (f"node:{id_}", f"node_uid:{id_}")}
+    return _SHOWN_ELSEWHERE | of_nodes | _ON_THE_BOARD
 
 
 class NodeEvents:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
+from taskweaver.treesearch.agent.board import board
 from taskweaver.treesearch.agent.describe import (
     environment_lines,
     metric_text,
@@ -120,6 +121,7 @@ class Proposer:
             **parent_code(question.parent, question.journal),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
+            "Lessons of other attempts": board(question.journal, question.node) or ["none so far"],
             **_history(question),
             "Environment": environment_lines(question.background.environment),
             **_resources(question),
@@ -228,6 +230,9 @@ def attempt_prompt(
     digest = sibling_digest(question.journal, node)
     if digest:
         prompt["Other attempts"] = digest
+    lessons = board(question.journal, node)
+    if lessons:
+        prompt["Lessons of other attempts"] = lessons
     prompt["Domain"] = prompts.text("core/domain_neutral")
     prompt["Environment"] = environment_lines(question.background.environment)
     prompt |= _resources(question)

@@ -137,12 +137,13 @@ class RuleProposer:
             },
             "archival": [{"text": f"{change or 'first attempt'}: {why}", "tags": ["CHANGE"]}],
         }
-        plan = f"{why} Values: {json.dumps(dict(values))}"
+        said = f"{why} Values: {json.dumps(dict(values))}"
         form = prompt.get("Instructions", "")
         if "/workspace" in form or self._space.script is None:
-            answer = {"plan": plan, "name": change, "phase_artifacts": self._space.write(values)}
+            plan = self._space.write(values, has_evaluator="Evaluator" in prompt)
+            answer = {"plan": said, "name": change, "phase_artifacts": plan}
         else:
-            answer = {"plan": plan, "name": change, "code": self._space.script(values)}
+            answer = {"plan": said, "name": change, "code": self._space.script(values)}
         return _with_memory(prompt, updates, json.dumps(answer))
 
 

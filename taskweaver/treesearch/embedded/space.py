@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from taskweaver.treesearch.embedded.needs import Needs
 
 Values = Mapping[str, Any]
+
+
+class PlanWriter(Protocol):
+    """A writer of the ``phase_artifacts`` of values.
+
+    They measure themselves, unless the run has an evaluator, which expects them in its form.
+    """
+
+    def __call__(self, values: Values, /, *, has_evaluator: bool) -> dict[str, Any]:
+        """Return the artifacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,7 @@ class Space:
         name: Its name in ideas.
         parameters: Its parameters, the most promising first.
         drafts: First attempts.
-        write: Writes the ``phase_artifacts`` of values.
+        write: Writes the phase plan of values.
         script: Writes one script of values; None where a script cannot do it.
         repair: Returns values that avoid an error, from the values and the error's text.
         needs: Packages and programs of its attempts.
@@ -45,7 +55,7 @@ class Space:
     name: str
     parameters: Sequence[Parameter]
     drafts: Sequence[Values]
-    write: Callable[[Values], dict[str, Any]]
+    write: PlanWriter
     script: Callable[[Values], str] | None
     repair: Callable[[Values, str], Values]
     needs: Needs

@@ -9,23 +9,37 @@ from typing import Any
 from taskweaver.treesearch.embedded.needs import Needs
 from taskweaver.treesearch.embedded.space import Parameter, Space, Values
 
-_PROGRAM = Path(__file__).with_name("tabular_program.txt")
+_HERE = Path(__file__).parent
 
 
-def _code(values: Values) -> str:
-    return _PROGRAM.read_text().replace("@VALUES@", json.dumps(dict(values)))
+def _predicting(values: Values) -> str:
+    """Return the program that predicts the folds of `evaluate_tabular.py`."""
+    return _code(values, "tabular_predict.txt")
 
 
-def _write(values: Values) -> dict[str, Any]:
+def _measuring(values: Values) -> str:
+    """Return the program that measures itself, also in a kernel."""
+    return _code(values, "tabular_own_measure.txt")
+
+
+def _code(values: Values, ending: str) -> str:
+    model = (_HERE / "tabular_program.txt").read_text()
+    filled = model.replace("@VALUES@", json.dumps(dict(values)))
+    return filled.replace("@MEASURE@", (_HERE / ending).read_text().strip())
+
+
+def _write(values: Values, *, has_evaluator: bool) -> dict[str, Any]:
+    code = (_predicting if has_evaluator else _measuring)(values)
+    check = "python -m py_compile experiment.py"
     build = {"language": "python", "compiler_selected": "", "workdir": "/workspace"}
-    file = {"path": "experiment.py", "content": _code(values)}
+    file = {"path": "experiment.py", "content": code}
     return {
         "download": {"commands": [], "notes": "scikit-learn is installed"},
         "coding": {"workspace": {"root": "/workspace", "tree": [], "files": [file]}},
         "compile": {"build_plan": build, "commands": []},
         "run": {
-            "commands": ["python experiment.py"],
-            "expected_outputs": ["working/result.json"],
+            "commands": [check if has_evaluator else "python experiment.py"],
+            "expected_outputs": [] if has_evaluator else ["working/result.json"],
         },
     }
 
@@ -57,7 +71,7 @@ TABULAR = Space(
     ),
     drafts=(_PLAIN, {**_PLAIN, "model": "logistic", "iterations": 200}, {**_PLAIN, "depth": 3}),
     write=_write,
-    script=_code,
+    script=_measuring,
     repair=_repair,
     needs=Needs(packages=("scikit-learn",)),
 )  # fmt: skip

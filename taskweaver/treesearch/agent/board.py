@@ -1,0 +1,61 @@
+"""The board of a run: what its attempts learnt, in the prompts for further ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import shorten as shorten_words
+
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.samples import Difference
+from taskweaver.treesearch.record.run_statistics import gain, gain_text
+
+_MOST_CHARS = 1_500
+_FINDINGS_CHARS = 260
+
+
+def board(journal: Journal, node: Node) -> list[str]:
+    """Return the lessons of other attempts than a node's parent, in the order of the attempts.
+
+    Those with a clear effect come first where there is no room for all, the largest before others,
+    then the newest. Findings that the parent has too, or that were found before, stand once.
+    """
+    parent = journal[node.parent] if node.parent else None
+    known = {_plain(parent.summary.get("findings", ""))} if parent else set()
+    found: list[tuple[tuple[bool, float, int], int, str]] = []
+    for other, effect in _measured(journal, parent):
+        findings = other.summary.get("findings", "")
+        if not findings or _plain(findings) in known:
+            continue
+        known.add(_plain(findings))
+        size = abs(effect.gain) / (abs(other.value or 0.0) or 1.0) if effect else 0.0
+        rank = (bool(effect and effect.is_clear), size, other.step)
+        found.append((rank, other.step, _line(journal, other, effect)))
+    kept, left = [], _MOST_CHARS
+    for _, step, line in sorted(found, reverse=True):
+        if len(line) < left:
+            kept.append((step, line))
+            left -= len(line) + 1
+    return [line for _, line in sorted(kept)]
+
+
+def _measured(journal: Journal, parent: Node | None) -> Iterator[tuple[Node, Difference | None]]:
+    """Yield the finished attempts but the parent, each with its gain over what it was made from."""
+    for other in journal.finished:
+        if other.repeats or other is parent:
+            continue
+        before = [step for step in journal.path(other.id)[:-1] if step.value is not None]
+        is_compared = other.is_good and before
+        yield other, gain(journal, other, before[-1]) if is_compared else None
+
+
+def _line(journal: Journal, node: Node, effect: Difference | None) -> str:
+    name = f" {node.name}" if node.name else ""
+    reached = journal.objective.text(node.value) if node.is_good else str(node.status)
+    gained = f" ({gain_text(journal.objective, effect)})" if effect else ""
+    findings = shorten_words(node.summary["findings"], _FINDINGS_CHARS, placeholder=" ...")
+    return f"{node.id} {node.kind}{name}: {reached}{gained}. {findings}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
