@@ -205,6 +205,8 @@ def attempt_lines(
     lines = []
     for other in nodes:
         outcome = measured_text(journal, other) if other.is_good else str(other.status)
+        figure = journal.figure(other.id)
+        outcome += f", measured {journal.objective.text(figure)}" if figure is not None else ""
         outcome += f" (the program of {other.same_as} again)" if other.same_as else ""
         if other.error:
             message = _ending(other.error)

@@ -94,6 +94,8 @@ class NodeAssessor:
         names = tuple(name for name in metric.values if name) if metric else ()
         node = replace(node, metric=metric, datasets=names)
         self.events.metrics(node, problem)
+        if metric is not None and not problem:
+            self.journal.note_figure(node.id, metric)
         return replace(node, error=NodeError("MetricError", problem)) if problem else node
 
     def _time_feedback(self, node: Node) -> str:

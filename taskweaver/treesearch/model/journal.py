@@ -67,6 +67,7 @@ class Journal:
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
         self._repetitions: dict[str, list[str]] = {}
+        self._figures: dict[str, Measurement] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
@@ -81,6 +82,7 @@ class Journal:
         node = self._nodes.pop(node_id)
         del self._ranks[node_id], self._roots[node_id]
         self._files.pop(node_id, None)
+        self._figures.pop(node_id, None)
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
         if node_id in self._repetitions.get(node.repeats, ()):
@@ -93,6 +95,8 @@ class Journal:
         self._ranks[node.id] = self.objective.rank(node.metric)
         self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
+        if node.finished_at is not None:
+            self._figures.pop(node.id, None)
         if node.is_good and _ended(node) < _ended(self._first_good):
             self._first_good = node
         if node.repeats in self._nodes:
@@ -100,6 +104,15 @@ class Journal:
             known += [node.id] * (node.id not in known)
             self._ranks[node.repeats] = self._repeated(node.repeats)
             self._noise.put(node.repeats, self._values(node.repeats))
+
+    def note_figure(self, node_id: str, metric: Measurement) -> None:
+        """Make the figure of a running node known, from any thread: it counts when that ends."""
+        self._figures[node_id] = metric
+
+    def figure(self, node_id: str) -> float | None:
+        """Return the figure of a node that runs still, which may be found wrong; None for none."""
+        metric = self._figures.get(node_id)
+        return metric.value if metric else None
 
     def __len__(self) -> int:
         """Number of nodes."""

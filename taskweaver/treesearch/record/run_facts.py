@@ -88,7 +88,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """A node, as a live view shows it; see `Node`."""
+    """A node, as a live view shows it; see `Node`. One that runs may have its figure already."""
 
     id: str
     kind: NodeKind
@@ -138,7 +138,14 @@ class SearchSnapshot:
         """Return the snapshot of a journal."""
         best = journal.best()
         nodes = tuple(
-            NodeFacts(node.id, node.kind, node.status, node.parent, node.name, node.value)
+            NodeFacts(
+                node.id,
+                node.kind,
+                node.status,
+                node.parent,
+                node.name,
+                journal.figure(node.id) if node.value is None else node.value,
+            )
             for node in journal.nodes
         )
         best_id = best.id if best else None

@@ -21,7 +21,12 @@ from taskweaver.treesearch.model.stages import STAGES
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import NodePlaces, remove
 from taskweaver.treesearch.record.run_facts import RunFacts, StageFacts
-from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
+from taskweaver.treesearch.reports.reproducing import (
+    EVALUATOR,
+    SHELL_SCRIPT,
+    evaluator_of,
+    reproduction,
+)
 from taskweaver.utils.file_system.safe_fs import Folder, copy_content
 from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets_in
@@ -188,7 +193,10 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
         left_out = _copy(workspace, draft / "workspace") if has_files else []
         if not has_files:
             _write_proposed(journal.files(node.id), draft / "workspace")
-        for name, text in reproduction(journal, node).items():
+        evaluator = evaluator_of(run_dir)
+        if evaluator is not None and evaluator.folder is not None:
+            _copy(evaluator.folder, draft / EVALUATOR)
+        for name, text in reproduction(journal, node, evaluator).items():
             write_text(draft / name, text)
         (draft / SHELL_SCRIPT).chmod(0o755)
         facts = {**node.to_dict(), "left_out": left_out}

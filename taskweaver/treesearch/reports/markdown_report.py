@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from taskweaver.treesearch.execution.evaluator import Evaluator
 from taskweaver.treesearch.model.artifacts import changes
 from taskweaver.treesearch.model.idea import parse_idea
 from taskweaver.treesearch.model.journal import Journal
@@ -17,7 +18,12 @@ from taskweaver.treesearch.record.run_statistics import Effect, gain_text
 from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
 from taskweaver.treesearch.reports.json_exports import costs
 from taskweaver.treesearch.reports.markdown import block, inline, table
-from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
+from taskweaver.treesearch.reports.reproducing import (
+    SHELL_SCRIPT,
+    evaluator_of,
+    idea_text,
+    reproduction,
+)
 from taskweaver.utils.files import write_text
 from taskweaver.utils.redact import redact_secrets
 from taskweaver.utils.text import counted, duration_text
@@ -37,16 +43,10 @@ def write_report(journal: Journal, run_dir: Path, facts: RunFacts) -> Path:
     """
     figures = write_figures(journal, run_dir, facts)
     target = run_dir / "report.md"
-    write_text(target, build_report(journal, facts, idea=_idea(run_dir), figures=figures))
+    idea, evaluator = idea_text(run_dir), evaluator_of(run_dir)
+    report = build_report(journal, facts, idea=idea, figures=figures, evaluator=evaluator)
+    write_text(target, report)
     return target
-
-
-def _idea(run_dir: Path) -> str:
-    path = run_dir / "idea.md"
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return file.read(IDEA_CHARS * 8).decode("utf-8", "replace")
 
 
 def build_report(
@@ -55,8 +55,9 @@ def build_report(
     *,
     idea: str = "",
     figures: Mapping[str, str] | None = None,
+    evaluator: Evaluator | None = None,
 ) -> str:
-    """Return the report, with the idea as it was given.
+    """Return the report, with the idea as it was given, and how its evaluator measures again.
 
     `figures` are titles, by path relative to the report.
     """
@@ -70,7 +71,7 @@ def build_report(
         _failures(journal),
         _ablations(journal, facts, figures or {}),
         _costs(journal, facts, figures or {}),
-        _reproduce(journal),
+        _reproduce(journal, evaluator),
     ]
     # Shown to others: what programs printed and models wrote may hold a key.
     return redact_secrets("\n\n".join(part for part in parts if part)) + "\n"
@@ -355,11 +356,11 @@ def _uses(facts: RunFacts) -> list[str]:
     ]
 
 
-def _reproduce(journal: Journal) -> str:
+def _reproduce(journal: Journal, evaluator: Evaluator | None) -> str:
     best = journal.best()
     if best is None:
         return ""
-    text = reproduction(journal, best)[SHELL_SCRIPT]
+    text = reproduction(journal, best, evaluator)[SHELL_SCRIPT]
     said = (
         f"`best/{SHELL_SCRIPT}` runs the best node again, from its files in `best/workspace`"
         " (those that were left out of them, `best/node.json` names), outside of any sandbox: read"

@@ -6,35 +6,64 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from taskweaver.treesearch.execution.evaluator import PLACE, Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.job import PACKAGES, run_variables
 from taskweaver.treesearch.model.artifacts import (
     ScriptArtifact,
     artifact_commands,
     artifact_files,
 )
+from taskweaver.treesearch.model.idea import parse_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.phase_plan import RESULT_FILE, PhasePlan
+from taskweaver.treesearch.record.places import RunPlaces
 
 SHELL_SCRIPT = "reproduce.sh"
 """Name of the shell script."""
+EVALUATOR = "evaluator"
+"""Name of the folder beside it with the evaluator of the run."""
+_IDEA_BYTES = 1 << 20
 _RERUN = Path(__file__).with_name("rerun.py")
 _PROGRAMS = "reproduce.py"
 _WORKSPACE = "workspace"
 _RAW_WORKING, _, _ = RESULT_FILE.partition("/")
 
 
-def reproduction(journal: Journal, node: Node) -> dict[str, str]:
-    """Return the files that run a node again, by path beside its ``workspace``."""
+def idea_text(run_dir: Path) -> str:
+    """Return the idea of a run, cut where it is long; empty without one."""
+    path = RunPlaces(run_dir).idea
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_IDEA_BYTES).decode("utf-8", "replace")
+
+
+def evaluator_of(run_dir: Path) -> Evaluator | None:
+    """Return the evaluator of a run; None where attempts measured themselves."""
+    line = parse_idea(idea_text(run_dir)).evaluation
+    return kept_evaluator(line, RunPlaces(run_dir).evaluator) if line else None
+
+
+def reproduction(
+    journal: Journal, node: Node, evaluator: Evaluator | None = None
+) -> dict[str, str]:
+    """Return the files that run a node again, by path beside its ``workspace``.
+
+    An evaluator in files is beside them too, in a folder `EVALUATOR`.
+    """
+    measured = f"What it measures is then in {_WORKSPACE}/{RESULT_FILE}."
+    if evaluator is not None:
+        measured = "The evaluator of the run prints what it measures in its last line."
     head = [
         "#!/usr/bin/env bash",
         f"# Runs node {node.id} again; `python` should be that of the search.",
         "# There is no sandbox around it: it runs what a model wrote, with your rights.",
-        f"# What it measures is then in {_WORKSPACE}/{RESULT_FILE}.",
+        f"# {measured}",
         'cd -- "$(dirname -- "$0")" || exit',
     ]
     if not isinstance(node.artifacts, ScriptArtifact):
-        return {SHELL_SCRIPT: _text([*head, *_phases(node)])}
+        return {SHELL_SCRIPT: _text([*head, *_phases(node), *_evaluation(evaluator)])}
     files = {_PROGRAMS: _RERUN.read_text("utf-8")}
     programs = []
     for number, before in enumerate((journal[id_] for id_ in node.line), 1):
@@ -68,6 +97,14 @@ def _phases(node: Node) -> Iterator[str]:
     yield "# run"
     yield f"rm -rf {_RAW_WORKING} && mkdir {_RAW_WORKING} || exit"
     yield from _commands(commands["run"])
+
+
+def _evaluation(evaluator: Evaluator | None) -> Iterator[str]:
+    if evaluator is not None:
+        yield "# evaluate"
+        if evaluator.folder is not None:
+            yield f"rm -rf {PLACE} && cp -R ../{EVALUATOR} {PLACE} || exit"
+        yield from _commands([evaluator.command])
 
 
 def _commands(texts: Iterable[str], folder: str = ".") -> Iterator[str]:

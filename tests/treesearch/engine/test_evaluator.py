@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +147,14 @@ def test_timed_runs_have_the_machine_alone(tmp_path: Path, timed: str, most: flo
     more = {"stage1_nodes": 2, "num_drafts": 2, "workers": 2, "timed": timed}
     made = search(project, model, **ONE | more)
     assert [node.value for node in made.state.journal.nodes] == [most, most]
+
+
+def test_the_best_is_measured_again_without_the_search(tmp_path: Path) -> None:
+    made = searched(tmp_path, COUNT, report=True)
+    script = made.places.folder / "best" / "reproduce.sh"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", script], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout.splitlines()[-1]) == {"metric": 5}
+    assert "python .evaluator/measure.py" in (made.places.folder / "report.md").read_text()

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from search_lab import FULL, Climber, lab, search
+from search_lab import FULL, Climber, lab, proposal, search
 
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
@@ -101,3 +102,38 @@ def test_two_running_attempts_are_never_the_same_program_nor_change() -> None:
     assert take(three, "x=1", other).startswith("n0001 makes the change x=1 already")
     again = ChangeClaims(journal)  # none had a name in the journal
     assert again.take(three, "x=1", other, insists=False) == ""
+
+
+class HeldReview(Waiting):
+    """Holds one review back until a prompt shows the figure of an attempt that runs."""
+
+    is_first = True
+
+    def is_held(self, prompt: Mapping[str, str]) -> bool:
+        is_review = "Result" in prompt and "Kind of attempt" not in prompt
+        is_held, self.is_first = is_review and self.is_first, self.is_first and not is_review
+        return is_held
+
+    def __call__(self, prompt: Mapping[str, str]) -> str | None:
+        if "running, measured " in prompt.get("Other attempts", ""):
+            self.has_begun.set()
+        return super().__call__(prompt)
+
+
+class OtherDrafts(Climber):
+    """A model whose first attempts differ."""
+
+    def attempt(self, prompt: Mapping[str, str]) -> dict[str, Any]:
+        if prompt["Kind of attempt"] != "draft":
+            return super().attempt(prompt)
+        x = len(prompt.get("Other attempts", "").splitlines())
+        return proposal({"x": x, "y": 0, "z": 0}, height=x)
+
+
+def test_a_figure_is_known_before_its_review(tmp_path: Path) -> None:
+    held = HeldReview("no kind")
+    settings = {**LESS, **WITH_SUMMARIES}
+    made = search(lab(tmp_path), OtherDrafts(fault=held), num_drafts=3, **settings)
+    assert held.outcomes == [True]
+    assert made.state.is_over
+    assert all(made.state.journal.figure(node.id) is None for node in made.state.journal.nodes)
