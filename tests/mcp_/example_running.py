@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 SERVER = str(Path(__file__).with_name("example_server.py"))
+RUNNING = re.compile(r"running on (http://[\d.]+:\d+)")
 
 
 def stdio(*how: str, **fields: Any) -> dict[str, Any]:
@@ -19,17 +20,15 @@ def stdio(*how: str, **fields: Any) -> dict[str, Any]:
 
 @contextmanager
 def http_server(headers: dict[str, str] | None = None) -> Iterator[dict[str, Any]]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, SERVER, "http", str(port)]
+    command = [sys.executable, SERVER, "http", "0"]  # the system gives it a port that is free
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "running on" in line:
-                break
         try:
-            yield {"url": f"http://127.0.0.1:{port}/mcp", "headers": headers or {}, "pid": process}
+            assert process.stderr is not None
+            found = map(RUNNING.search, process.stderr)
+            address = next((match[1] for match in found if match), None)
+            assert address is not None, "the server ended before it was ready"
+            yield {"url": f"{address}/mcp", "headers": headers or {}, "pid": process}
         finally:
             process.kill()
