@@ -1,4 +1,4 @@
-"""Materials of a run beside its idea: items of a resource file, put where nodes find them."""
+"""Materials of a run: data and code of a resource file, put into attempts, described in prompts."""
 
 from __future__ import annotations
 
