@@ -10,17 +10,17 @@ import os
 import random
 import subprocess
 import sys
+import time
 from itertools import pairwise
 
-MAPS, PLACES, SECONDS, GRACE_S = 4, 400, 2.0, 0.5
+MAPS, PLACES, SECONDS, GRACE_S = 4, 400, 2.0, 1.0
 CALL = """
-import json, sys, time
-begin = time.monotonic()
+import json, sys
 places = [tuple(place) for place in json.loads(sys.stdin.read())]
 sys.path.insert(0, ".")
 from solve import solve
 trip = [int(index) for index in solve(places, float(sys.argv[1]))]
-print("\\n" + json.dumps([trip, time.monotonic() - begin]))
+print("\\n" + json.dumps(trip))
 """
 
 
@@ -89,15 +89,26 @@ def main() -> None:
     for number in range(MAPS):
         places = drawn(MAPS * seed + number)
         call = [sys.executable, "-c", CALL, str(SECONDS)]
-        said = subprocess.run(call, input=json.dumps(places), capture_output=True, text=True)
-        if said.returncode:
+        begin = time.monotonic()
+        try:
+            said = subprocess.run(
+                call,
+                input=json.dumps(places),
+                capture_output=True,
+                text=True,
+                timeout=SECONDS + GRACE_S,
+            )
+        except subprocess.TimeoutExpired:
+            said = None
+        is_late = said is None or time.monotonic() - begin > SECONDS + GRACE_S
+        if said is not None and said.returncode:
             sys.exit(said.stderr[-2000:])
-        trip, took_s = json.loads(said.stdout.splitlines()[-1])
+        trip = nearest(places) if said is None else json.loads(said.stdout.splitlines()[-1])
         if sorted(trip) != list(range(PLACES)):
             valid = False
             print(f"map {number}: the trip does not visit each place once")
             break
-        if took_s > SECONDS + GRACE_S:
+        if is_late:
             late, trip = late + 1, nearest(places)
         excess.append(100 * (length(places, trip) / bound(places) - 1))
     metric = sum(excess) / len(excess) if valid else 0.0

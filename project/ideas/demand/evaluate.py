@@ -34,6 +34,7 @@ def main() -> None:
     at = int(len(rows) * HIDDEN)
     test, train = rows[:at], rows[at:]
     names = list(rows[0])
+    DATA.unlink()  # this copy holds what the attempt may not see
     with tempfile.TemporaryDirectory(dir=".") as folder:
         written(train, Path(folder, "train.csv"), names)
         written(test, Path(folder, "test.csv"), [name for name in names if name != "Count"])

@@ -304,8 +304,12 @@ def read_proposal(text: str, question: Question) -> Proposal:
 
 
 def _stage(question: Question) -> dict[str, str]:
-    """Return the stage and its goals; a repair has the goals of its parent."""
-    if question.node.kind is NodeKind.DEBUG:
+    """Return the stage and its goals; a repair has the goals of its parent.
+
+    The first stage wants a plain version, which an improvement of one has left behind.
+    """
+    kind, number = question.node.kind, question.state.stage.number
+    if kind is NodeKind.DEBUG or (kind is NodeKind.IMPROVE and number == 1):
         return {}
     return {"Stage": f"{question.state.stage.label}: {question.state.goals}"}
 

@@ -123,6 +123,7 @@ def test_a_plain_attempt_is_measured(
         ("routes", "solve.py", "def solve(places, seconds):\n    return [0, 0, 1]",
          "does not visit each place once"),
         ("demand", "predict.py", DEMAND.replace("for _ in test", "for _ in test[1:]"), "numbers"),
+        ("demand", "predict.py", "open('.evaluator/sales.csv')", "No such file"),
         ("tabular", "experiment.py", TABULAR.replace("np.ones(len", "np.ones(1 + len"), "shape"),
     ],
 )  # fmt: skip
@@ -132,3 +133,13 @@ def test_a_wrong_attempt_is_refused(
     found, said = evaluated(idea, tmp_path / "workspace", name, source)
     assert not found.get("valid")
     assert problem in said
+
+
+def test_a_late_trip_counts_as_the_plainest_whatever_clock_it_shows(tmp_path: Path) -> None:
+    lie = "import time\ntime.monotonic = lambda: 0.0\n" + ROUTES.replace(
+        "    left, trip", "    time.sleep(9)\n    left, trip"
+    )
+    found, said = evaluated("routes", tmp_path / "workspace", "solve.py", lie)
+    assert found, said
+    assert found["details"]["late"] == 4
+    assert 20.0 < found["metric"] < 45.0
