@@ -64,7 +64,7 @@ def test_an_idea_is_searched_once_for_each_seed(tmp_path: Path, goal: str) -> No
         score = on_idea(app, FAST | SMALL, project / "idea.md", (0, 1))
     assert (score.case, score.measure, score.runs) == ("idea", "height", 2)
     assert score.values == (0.0, 0.0)
-    assert score.nodes >= 8
+    assert score.nodes >= 6
     assert score.calls >= 6
     assert score.tokens > 0
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,8 @@ _LOSS = (
     "There is no folder of the parent to take over. The files that it and those before it proposed"
     " are written anew; what was downloaded, built or computed there is not."
 )
-_DEVICELESS = {"download", "install", "coding"}
+_FETCHING = frozenset({"download", "install"})
+_DEVICELESS = _FETCHING | {"coding"}
 T = TypeVar("T")
 
 
@@ -249,8 +251,7 @@ class NodeExecutor:
         phases = ("install",) if is_command else job.phases
         call = JobCall(function, (job, *more), self._new_key(phases[-1]))
         resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group)
-        slot, is_run = self._setup.slot, "run" in phases
-        with (slot.alone if is_run else slot.shared)(self._is_cut_off.is_set):
+        with self._turn(phases):
             future = self._setup.executor.submit(call, longest_s + _GRACE_S, resources)
             self._future = future
             if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
@@ -260,6 +261,13 @@ class NodeExecutor:
             except CancelledError as error:
                 self._stop_if_cut_off()
                 raise WorkCancelled("It was stopped.") from error
+
+    def _turn(self, phases: Sequence[str]) -> AbstractContextManager[None]:
+        """Return the turn at the machine that phases need; those that only fetch need none."""
+        if _FETCHING.issuperset(phases):
+            return nullcontext()
+        slot = self._setup.slot
+        return (slot.alone if "run" in phases else slot.shared)(self._is_cut_off.is_set)
 
     def _new_key(self, phase: str) -> str:
         """Return a name that no other job of the node has: ``n0001-run-1`` in its first attempt."""

@@ -149,6 +149,30 @@ def test_timed_runs_have_the_machine_alone(tmp_path: Path, timed: str, most: flo
     assert [node.value for node in made.state.journal.nodes] == [most, most]
 
 
+AWAIT = (
+    "touch {0}; n=0; while [ ! -e {1} ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done;"
+    " [ -e {1} ]"
+)
+
+
+def test_a_download_goes_on_beside_a_timed_run(tmp_path: Path) -> None:
+    """Each waits for the other one to begin; neither would, if one waited for the other's end."""
+    fetching, running = tmp_path / "fetching", tmp_path / "running"
+    sections = [
+        {"download": {"commands": [AWAIT.format(fetching, running)]}},
+        {"run": {"commands": [AWAIT.format(running, fetching), "sh try.sh"]}},
+    ]
+    numbers = iter(range(2))
+
+    def model(*_: Any) -> str:
+        number = next(numbers)
+        return json.dumps(proposal({"x": number, "y": 0, "z": 0}, **sections[number]))
+
+    more = {"stage1_nodes": 2, "num_drafts": 2, "workers": 2, "timed": "always"}
+    made = search(lab(tmp_path), model, **ONE | more)
+    assert all(node.is_good for node in made.state.journal.nodes)
+
+
 def test_the_best_is_measured_again_without_the_search(tmp_path: Path) -> None:
     made = searched(tmp_path, COUNT, report=True)
     script = made.places.folder / "best" / "reproduce.sh"
