@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from textwrap import shorten as shorten_words
 
 from taskweaver.treesearch.model.journal import Journal
@@ -23,11 +22,12 @@ def board(journal: Journal, node: Node) -> list[str]:
     parent = journal[node.parent] if node.parent else None
     known = {_plain(parent.summary.get("findings", ""))} if parent else set()
     found: list[tuple[tuple[bool, float, int], int, str]] = []
-    for other, effect in _measured(journal, parent):
+    for other in journal.finished:
         findings = other.summary.get("findings", "")
-        if not findings or _plain(findings) in known:
+        if other.repeats or other is parent or not findings or _plain(findings) in known:
             continue
         known.add(_plain(findings))
+        effect = _effect(journal, other)
         size = abs(effect.gain) / (abs(other.value or 0.0) or 1.0) if effect else 0.0
         rank = (bool(effect and effect.is_clear), size, other.step)
         found.append((rank, other.step, _line(journal, other, effect)))
@@ -39,14 +39,12 @@ def board(journal: Journal, node: Node) -> list[str]:
     return [line for _, line in sorted(kept)]
 
 
-def _measured(journal: Journal, parent: Node | None) -> Iterator[tuple[Node, Difference | None]]:
-    """Yield the finished attempts but the parent, each with its gain over what it was made from."""
-    for other in journal.finished:
-        if other.repeats or other is parent:
-            continue
-        before = [step for step in journal.path(other.id)[:-1] if step.value is not None]
-        is_compared = other.is_good and before
-        yield other, gain(journal, other, before[-1]) if is_compared else None
+def _effect(journal: Journal, node: Node) -> Difference | None:
+    """Return the gain of a node over the nearest one with a figure that it was made from."""
+    before = journal[node.parent] if node.parent else None
+    while before is not None and before.value is None:
+        before = journal[before.parent] if before.parent else None
+    return gain(journal, node, before) if node.is_good and before is not None else None
 
 
 def _line(journal: Journal, node: Node, effect: Difference | None) -> str:
