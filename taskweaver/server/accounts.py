@@ -15,8 +15,7 @@ from typing import Any, Literal, Self, get_args
 
 from taskweaver.server.errors import ServerError
 from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
-from taskweaver.utils.files import create_private
-from taskweaver.utils.sqlite_files import READ_ERRORS, harden, require_plain
+from taskweaver.utils.sqlite_files import READ_ERRORS, open_private
 
 Role = Literal["admin", "user"]
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -124,10 +123,7 @@ class Accounts:
         self._lock = threading.Lock()
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            require_plain(path)
-            if not path.exists():
-                create_private(path)
-            self._database = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
+            self._database = open_private(path)
         try:
             with self._writing():
                 self._prepare()
@@ -136,11 +132,9 @@ class Accounts:
             raise
 
     def _prepare(self) -> None:
-        harden(self._database)
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
             raise ServerError(f"{self._path} is of a newer version.", "Use that version.")
-        self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA foreign_keys = ON")
         if version < _VERSION:
             script = f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;"

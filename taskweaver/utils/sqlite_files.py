@@ -13,6 +13,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from taskweaver.utils.files import create_private
+
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps beside a database."""
 READ_ERRORS = (sqlite3.Error, UnicodeDecodeError, OverflowError)
@@ -99,6 +101,25 @@ def _names_another_journal(journal: Path) -> bool:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(_SUPER_JOURNAL)))
         return file.read() == _SUPER_JOURNAL
+
+
+def open_private(path: Path) -> sqlite3.Connection:
+    """Open a database for all threads, with a write-ahead log; make it, for its owner, if need be.
+
+    Raises:
+        UnsafeFile, OSError: As `require_plain`, or if it cannot be made.
+        sqlite3.Error: If it cannot be opened, or is no database.
+    """
+    require_plain(path)
+    create_private(path)
+    connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
+    try:
+        harden(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def harden(connection: sqlite3.Connection) -> None:

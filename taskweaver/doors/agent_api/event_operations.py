@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from starlette.responses import Response
 
-from taskweaver.doors.agent_api.routes import ONE, PREFIX, found
+from taskweaver.doors.agent_api.routes import ONE, PREFIX, found, last_seen
 from taskweaver.server.agents.following import (
     KEEP_ALIVE,
     EventSource,
@@ -59,7 +59,7 @@ class EventOperations:
 
     async def _of_one(self, call: Call) -> Response:
         log = (await found(self._sessions, call)).session.events
-        after = check_position(log, event_number(_seen(call)))
+        after = check_position(log, event_number(last_seen(call)))
 
         async def content() -> AsyncIterator[bytes]:
             async for events in self._sessions.readers.follow({"": log}, {"": after}):
@@ -79,7 +79,7 @@ class EventOperations:
         for session_id in wanted:
             log = (await own.conversation(session_id)).session.events
             sources[session_id], positions[session_id] = log, log.last
-        seen = _positions(_seen(call))
+        seen = _positions(last_seen(call))
         positions |= {name: number for name, number in seen.items() if name in sources}
         for name, source in sources.items():
             check_position(source, positions[name])
@@ -100,10 +100,6 @@ class EventOperations:
                     fields["session_id"] = name
                 parts.append(encoded_event(_event_id(now), event.kind, json.dumps(fields)))
             yield b"".join(parts) or KEEP_ALIVE
-
-
-def _seen(call: Call) -> str:
-    return call.request.headers.get("last-event-id", "") or call.query("after")
 
 
 def _event_id(positions: Mapping[str, int]) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.agent_api import models
-from taskweaver.doors.agent_api.routes import ONE, found
+from taskweaver.doors.agent_api.routes import ONE, found, last_seen
 from taskweaver.module.confirmation import Confirmation
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
@@ -147,8 +147,7 @@ class MessageOperations:
     async def _follow(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)
         message = conversation.message(call.path("message_id"))
-        seen = call.request.headers.get("last-event-id", "") or call.query("after")
-        after = check_position(conversation.session.events, event_number(seen))
+        after = check_position(conversation.session.events, event_number(last_seen(call)))
         return event_stream(self._events(conversation, message, after))
 
     async def _events(
@@ -157,7 +156,6 @@ class MessageOperations:
         """Yield the events of a branch until a message is done, then the message as it is."""
         log = conversation.session.events
         sources, positions = {"": log}, {"": after}
-
         end = StreamEnd(lambda: conversation.is_done(message.id), conversation.index)
         async for events in self._sessions.readers.follow(sources, positions, end):
             own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]

@@ -34,6 +34,11 @@ def working_folder(conversation: UserConversation, branch: str) -> Folder:
     return Folder.at(conversation.branch(branch).execution_cwd)
 
 
+def last_seen(call: Call) -> str:
+    """Return the id of the last event that a client saw: Last-Event-ID, else the query's after."""
+    return call.request.headers.get("last-event-id", "") or call.query("after")
+
+
 def number_of(call: Call, name: str, default: int, most: int) -> int:
     """Return a number of the query, at most a bound.
 

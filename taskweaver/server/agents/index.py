@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.session.errors import EventsGone, EventsToCome
-from taskweaver.utils.files import create_private
-from taskweaver.utils.sqlite_files import READ_ERRORS, harden, require_plain
+from taskweaver.utils.sqlite_files import READ_ERRORS, insert_row, open_private
 
 MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
 OPEN_STATES = ("queued", "running")
@@ -103,14 +102,9 @@ class AgentIndex:
         self._listeners: list[Callable[[], None]] = []
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            require_plain(path)
-            if not path.exists():
-                create_private(path)
-            self._database = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
+            self._database = open_private(path)
         try:
             with self._explained():
-                harden(self._database)
-                self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.executescript(_SCHEMA)
             for message in self.messages(states=OPEN_STATES):
                 self.update(message.id, state="stopped", answer=_CUT)
@@ -193,10 +187,8 @@ class AgentIndex:
     def add_message(self, message: IndexedMessage) -> None:
         """Add a message that was accepted; its id must be new."""
         row = {**asdict(message), "created_at": _now()}
-        names, marks = ", ".join(row), ", ".join("?" * len(row))
         with self._changing() as database:
-            sql = f"INSERT INTO messages ({names}) VALUES ({marks})"
-            database.execute(sql, tuple(row.values()))
+            insert_row(database, "messages", row)
             self._note_message(database, message.id)
 
     def update(self, message_id: str, **changed: object) -> None:

@@ -21,15 +21,8 @@ from typing import Any
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.events import EventScope, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
-from taskweaver.utils.files import create_private
 from taskweaver.utils.redact import redact_known_in
-from taskweaver.utils.sqlite_files import (
-    READ_ERRORS,
-    UnsafeFile,
-    harden,
-    remove_database,
-    require_plain,
-)
+from taskweaver.utils.sqlite_files import READ_ERRORS, UnsafeFile, open_private, remove_database
 
 EVENTS_FILE = "events.sqlite"
 """Name of the file in a session's folder."""
@@ -124,13 +117,8 @@ class EventLog:
             return database
 
     def _opened(self) -> sqlite3.Connection:
-        require_plain(self._path)
-        if not self._path.exists():
-            create_private(self._path)
-        database = sqlite3.connect(self._path, timeout=30.0, check_same_thread=False)
+        database = open_private(self._path)
         try:
-            harden(database)
-            database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
             database.executescript(_SCHEMA)
             first, last, self._count, self._chars = database.execute(

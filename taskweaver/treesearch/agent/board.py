@@ -7,7 +7,7 @@ from textwrap import shorten as shorten_words
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.samples import Difference
-from taskweaver.treesearch.record.run_statistics import gain, gain_text
+from taskweaver.treesearch.record.run_statistics import gain, gain_text, measured_ancestor
 
 _MOST_CHARS = 1_500
 _FINDINGS_CHARS = 260
@@ -16,8 +16,8 @@ _FINDINGS_CHARS = 260
 def board(journal: Journal, node: Node) -> list[str]:
     """Return the lessons of other attempts than a node's parent, in the order of the attempts.
 
-    Those with a clear effect come first where there is no room for all, the largest before others,
-    then the newest. Findings that the parent has too, or that were found before, stand once.
+    Where there is no room for all, those with a clear effect are kept, the largest before others,
+    then the newest. A finding that the parent or an earlier attempt has too is left out.
     """
     parent = journal[node.parent] if node.parent else None
     known = {_plain(parent.summary.get("findings", ""))} if parent else set()
@@ -27,7 +27,7 @@ def board(journal: Journal, node: Node) -> list[str]:
         if other.repeats or other is parent or not findings or _plain(findings) in known:
             continue
         known.add(_plain(findings))
-        effect = _effect(journal, other)
+        effect = gain(journal, other, measured_ancestor(journal, other)) if other.is_good else None
         size = abs(effect.gain) / (abs(other.value or 0.0) or 1.0) if effect else 0.0
         rank = (bool(effect and effect.is_clear), size, other.step)
         found.append((rank, other.step, _line(journal, other, effect)))
@@ -37,14 +37,6 @@ def board(journal: Journal, node: Node) -> list[str]:
             kept.append((step, line))
             left -= len(line) + 1
     return [line for _, line in sorted(kept)]
-
-
-def _effect(journal: Journal, node: Node) -> Difference | None:
-    """Return the gain of a node over the nearest one with a figure that it was made from."""
-    before = journal[node.parent] if node.parent else None
-    while before is not None and before.value is None:
-        before = journal[before.parent] if before.parent else None
-    return gain(journal, node, before) if node.is_good and before is not None else None
 
 
 def _line(journal: Journal, node: Node, effect: Difference | None) -> str:

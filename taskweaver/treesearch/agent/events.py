@@ -50,7 +50,7 @@ _ON_THE_BOARD = frozenset({"round", "lesson_promoted"})
 def shown_elsewhere(node: Node | None = None) -> frozenset[str]:
     """Return the keys, tags and kinds that prompts show in sections of their own.
 
-    The prompts of a node show rounds of attempts and their lessons: as its parent, or on the board.
+    Those of a node show the round of its parent, and the lessons of others on the board.
     """
     if node is None:
         return _SHOWN_ELSEWHERE
@@ -134,9 +134,8 @@ class NodeEvents:
         if node.is_good:
             again = f" (the program of {node.same_as} again)" if node.same_as else ""
             lesson = f"{node.kind} {node.name}: {self._objective.name} {value}{again}. {node.plan}"
-            lesson = lesson.strip()
             tags = ["SUCCESS", f"node_uid:{node.id}", f"stage:{node.stage}"]
-            records.append({"text": lesson[:_PLAN_CHARS], "tags": tags})
+            records.append({"text": lesson.strip()[:_PLAN_CHARS], "tags": tags})
         elif node.error is not None:
             lesson = f"{node.kind} {node.name} failed: {node.error.kind}: {node.error.message}"
             tags = ["ERROR", f"node_uid:{node.id}"]

@@ -23,16 +23,17 @@ def _flags(values: Values) -> list[str]:
 
 def _write(values: Values, *, has_evaluator: bool) -> dict[str, Any]:
     source = _SOURCE.read_text().replace("@VALUES@", json.dumps(dict(values)))
-    target, more = ("bin/stencil.o", "-c -DHAS_EVALUATOR") if has_evaluator else ("bin/stencil", "")
+    target = "bin/stencil.o" if has_evaluator else "bin/stencil"
+    as_object = ["-c", "-DHAS_EVALUATOR"] if has_evaluator else []
     build = {
         "language": "c",
         "compiler_selected": "gcc",
-        "cflags": _flags(values),
+        "cflags": [*_flags(values), *as_object],
         "ldflags": ["-lm"],
         "workdir": "/workspace",
         "output": target,
     }
-    compile_ = f"{{compiler_selected}} {{cflags}} {more} src/stencil.c -o {{output}} {{ldflags}}"
+    compile_ = "{compiler_selected} {cflags} src/stencil.c -o {output} {ldflags}"
     run = f"OMP_NUM_THREADS={values['threads']} ./{target}"
     file = {"path": "src/stencil.c", "content": source}
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,16 @@ from taskweaver.treesearch.embedded.space import Parameter, Space, Values
 _HERE = Path(__file__).parent
 
 
-def _predicting(values: Values) -> str:
-    """Return the program that predicts the folds of `evaluate_tabular.py`."""
-    return _code(values, "tabular_predict.txt")
-
-
-def _measuring(values: Values) -> str:
-    """Return the program that measures itself, also in a kernel."""
-    return _code(values, "tabular_own_measure.txt")
-
-
-def _code(values: Values, ending: str) -> str:
+def _code(values: Values, *, has_evaluator: bool) -> str:
+    """Return the program: it predicts the folds of `evaluate_tabular.py`, or measures itself."""
+    ending = "tabular_predict.txt" if has_evaluator else "tabular_own_measure.txt"
     model = (_HERE / "tabular_program.txt").read_text()
     filled = model.replace("@VALUES@", json.dumps(dict(values)))
     return filled.replace("@MEASURE@", (_HERE / ending).read_text().strip())
 
 
 def _write(values: Values, *, has_evaluator: bool) -> dict[str, Any]:
-    code = (_predicting if has_evaluator else _measuring)(values)
+    code = _code(values, has_evaluator=has_evaluator)
     check = "python -m py_compile experiment.py"
     build = {"language": "python", "compiler_selected": "", "workdir": "/workspace"}
     file = {"path": "experiment.py", "content": code}
@@ -71,7 +64,7 @@ TABULAR = Space(
     ),
     drafts=(_PLAIN, {**_PLAIN, "model": "logistic", "iterations": 200}, {**_PLAIN, "depth": 3}),
     write=_write,
-    script=_measuring,
+    script=partial(_code, has_evaluator=False),
     repair=_repair,
     needs=Needs(packages=("scikit-learn",)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Claims of nodes to changes and programs: no two measure the same as if it were new."""
+"""Claims of nodes to changes and programs, so that no program is measured as new twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
 _OF_THE_MACHINE = frozenset({"InternalError", "ReplayError"})
-"""Kinds of errors that the same program may not have again."""
+"""Kinds of errors that come from the machine, and not from the program."""
 
 
 class ChangeClaims:
@@ -88,7 +88,10 @@ class ChangeClaims:
         return is_other and self._journal[newest].status is NodeStatus.RUNNING
 
     def _known(self, program: str, taker: Node) -> Node | None:
-        """Return another node that a program belongs to; None for none, and for a lost one."""
+        """Return another node that a program belongs to; None for none.
+
+        One that was lost, or failed by the machine, has no claim to it.
+        """
         id_ = self._programs.get(program, "")
         if id_ not in self._journal or id_ == taker.id:
             return None

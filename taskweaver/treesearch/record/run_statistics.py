@@ -53,10 +53,10 @@ def gain(journal: Journal, after: Node | None, before: Node | None) -> Differenc
     """
     if after is None or before is None:
         return None
-    if (after.same_as or after.id) == (before.same_as or before.id) and after.value is not None:
+    programs = [node.same_as or node.id for node in (after, before)]
+    if programs[0] == programs[1] and after.value is not None:
         return Difference(0.0, 0.0)
-    samples = [journal.samples(node.same_as or node.id) for node in (after, before)]
-    return difference(journal.objective, samples[0], samples[1])
+    return difference(journal.objective, *map(journal.samples, programs))
 
 
 def gain_text(objective: Objective, found: Difference | None, base: float | None = None) -> str:
@@ -74,6 +74,22 @@ def gain_text(objective: Objective, found: Difference | None, base: float | None
     return text if found.is_clear or not found.error else f"{text}, within the noise"
 
 
+def gained(journal: Journal, found: Difference | None, base: Node | None) -> str:
+    """Return a gain over a node as text, in per cent of the node's mean too."""
+    mean = journal.samples(base.id).mean if base else None
+    return gain_text(journal.objective, found, mean)
+
+
+def measured_ancestor(journal: Journal, node: Node) -> Node | None:
+    """Return the nearest of the nodes that a node was made from which has a value; or None."""
+    before = node.parent
+    while before is not None and before in journal:
+        if journal[before].value is not None:
+            return journal[before]
+        before = journal[before].parent
+    return None
+
+
 def certainty(journal: Journal) -> str:
     """Return how far the figures of a run can be trusted, in a sentence."""
     noise, best = journal.noise, journal.best()
@@ -84,7 +100,8 @@ def certainty(journal: Journal) -> str:
     repeated = counted(noise.freedom, "repetition")
     if not noise.deviation:
         return f"Repeated programs gave the very same figures ({repeated})."
-    scatter = f"{noise.deviation:.2g}" if not noise.is_relative else f"{noise.deviation:.2g} of it"
+    percent = f"{100 * noise.deviation:.2g} % of its value"
+    scatter = percent if noise.is_relative else f"{noise.deviation:.2g}"
     return (
         f"One measurement scatters by {scatter} (standard deviation, from {repeated});"
         " ± is a standard error, and a difference below two of them is within the noise."
@@ -116,8 +133,7 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
     if base_id is not None and base_id in journal:
         base: Node | None = journal[base_id]
     else:
-        ancestors = journal.path(node.id)[:-1]
-        base = next((step for step in reversed(ancestors) if step.value is not None), None)
+        base = measured_ancestor(journal, node)
     return Effect(node, base, gain(journal, node, base) if node.is_good else None)
 
 

@@ -14,7 +14,7 @@ from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.samples import Difference
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.run_facts import RunFacts, Use
-from taskweaver.treesearch.record.run_statistics import Effect, gain_text
+from taskweaver.treesearch.record.run_statistics import Effect, gained
 from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
 from taskweaver.treesearch.reports.json_exports import costs
 from taskweaver.treesearch.reports.markdown import block, inline, table
@@ -136,7 +136,7 @@ def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     for name, base in bases:
         if base is not None and base.id != best.id:
             found = run_statistics.gain(journal, best, base)
-            better = inline(gain_text(objective, found, journal.samples(base.id).mean))
+            better = inline(gained(journal, found, base))
             was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
             rows.append((name, f"{better}, {was}"))
     spread = run_statistics.seeds(journal, best.id)
@@ -207,8 +207,7 @@ def _path(journal: Journal) -> str:
 def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:
     before = next((node for node in reversed(path[:at]) if node.value is not None), None)
     better = run_statistics.gain(journal, path[at], before)
-    base = journal.samples(before.id).mean if before else None
-    return path[at], inline(gain_text(journal.objective, better, base))
+    return path[at], inline(gained(journal, better, before))
 
 
 def _telling(journal: Journal, path: Sequence[Node]) -> list[int]:
@@ -264,8 +263,7 @@ def _without_gain(journal: Journal, facts: RunFacts) -> str:
 
 def _effect_row(journal: Journal, effect: Effect) -> tuple[str, ...]:
     node, base = effect.node, effect.base
-    before = journal.samples(base.id).mean if base else None
-    effect_text = inline(gain_text(journal.objective, effect.difference, before))
+    effect_text = inline(gained(journal, effect.difference, base))
     against = inline(base.id) if base else "-"
     named = inline(node.id), node.kind.value
     return *named, _value(journal, node), effect_text, against, _what(node)
@@ -312,8 +310,7 @@ def _worth(journal: Journal, effect: Effect) -> str:
     """Return the worth of a part: what the rest without it loses."""
     found = effect.difference
     lost = Difference(-found.gain, found.error) if found else None
-    base = journal.samples(effect.base.id).mean if effect.base else None
-    return gain_text(journal.objective, lost, base)
+    return gained(journal, lost, effect.base)
 
 
 def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind, PhaseOutcome
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.record.run_statistics import Effect, gain_text
+from taskweaver.treesearch.record.run_statistics import Effect, gained
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT
 
 _TOP = 5
@@ -119,9 +119,7 @@ def _gain(journal: Journal, node: Node, base: Node | None) -> str:
         of them has no value.
     """
     found = None if base is node else run_statistics.gain(journal, node, base)
-    if base is None or found is None:
-        return ""
-    return gain_text(journal.objective, found, journal.samples(base.id).mean)
+    return gained(journal, found, base) if found is not None else ""
 
 
 def _phase(phase: PhaseOutcome) -> str:
