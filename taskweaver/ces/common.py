@@ -239,6 +239,22 @@ class Client(Protocol):
             KernelError: If the kernel cannot be started or was stopped.
         """
 
+    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a view of its variables, restored before if need be; no cell is run.
+
+        Code can forge it, as everything that its kernel sends.
+
+        Args:
+            wanted: ``view`` and its arguments; see the operation of the kernel.
+
+        Returns:
+            The view, or a ``problem``; nothing where the kernel ended.
+
+        Raises:
+            KernelError: If the kernel cannot be started, was stopped or interrupted, or cannot
+                show its variables.
+        """
+
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a loaded plugin."""
 

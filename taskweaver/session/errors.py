@@ -32,6 +32,10 @@ class UnknownSessionBranch(SessionError):
     """A branch that does not exist."""
 
 
+class UnknownRound(SessionError):
+    """A round that a branch does not see."""
+
+
 class SessionInUse(SessionError):
     """Another process has the session open."""
 

@@ -22,6 +22,7 @@ from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.limits import Spending
+from taskweaver.session.moments.moments import Moments
 from taskweaver.session.rebuild import RebuildResult, rebuild
 from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.compare import BranchDifference
@@ -66,6 +67,7 @@ class Session:
         self._spending = Spending(parts.limits)
         self._branches = SessionBranches(parts, config, logger, self._spending)
         self._answering: dict[str, AnsweringBranch] = {}
+        self._moments = Moments(self._branches)
         self.session_var = self._branches.session_var
 
     @property
@@ -214,6 +216,11 @@ class Session:
         """
         with self._here.hold():
             return rebuild(self._branches, self._here.hold, on_step or (lambda _: None))
+
+    @property
+    def moments(self) -> Moments:
+        """Its branches as they were at the ends of their rounds."""
+        return self._moments
 
     def core_memory(self, branch: str) -> dict[str, str]:
         """Return the core memory of a branch, by key.

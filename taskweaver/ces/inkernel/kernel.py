@@ -17,6 +17,7 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``overview``: ``files``, each with ``name``, ``bytes`` and the ``content`` of its beginning in
   base64, of a picture also ``within``, most pixels of a side and most bytes. Report: ``files``, the
   `overview` of each by name.
+- ``view``: a `view` of variables, its name in ``view``, and its arguments.
 - ``restore``: ``socket``, where the host serves a stored state; ``missing``, names with reasons.
   Report: ``problems``, name and reason each.
 
@@ -111,6 +112,7 @@ class CellKernel(IPythonKernel):
             "state": self._write_state,
             "restore": self._restore,
             "overview": _overview,
+            "view": self._view,
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
@@ -245,6 +247,13 @@ class CellKernel(IPythonKernel):
             return {"problems": [["", f"the stored variables cannot be read: {reason}"]]}
         self._made.note("", shell.user_ns)
         return {"problems": [[problem.name, problem.reason] for problem in problems]}
+
+    def _view(self, payload: Payload) -> Payload:
+        # Not needed to start a kernel.
+        from taskweaver.ces.inkernel.viewing.view import view
+
+        shell: Any = self.shell
+        return view(payload, shell.user_ns, kernel_names(shell) | self._plugins.names)
 
     def _fork_template(self, request: ForkRequest) -> None:
         try:

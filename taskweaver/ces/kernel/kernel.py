@@ -125,10 +125,7 @@ class Kernel:
         with self.operation():
             try:
                 running = self._ready()
-                limit_s = self._limits.start_timeout_s + RESTORE_S
-                ask = partial(self._ask, running, limit_s=limit_s)
-                problems = running.restore(self._origin, ask)
-                self._interrupts.check()
+                problems = self._restore(running)
             except KernelInterrupted as error:
                 if self._is_closed:
                     raise KernelClosed(*_STOPPED) from None
@@ -182,6 +179,19 @@ class Kernel:
             report = self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
         found = report.get("files")
         return found if isinstance(found, dict) else {}
+
+    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a view of its variables; see `Client`."""
+        with self.operation():
+            self._restore(self._ready())
+            return self._request({"op": "view", **wanted}, _OVERVIEW_S) or {}
+
+    def _restore(self, running: RunningKernel) -> list[str]:
+        """Fill a kernel from its stored state if need be; return the problems."""
+        limit_s = self._limits.start_timeout_s + RESTORE_S
+        problems = running.restore(self._origin, partial(self._ask, running, limit_s=limit_s))
+        self._interrupts.check()
+        return problems
 
     def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
         """Send an operation that may end the kernel; None if it did."""

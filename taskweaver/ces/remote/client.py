@@ -305,6 +305,11 @@ class RemoteKernel:
             found = answer.get("files") if isinstance(answer, dict) else None
             return found if isinstance(found, dict) else {}
 
+    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Refuse: variables of remote kernels are not shown."""
+        del wanted
+        raise KernelError("The kernel runs on another machine, which shows no variables.")
+
     def snapshot(self) -> RemoteSnapshot:
         """Keep the state of this moment at the server; see `Client`."""
         with self.operation():

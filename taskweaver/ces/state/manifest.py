@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.ces.claims import text
@@ -52,6 +52,8 @@ class StateManifest:
         chunks: Names of the chunks it is made of.
         together: Variables of each island of several: they share objects.
         is_readable: Whether it has the format that this version reads.
+        sizes: Size of each variable in bytes, as it is stored.
+        contents: Names of the chunks of each variable: equal ones mean that it did not change.
     """
 
     data: bytes
@@ -60,6 +62,8 @@ class StateManifest:
     chunks: frozenset[str]
     together: tuple[frozenset[str], ...]
     is_readable: bool
+    sizes: dict[str, int] = field(default_factory=dict)
+    contents: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_manifest(data: bytes) -> StateManifest:
@@ -81,6 +85,8 @@ def read_manifest(data: bytes) -> StateManifest:
         frozenset(chunk_names([found["islands"], found.get("process")])),
         _together(found["islands"]),
         found.get("format") == FORMAT,
+        _sizes(found.get("variables")),
+        _contents(found["islands"]),
     )
 
 
@@ -92,6 +98,23 @@ def _types(variables: Any) -> dict[str, str]:
         for name, facts in variables.items()
         if isinstance(facts, dict) and len(name) <= _NAME_CHARS
     }
+
+
+def _sizes(variables: Any) -> dict[str, int]:
+    facts = variables if isinstance(variables, dict) else {}
+    sizes = {name: one.get("bytes") for name, one in facts.items() if isinstance(one, dict)}
+    return {name: size for name, size in sizes.items() if type(size) is int and size >= 0}
+
+
+def _contents(islands: list[Any]) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for island in islands:
+        names = island.get("names") if isinstance(island, dict) else None
+        own = island.get("own") if isinstance(names, list) else None
+        parts = own if isinstance(own, dict) else {}
+        for name in _texts(names or []):
+            found[name] = tuple(chunk_names([parts.get(name, island)]))
+    return found
 
 
 def _lost(rows: Any) -> tuple[LostVariable, ...]:

@@ -7,9 +7,15 @@ import asyncio
 from pydantic import BaseModel
 
 from taskweaver.doors.agent_api import models, views
-from taskweaver.doors.agent_api.routes import BRANCH, OF_BRANCH, ONE, found, number_of
+from taskweaver.doors.agent_api.routes import (
+    BRANCH,
+    OF_BRANCH,
+    ONE,
+    found,
+    number_of,
+    optional_number,
+)
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call
 
 _MOST_ROUNDS = 100
@@ -51,24 +57,6 @@ class BranchOperations:
                 answer=models.ForkPreview,
                 problems=(404, 409),
             ),
-            ApiOperation(
-                "GET",
-                f"{ONE}/differences",
-                self._compare,
-                "Differences of two branches",
-                query={"first": "Name of a branch", "second": "Name of another"},
-                answer=models.Differences,
-                problems=(404, 409),
-            ),
-            ApiOperation(
-                "POST",
-                f"{BRANCH}/merge",
-                self._merge,
-                "Merge the core and archival memory of another branch into this one",
-                body=models.NewMerge,
-                answer=models.Merged,
-                problems=(404, 409),
-            ),
         ]
 
     def _of_rounds(self) -> list[ApiOperation]:
@@ -88,14 +76,6 @@ class BranchOperations:
                 "Rounds that a branch sees, with their posts",
                 query=_PAGE,
                 answer=models.RoundPage,
-                problems=(404, 409),
-            ),
-            ApiOperation(
-                "GET",
-                f"{BRANCH}/rounds/{{number:int}}",
-                self._moment,
-                "A branch at the end of one of its rounds",
-                answer=models.Moment,
                 problems=(404, 409),
             ),
             ApiOperation(
@@ -120,24 +100,8 @@ class BranchOperations:
 
     async def _preview(self, call: Call) -> BaseModel:
         conversation, name = await found(self._sessions, call), call.path("branch")
-        at = number_of(call, "at_round", 0, 1 << 40) if call.query("at_round") else None
+        at = optional_number(call, "at_round")
         return await asyncio.to_thread(views.fork_preview, conversation, name, at)
-
-    async def _compare(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
-        first, second = call.query("first"), call.query("second")
-        if not first or not second:
-            raise RequestRefused(422, "invalid-query", "first and second must name branches.")
-        return await asyncio.to_thread(views.differences, conversation, first, second)
-
-    async def _merge(self, call: Call) -> BaseModel:
-        wanted, conversation = call.read(models.NewMerge), await found(self._sessions, call)
-        report = await conversation.change(
-            call.path("branch"), lambda branch: branch.merge(wanted.source, wanted.policy)
-        )
-        return models.Merged(
-            taken=report.taken, conflicts=report.conflicts, is_applied=report.applied
-        )
 
     async def _index(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)
@@ -152,11 +116,6 @@ class BranchOperations:
         branch = conversation.branch(call.path("branch"))
         rounds = await asyncio.to_thread(branch.rounds)
         return await asyncio.to_thread(views.round_page, rounds, first, limit)
-
-    async def _moment(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
-        branch, number = conversation.branch(call.path("branch")), int(call.path("number"))
-        return await asyncio.to_thread(views.moment, branch, number)
 
     async def _plan(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)

@@ -11,6 +11,8 @@ from taskweaver.doors.agent_api.event_operations import EventOperations
 from taskweaver.doors.agent_api.file_operations import AgentFiles
 from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
+from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
+from taskweaver.doors.agent_api.moments.variable_operations import VariableOperations
 from taskweaver.doors.agent_api.search_operations import SearchOperations
 from taskweaver.doors.agent_api.session_operations import SessionOperations
 from taskweaver.memory.branched.errors import BranchedMemoryError
@@ -20,6 +22,7 @@ from taskweaver.session.errors import (
     LimitReached,
     SessionClosed,
     SessionError,
+    UnknownRound,
     UnknownSessionBranch,
 )
 from taskweaver.treesearch.errors import SearchError
@@ -34,7 +37,13 @@ class AgentApi:
     """
 
     statuses: Mapping[type[Exception], int] = MappingProxyType(
-        {UnknownSessionBranch: 404, EventsGone: 410, LimitReached: 403, SessionClosed: 409}
+        {
+            UnknownSessionBranch: 404,
+            UnknownRound: 404,
+            EventsGone: 410,
+            LimitReached: 403,
+            SessionClosed: 409,
+        }
         | {SearchError: 404, SessionError: 409, BranchedMemoryError: 409, KernelError: 503}
     )
 
@@ -45,6 +54,8 @@ class AgentApi:
             *SessionOperations(sessions).operations,
             *MessageOperations(sessions).operations,
             *BranchOperations(sessions).operations,
+            *MomentOperations(sessions).operations,
+            *VariableOperations(sessions).operations,
             *EventOperations(sessions).operations,
             *AgentFiles(sessions).operations,
             *MemoryOperations(sessions).operations,

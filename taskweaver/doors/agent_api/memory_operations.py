@@ -81,7 +81,7 @@ class MemoryOperations:
         def read() -> models.MemoryView:
             facts = memory.find(query, _MOST_FOUND) if query.strip() else memory.all()
             core = conversation.session.core_memory(branch)
-            shown = [_view(fact) for fact in facts if fact.is_match or not query.strip()]
+            shown = [fact_view(fact) for fact in facts if fact.is_match or not query.strip()]
             return models.MemoryView(facts=shown, core=core)
 
         return await asyncio.to_thread(read)
@@ -115,7 +115,8 @@ def _one(memory: BranchLongMemory, fact_id: str) -> KeptFact:
     return found_[0]
 
 
-def _view(fact: KeptFact) -> models.FactView:
+def fact_view(fact: KeptFact) -> models.FactView:
+    """Return a fact as clients see it."""
     return models.FactView(
         fact_id=fact.id,
         text=fact.text,

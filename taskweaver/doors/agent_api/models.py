@@ -159,38 +159,11 @@ class ForkPreview(BaseModel):
 
     rounds: int
     variables: int
-    state: Literal["live", "stored", "none"]
+    state: Literal["live", "stored", "none", "empty"]
     files: int
     files_bytes: int
     facts: int
     not_carried: list[str]
-
-
-class Differences(BaseModel):
-    """Differences of two branches as pairs, with the number of things that are equal."""
-
-    rounds: tuple[list[str], list[str]]
-    common_rounds: int
-    variables: dict[str, tuple[str | None, str | None]]
-    equal_variables: int
-    files: dict[str, tuple[str | None, str | None]]
-    equal_files: int
-    memory: dict[str, tuple[str | None, str | None]]
-
-
-class NewMerge(BaseModel):
-    """The branch whose core and archival memory is merged, and the rule for conflicts."""
-
-    source: str = Field(max_length=64)
-    policy: Literal["theirs", "ours", "manual"] = "theirs"
-
-
-class Merged(BaseModel):
-    """Outcome of a merge; one with conflicts under `manual` is not applied."""
-
-    taken: list[str]
-    conflicts: list[str]
-    is_applied: bool
 
 
 class RoundSummary(BaseModel):
@@ -217,25 +190,6 @@ class RoundPage(BaseModel):
     rounds: list[dict[str, Any]]
     first: int
     total: int
-
-
-class VariableView(BaseModel):
-    """A variable at a moment, as the reports of cells show it."""
-
-    name: str
-    text: str
-    is_changed: bool
-
-
-class Moment(BaseModel):
-    """A branch at the end of one of its rounds."""
-
-    branch: str
-    number: int
-    round: dict[str, Any]
-    variables: list[VariableView]
-    state: Literal["live", "stored", "none"]
-    artifacts: list[str]
 
 
 class PlanView(BaseModel):

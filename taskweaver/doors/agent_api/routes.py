@@ -39,6 +39,11 @@ def last_seen(call: Call) -> str:
     return call.request.headers.get("last-event-id", "") or call.query("after")
 
 
+def optional_number(call: Call, name: str) -> int | None:
+    """Return a number of the query; None if it is left out. Raises as `number_of`."""
+    return number_of(call, name, 0, 1 << 40) if call.query(name) else None
+
+
 def number_of(call: Call, name: str, default: int, most: int) -> int:
     """Return a number of the query, at most a bound.
 

@@ -14,7 +14,6 @@ from taskweaver.memory.round import Round
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
-from taskweaver.session.storage.compare import files_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import redact_secrets_in
 
@@ -75,33 +74,6 @@ def round_dict(round_: Round) -> dict[str, object]:
     return masked
 
 
-def moment(branch: AnsweringBranch, number: int) -> models.Moment:
-    """Return a branch at the end of one of its rounds, counted from 1.
-
-    Raises:
-        RequestRefused: If there is no such round.
-    """
-    rounds = branch.rounds()
-    if not 1 <= number <= len(rounds):
-        raise missing("Round", str(number))
-    round_ = rounds[number - 1]
-    before, now = (
-        redact_secrets_in(variables_of(seen)) for seen in (rounds[: number - 1], rounds[:number])
-    )
-    variables = [
-        models.VariableView(name=name, text=text, is_changed=before.get(name) != text)
-        for name, text in sorted(now.items())
-    ]
-    return models.Moment(
-        branch=branch.name,
-        number=number,
-        round=round_dict(round_),
-        variables=variables,
-        state=branch.kept_state(round_.id),
-        artifacts=list(round_.artifacts),
-    )
-
-
 def plan_of(rounds: Sequence[Round]) -> models.PlanView:
     """Return the newest plan of a conversation; its texts are empty where there is none."""
     for round_ in reversed(rounds):
@@ -133,29 +105,11 @@ def fork_preview(conversation: UserConversation, name: str, at: int | None) -> m
     return models.ForkPreview(
         rounds=len(seen),
         variables=len(variables_of(seen)),
-        state=branch.kept_state(seen[-1].id) if seen else "none",
+        state=conversation.session.moments.state(name, seen),
         files=len(sizes),
         files_bytes=sum(sizes),
         facts=len(branch.long_memory.all()),
         not_carried=restoring.lines() if restoring is not None else [],
-    )
-
-
-def differences(conversation: UserConversation, first: str, second: str) -> models.Differences:
-    """Return the differences of two branches, and the number of things that are equal; blocks."""
-    found = conversation.session.diff(first, second)
-    one, two = (conversation.branch(name).rounds() for name in (first, second))
-    names = set(variables_of(one)) & set(variables_of(two))
-    with working_folder(conversation, first) as folder:
-        files = set(files_of(folder))
-    return models.Differences(
-        rounds=found.rounds,
-        common_rounds=len({round_.id for round_ in one} & {round_.id for round_ in two}),
-        variables=found.variables,
-        equal_variables=len(names - found.variables.keys()),
-        files=found.files,
-        equal_files=len(files - found.files.keys()),
-        memory=found.memory.core,
     )
 
 

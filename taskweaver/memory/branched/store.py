@@ -14,7 +14,7 @@ from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.tiers.search import Reranker
-from taskweaver.memory.branched.types import Branch, MergeReport, TextModel
+from taskweaver.memory.branched.types import Branch, MergePreview, MergeReport, TextModel
 from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.branched.upkeep.pressure import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
@@ -171,15 +171,25 @@ class BranchedMemory:
         """Return the difference between the views of two branches."""
         return self._parts.comparison.diff(first, second)
 
-    def merge(self, source: str, target: str, policy: str = "manual") -> MergeReport:
+    def merge_preview(self, source: str, target: str) -> MergePreview:
+        """Return the things that `merge` would bring, and its conflicts."""
+        return self._parts.comparison.merge_preview(source, target)
+
+    def merge(
+        self,
+        source: str,
+        target: str,
+        policy: str = "manual",
+        choices: Mapping[str, str] | None = None,
+    ) -> MergeReport:
         """Bring new entries of one branch to another; see `BranchComparison.merge`.
 
         Where both changed a core key, the policy decides: `ours` keeps the target's, `theirs` takes
         the source's, `newest` the later, `importance` the more important one; `manual` writes
-        nothing and names the conflicts.
+        nothing and names the conflicts. `choices` has policies for single keys in conflict.
         """
         report = self._parts.database.write(
-            lambda writer: self._parts.comparison.merge(writer, source, target, policy)
+            lambda writer: self._parts.comparison.merge(writer, source, target, policy, choices)
         )
         self._parts.log.add("merge", branch_id=target, details={"source": source, **asdict(report)})
         return report

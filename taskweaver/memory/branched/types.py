@@ -228,6 +228,22 @@ class RenderResult:
 
 
 @dataclass(frozen=True, slots=True)
+class MergePreview:
+    """Things that a merge would do.
+
+    Attributes:
+        core: Core keys that only the source changed, with the values to take.
+        records: Texts of the records to take, oldest first.
+        conflicts: Core keys that both branches changed: the value where they parted, that of the
+            target and that of the source; None is none.
+    """
+
+    core: dict[str, str]
+    records: list[str]
+    conflicts: dict[str, tuple[str | None, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class MergeReport:
     """Outcome of a merge.
 

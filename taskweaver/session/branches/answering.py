@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.branched.types import MergeReport
+from taskweaver.memory.branched.types import MergePreview, MergeReport
 from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
@@ -97,13 +97,6 @@ class AnsweringBranch:
     def why_restored(self) -> str:
         """Reason it starts from stored variables; empty if its kernel was forked."""
         return self._branches.why_restored(self.name)
-
-    def kept_state(self, round_id: str) -> Literal["live", "stored", "none"]:
-        """Return how the variables at the end of one of its rounds are kept."""
-        lineage, states = self._branches.files.lineage(self.name), self._branches.states
-        if states.snapshots.get(lineage, round_id) is not None:
-            return "live"
-        return "none" if states.folder.path(lineage, round_id) is None else "stored"
 
     def send_message(
         self,
@@ -203,15 +196,36 @@ class AnsweringBranch:
         with self.hold():
             return self._branches.fork(self._branch, name, at_round)
 
-    def merge(self, source: str, policy: str = "theirs") -> MergeReport:
+    def merge_preview(self, source: str) -> MergePreview:
+        """Return the things that `merge` would bring, and its conflicts; raises as that does."""
+        self._branches.files.require(source)
+        self._branches.files.require(self.name)
+        return self._branches.files.store.merge_preview(source, self.name)
+
+    def merge(
+        self, source: str, policy: str = "theirs", choices: Mapping[str, str] | None = None
+    ) -> MergeReport:
         """Copy another branch's core and archival memory to this one; see `Session.merge`.
+
+        `choices` has policies for single keys of core memory that both branches changed.
 
         Raises:
             SessionBusy, SessionClosed, SessionError, InvalidUpdate: As `Session.merge`.
         """
         with self.hold():
             self._branches.files.require(source)
-            return self._branches.files.store.merge(source, self.name, policy)
+            return self._branches.files.store.merge(source, self.name, policy, choices)
+
+    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a view of its variables, restored before if need be; see `Client.view`.
+
+        Raises:
+            KernelError: If its kernel cannot be started, or cannot show its variables.
+            SessionBusy: If it is at work.
+            SessionClosed: If the session was stopped.
+        """
+        with self.hold():
+            return self._branch.client.view(wanted)
 
     @contextmanager
     def hold(self) -> Iterator[None]:

@@ -154,9 +154,17 @@ class SessionBranches:
         finally:  # also when there is no room on the disk for their ends
             for alternative in alternatives:
                 self.locks.give_back(alternative)
+        for each, own in ended:
+            self._note_files(each.name, own.id)
         self.states.end_round(
             name, [RoundEnd(each.name, own.id, each.client) for each, own in ended if ran_code(own)]
         )
+
+    def _note_files(self, branch: str, round_id: str) -> None:
+        try:
+            self.files.note_files(branch, round_id)
+        except SessionError as error:
+            self._logger.warning(f"the files after round {round_id} are not listed: {error}")
 
     def fork(self, source: SessionBranch, name: str, at_round: int | None) -> str:
         """Make a branch of another; return its name. See `Session.fork`."""

@@ -127,6 +127,11 @@ class Facts:
             [] if branch is None else [self._fact(r) for r in branch.records(tags=[_TAG], limit=k)]
         )
 
+    def as_of(self, at: int | None) -> list[KeptFact]:
+        """Return the facts that were in view at a row, or are now, the newest first."""
+        branch = self._branch(False)
+        return [] if branch is None else [self._fact(r) for r in branch.records(tags=[_TAG], at=at)]
+
     def core(self) -> dict[str, str]:
         """Return core memory."""
         branch = self._branch(False)

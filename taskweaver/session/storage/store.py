@@ -23,6 +23,7 @@ from taskweaver.session.storage.compare import (
     rounds_apart,
 )
 from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.file_lists import FileLists, listed_files
 from taskweaver.session.storage.folder_check import require_plain_folder
 from taskweaver.session.storage.lock import locked
 from taskweaver.session.storage.stored_sessions import (
@@ -60,7 +61,12 @@ class BranchInfo:
 
 
 class SessionFiles:
-    """An open session's files: locked, so that no second process works on them. Close it."""
+    """An open session's files: locked, so that no second process works on them. Close it.
+
+    Attributes:
+        store: The memory.
+        lists: The lists of working files at the ends of rounds.
+    """
 
     def __init__(self, session_id: str, folder: Path, config: MemoryConfig) -> None:
         """Open a session's files, or make them.
@@ -84,6 +90,7 @@ class SessionFiles:
             self._remove_drafts()
             require_own_memory(folder)
             self.store = BranchedMemory(folder / MEMORY_FILE, config)
+            self.lists = FileLists(folder)
             self._prepare_branches()
         except BaseException:
             self._lock.close()
@@ -127,7 +134,7 @@ class SessionFiles:
 
     def _has_folder(self, branch: str) -> bool:
         try:
-            self._open_working_folder(branch).close()
+            self.open_working_folder(branch).close()
         except SessionError:
             return not os.path.lexists(self.working_folder(branch))  # an imported one has none yet
         return True
@@ -146,6 +153,15 @@ class SessionFiles:
         if name not in known:
             names = ", ".join(known)
             raise UnknownSessionBranch(f"There is no branch {name!r}; there are {names}.")
+
+    def note_files(self, branch: str, round_id: str) -> None:
+        """Keep the list of a branch's working files as that of the end of a round.
+
+        Raises:
+            SessionError: If it cannot be kept.
+        """
+        with self.open_working_folder(branch) as folder:
+            self.lists.keep(branch, round_id, listed_files(folder))
 
     def _names(self) -> list[str]:
         # An imported memory may have branches of other names; none of them becomes a folder.
@@ -202,7 +218,7 @@ class SessionFiles:
         if not NAME.fullmatch(name) or name in known:
             problem = "is taken" if name in known else "is no name: letters, digits, - and _ only"
             raise SessionError(f"{name!r} {problem}.")
-        at = None if at_round is None else self._end_of(parent, at_round)
+        at = None if at_round is None else self.end_of(parent, at_round)
         self.copy_files(parent, name, limit_bytes=limit_bytes)
         return self.store[parent].fork(name, at=at).id
 
@@ -212,12 +228,12 @@ class SessionFiles:
         Raises:
             SessionError: If they cannot be copied.
         """
-        with Folder.at(self.folder) as own, self._open_working_folder(parent) as source:
+        with Folder.at(self.folder) as own, self.open_working_folder(parent) as source:
             target = PurePosixPath(BRANCHES_FOLDER, name)
             clone_into(own, source, target, WORKING_FOLDER, limit_bytes=limit_bytes)
         return self.working_folder(name)
 
-    def _open_working_folder(self, branch: str) -> Folder:
+    def open_working_folder(self, branch: str) -> Folder:
         """Open the working directory of a branch.
 
         Raises:
@@ -240,7 +256,12 @@ class SessionFiles:
         with Folder.at(self.folder) as own:
             own.remove(f"{BRANCHES_FOLDER}/{name}")
 
-    def _end_of(self, branch: str, number: int) -> int:
+    def end_of(self, branch: str, number: int) -> int:
+        """Return the number in the memory of the end of a round; 0 is before the first.
+
+        Raises:
+            SessionError: If there is no such round.
+        """
         rounds = self.store.turns.load(branch, with_posts=False)
         if not 0 <= number <= len(rounds):
             raise SessionError(f"There is no round {number}; this branch has {len(rounds)}.")
@@ -268,11 +289,12 @@ class SessionFiles:
         Raises:
             SessionError: If one of the folders is gone, or code put a link in its place.
         """
-        with self._open_working_folder(first) as one, self._open_working_folder(second) as two:
+        with self.open_working_folder(first) as one, self.open_working_folder(second) as two:
             return differing_files(one, two)
 
     def close(self) -> None:
         """Close the memory, and let others have the session; safe to call again."""
+        self.lists.close()
         self.store.close()
         self._lock.close()
 

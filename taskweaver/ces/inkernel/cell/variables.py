@@ -20,7 +20,13 @@ def visible_variables(
     namespace: Mapping[str, Any], hidden: frozenset[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield name and rendering of the user's variables but open files, newest last."""
-    shown = [
+    for name, value in shown_variables(namespace, hidden)[-MAX_VARIABLES:]:
+        yield name, describe(value)
+
+
+def shown_variables(namespace: Mapping[str, Any], hidden: frozenset[str]) -> list[tuple[str, Any]]:
+    """Return the user's variables but open files, newest last."""
+    return [
         (name, value)
         for name, value in list(namespace.items())
         if not name.startswith("_")
@@ -28,11 +34,10 @@ def visible_variables(
         and name not in hidden
         and not isinstance(value, types.ModuleType | types.FunctionType | type | io.IOBase)
     ]
-    for name, value in shown[-MAX_VARIABLES:]:
-        yield name, _render(value)
 
 
-def _render(value: Any) -> str:
+def describe(value: Any) -> str:
+    """Return a value in a line."""
     try:
         if type(value) is str:
             return shorten(value, MAX_CHARS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
@@ -11,7 +11,7 @@ from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.tiers.tiers import Tiers
-from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Record
+from taskweaver.memory.branched.types import Branch, CoreEntry, MergePreview, MergeReport, Record
 from taskweaver.memory.branched.values import name, shown, whole
 from taskweaver.utils.redact import redact_known
 
@@ -130,7 +130,14 @@ class BranchComparison:
         self._copy_entry(writer, entry, to)
         return record
 
-    def merge(self, writer: Writer, source: str, target: str, policy: str) -> MergeReport:
+    def merge(
+        self,
+        writer: Writer,
+        source: str,
+        target: str,
+        policy: str,
+        choices: Mapping[str, str] | None = None,
+    ) -> MergeReport:
         """Bring the news of a branch since it parted from another to that one.
 
         Archival records and core keys that only the source changed are copied. Where both
@@ -144,19 +151,21 @@ class BranchComparison:
             InvalidUpdate: If the policy does not exist, or a branch is merged with itself.
             UnknownBranch, BranchSealed: If the target takes no writes.
         """
-        if policy not in POLICIES:
-            raise InvalidUpdate(
-                "policy", f"must be one of {', '.join(POLICIES)}, not {shown(policy)}"
-            )
+        choices = choices or {}
+        for chosen in (policy, *choices.values()):
+            if chosen not in POLICIES:
+                problem = f"must be one of {', '.join(POLICIES)}, not {shown(chosen)}"
+                raise InvalidUpdate("policy", problem)
         connection = writer.connection
-        theirs, ours = (self._branches.find(connection, name) for name in (source, target))
-        if theirs.number == ours.number:
-            raise InvalidUpdate("source", "is the target itself")
-        base = self._branches.common(connection, theirs, ours)
+        theirs, ours, base = self._sides(connection, source, target)
         views = [self._core.view(connection, branch) for branch in (theirs, ours)]
-        taken, conflicts = _choose(views[0], views[1], base, policy)
-        if policy == "manual" and conflicts:
-            return MergeReport([], conflicts, applied=False)
+        taken, conflicts = _choose(views[0], views[1], base, policy, choices)
+        for key in choices:
+            if key not in conflicts:
+                raise InvalidUpdate("choices", f"{shown(key)} is not in conflict")
+        undecided = [key for key in conflicts if choices.get(key, policy) == "manual"]
+        if undecided:
+            return MergeReport([], undecided, applied=False)
         self._branches.writable(writer, target)
         report = MergeReport([], conflicts)
         for entry in taken:
@@ -167,6 +176,29 @@ class BranchComparison:
             report.taken.append(f"archival {id_}")
         self._note(writer, theirs, target, report)
         return report
+
+    def merge_preview(self, source: str, target: str) -> MergePreview:
+        """Return the things that a merge would bring, and its conflicts; raises as `merge`."""
+        with self._database.snapshot() as connection:
+            theirs, ours, base = self._sides(connection, source, target)
+            views = [self._core.view(connection, branch) for branch in (theirs, ours)]
+            before = _values(self._core.view(connection, ours, at=base))
+            taken, conflicts = _choose(views[0], views[1], base, "manual", {})
+            news = self._news(connection, theirs, ours)
+        return MergePreview(
+            {entry.key: entry.value for entry in taken},
+            [item.text for item in news],
+            {key: (before.get(key), views[1][key].value, views[0][key].value) for key in conflicts},
+        )
+
+    def _sides(
+        self, connection: sqlite3.Connection, source: str, target: str
+    ) -> tuple[Branch, Branch, int]:
+        """Return source and target of a merge, and the last row that they have in common."""
+        theirs, ours = (self._branches.find(connection, name) for name in (source, target))
+        if theirs.number == ours.number:
+            raise InvalidUpdate("source", "is the target itself")
+        return theirs, ours, self._branches.common(connection, theirs, ours)
 
     def _news(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
         """Return the records to take, oldest first.
@@ -212,7 +244,11 @@ def _without(first: Iterable[str], second: Iterable[str]) -> list[str]:
 
 
 def _choose(
-    theirs: dict[str, CoreEntry], ours: dict[str, CoreEntry], base: int, policy: str
+    theirs: dict[str, CoreEntry],
+    ours: dict[str, CoreEntry],
+    base: int,
+    policy: str,
+    choices: Mapping[str, str],
 ) -> tuple[list[CoreEntry], list[str]]:
     """Return the source's entries to take, and the keys both sides changed."""
     taken, conflicts = [], []
@@ -225,7 +261,9 @@ def _choose(
             continue
         conflicts.append(key)
         is_newer, is_heavier = entry.seq > own.seq, entry.importance > own.importance
-        if {"theirs": True, "newest": is_newer, "importance": is_heavier}.get(policy, False):
+        if {"theirs": True, "newest": is_newer, "importance": is_heavier}.get(
+            choices.get(key, policy), False
+        ):
             taken.append(entry)
     return taken, conflicts
 

@@ -1,0 +1,1 @@
+"""Moments of branches over HTTP: as they were, and side by side."""

@@ -1,0 +1,132 @@
+"""Operations on the variables of a branch as they are now: a list, and pages of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from taskweaver.doors.agent_api.moments import models
+from taskweaver.doors.agent_api.routes import BRANCH, found, number_of
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import ApiOperation, Call
+
+_MOST_ROWS, _MOST_COLUMNS = 200, 50
+_STATUSES = {
+    "missing": (404, "not-found"),
+    "invalid": (422, "invalid-query"),
+    "slow": (409, "slow"),
+}
+_Word = Annotated[str, Field(max_length=20)]
+_Value = Annotated[str, Field(max_length=500)]
+_FILTERS = TypeAdapter(Annotated[list[tuple[int, _Word, _Value]], Field(max_length=20)])
+_ORDER = TypeAdapter(Annotated[list[tuple[int, bool]], Field(max_length=5)])
+_PAGE = {
+    "first_row": "Number of rows to leave out",
+    "rows": f"Most rows, up to {_MOST_ROWS}",
+    "first_column": "Number of columns to leave out",
+    "columns": f"Most columns, up to {_MOST_COLUMNS}",
+    "order": "JSON: number of a column and whether the largest comes first, as [[2, true]]",
+    "filters": (
+        'JSON: number of a column, comparison and value, as [[0, "contains", "north"]];'
+        " comparisons are eq, ne, lt, le, gt, ge, contains, missing and present"
+    ),
+}
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class VariableOperations:
+    """Operations on variables as they are now. The kernel shows them; it starts if need be.
+
+    Attributes:
+        operations: The operations.
+    """
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self.operations = [
+            ApiOperation(
+                "GET",
+                f"{BRANCH}/variables",
+                self._list,
+                "Variables of a branch with types, shapes and sizes",
+                answer=models.Variables,
+                problems=(403, 404, 409, 503),
+            ),
+            ApiOperation(
+                "GET",
+                f"{BRANCH}/variables/{{name}}/rows",
+                self._rows,
+                "A page of a table, sorted and filtered by the kernel",
+                query=_PAGE,
+                answer=models.TablePage,
+                problems=(403, 404, 409, 503),
+            ),
+        ]
+
+    async def _list(self, call: Call) -> BaseModel:
+        view = await self._view(call, {"view": "variables"})
+        return _checked(models.Variables, view)
+
+    async def _rows(self, call: Call) -> BaseModel:
+        wanted = {
+            "view": "page",
+            "name": call.path("name"),
+            "first_row": number_of(call, "first_row", 0, 1 << 40),
+            "rows": number_of(call, "rows", _MOST_ROWS, _MOST_ROWS),
+            "first_column": number_of(call, "first_column", 0, 1 << 40),
+            "columns": number_of(call, "columns", _MOST_COLUMNS, _MOST_COLUMNS),
+            "order": _from_json(_ORDER, call, "order"),
+            "filters": _from_json(_FILTERS, call, "filters"),
+        }
+        return _checked(models.TablePage, await self._view(call, wanted))
+
+    async def _view(self, call: Call, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the kernel of a branch shows.
+
+        Raises:
+            RequestRefused: If there is no such variable, it is no table, the kernel cannot show it,
+                or no further kernel is allowed.
+            SessionBusy: If the branch is at work.
+            KernelError: If the kernel cannot be started.
+        """
+        conversation, branch = await found(self._sessions, call), call.path("branch")
+        await self._sessions.of(call.user).check_kernels(call.user, conversation, branch)
+        view = await conversation.change(branch, lambda one: one.view(wanted))
+        problem = view.get("problem")
+        if isinstance(problem, dict):
+            status, kind = _STATUSES.get(str(problem.get("kind")), _STATUSES["invalid"])
+            raise RequestRefused(status, kind, str(problem.get("text"))[:500])
+        return view
+
+
+def _from_json(form: TypeAdapter[list[Any]], call: Call, name: str) -> list[Any]:
+    """Return a parameter of the query that is a list in JSON; none if it is left out.
+
+    Raises:
+        RequestRefused: If it has another form.
+    """
+    text = call.query(name)
+    if not text:
+        return []
+    try:
+        return form.validate_json(text)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise RequestRefused(422, "invalid-query", f"{name}: {reason}. {_PAGE[name]}.") from None
+
+
+def _checked(model: type[ModelT], view: Mapping[str, Any]) -> ModelT:
+    """Return a view as an answer: code can send anything in its kernel's name.
+
+    Raises:
+        RequestRefused: If it has another form, or the kernel ended.
+    """
+    try:
+        return model.model_validate(view)
+    except ValidationError:
+        detail = "The kernel did not show its variables; it ended, or code in it answered instead."
+        raise RequestRefused(409, "no-view", detail) from None

@@ -1,0 +1,1 @@
+"""A session as it was at the ends of its rounds."""

@@ -1,0 +1,151 @@
+"""Moments of branches over the agent API: as they were, side by side, and merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx2
+import pytest
+from agents import SteeredModel, ask, new_session, serving_agents
+from served import Served, problem
+
+from taskweaver.memory.branched.store import BranchedMemory
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_agents(tmp_path_factory.mktemp("moments"), SteeredModel()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> httpx2.Client:
+    return server.client()
+
+
+@pytest.fixture(scope="module")
+def session(client: httpx2.Client) -> str:
+    """Make a session of three rounds on main, and of one more on the branch past."""
+    session = new_session(client)
+    first = "x = 1; rows = list(range(1000)); y = [1]\nopen('kept.txt', 'w').write('kept')"
+    ask(client, session, first, kind="code")
+    ask(client, session, "say: nothing runs")
+    second = "x = 2; steps = (i for i in rows); rows[5] = 0\n"
+    second += "open('kept.txt', 'a').write(' on'); open('new.txt', 'w').write('n')"
+    ask(client, session, second, kind="code")
+    made = client.post(f"{session}/branches", json={"name": "past", "at_round": 2})
+    assert made.status_code == 201
+    ask(client, session, "x = 3; z = 'only here'", kind="code", branch="past")
+    assert client.post(f"{session}/release").status_code == 204  # all is on disk now
+    return session
+
+
+def moment(client: httpx2.Client, session: str, branch: str, number: int) -> dict[str, Any]:
+    response = client.get(f"{session}/branches/{branch}/rounds/{number}")
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def set_core(server: Served, session: str, values: Mapping[str, Mapping[str, str]]) -> None:
+    """Set keys of core memory on branches, as a consolidation does."""
+    folder = server.log.parent / "project" / "workspace" / "sessions" / session.rpartition("/")[2]
+    with BranchedMemory(folder / "memory.sqlite") as memory:
+        for branch, keys in values.items():
+            for key, value in keys.items():
+                memory[branch].core.set(key, value)
+
+
+def test_a_moment_has_variables_files_and_memory_as_they_were(
+    client: httpx2.Client, session: str
+) -> None:
+    now = moment(client, session, "main", 3)
+    variables = {item["name"]: item for item in now["variables"]}
+    assert now["state"] == "stored"
+    assert {name: item["is_changed"] for name, item in variables.items()} == {
+        "x": True, "rows": True, "steps": True, "y": False,
+    }  # fmt: skip
+    assert (variables["rows"]["type"], variables["rows"]["size"] > 1000) == ("list", True)
+    assert variables["steps"]["lost"]
+    assert variables["steps"]["size"] is None
+    files = {item["path"]: item for item in now["files"]["files"]}
+    assert {path: (item["is_changed"], item["now"]) for path, item in files.items()} == {
+        "kept.txt": (True, "same"), "new.txt": (True, "same"),
+    }  # fmt: skip
+    before = moment(client, session, "main", 2)
+    assert before["state"] == "stored"
+    assert {item["name"] for item in before["variables"]} == {"x", "rows", "y"}
+    assert not any(item["is_changed"] for item in before["variables"])
+    assert before["files"] == {
+        "is_known": True,
+        "files": [{"path": "kept.txt", "size": 4, "is_changed": False, "now": "changed"}],
+        "first": 0,
+        "total": 1,
+    }
+    assert before["round"]["question"] == "say: nothing runs"
+    page = client.get(f"{session}/branches/main/rounds/3/files", params={"first": 1, "limit": 5})
+    assert [item["path"] for item in page.json()["files"]] == ["new.txt"]
+
+
+def test_a_moment_sees_the_memory_of_its_time(client: httpx2.Client) -> None:
+    session = new_session(client)
+    ask(client, session, "say: one")
+    assert moment(client, session, "main", 1)["state"] == "empty"
+    assert moment(client, session, "main", 1)["memory"] == {"core": {}, "facts": []}
+    problem(client.get(f"{session}/branches/main/rounds/0"), 404, "not-found")
+    problem(client.get(f"{session}/branches/main/rounds/2"), 404, "unknown-round")
+    problem(client.get(f"{session}/branches/none/rounds/1"), 404, "unknown-session-branch")
+    problem(client.get(f"{session}/branches/main/rounds/1/files?limit=x"), 422, "invalid-query")
+    problem(
+        client.get(f"{session}/branches/main/rounds/9999999999999999999/files"),
+        404,
+        "unknown-round",
+    )
+
+
+def test_two_moments_differ_and_equal_things_are_counts(
+    client: httpx2.Client, session: str
+) -> None:
+    sides = {"first": "main", "second": "past"}
+    now = client.get(f"{session}/differences", params=sides).json()
+    assert now["common_rounds"] == 2
+    assert now["variables"]["x"] == ["2", "3"]
+    assert {"rows", "steps", "z"} < set(now["variables"])
+    assert now["equal_variables"] == 1
+    assert (now["files"], now["equal_files"]) == ({}, 2)  # a fork has the files of its day
+    rounds = {"first": "main", "first_round": 2, "second": "main", "second_round": 3}
+    found = client.get(f"{session}/differences", params=rounds).json()
+    assert [len(texts) for texts in found["rounds"]] == [0, 1]
+    assert found["files"] == {"kept.txt": ["4 bytes", "7 bytes"], "new.txt": [None, "1 bytes"]}
+    same = client.get(f"{session}/differences", params=rounds | {"second_round": 2}).json()
+    assert (same["variables"], same["files"], same["memory"]) == ({}, {}, {})
+    assert (same["equal_variables"], same["equal_files"], same["common_rounds"]) == (3, 1, 2)
+    gone = client.get(f"{session}/differences", params=rounds | {"second_round": 9})
+    problem(gone, 404, "unknown-round")
+    bad = client.get(f"{session}/differences", params=rounds | {"second_round": "-1"})
+    problem(bad, 422, "invalid-query")
+
+
+def test_a_merge_names_its_conflicts_and_chooses_nothing(
+    server: Served, client: httpx2.Client, session: str
+) -> None:
+    main, past = f"{session}/branches/main/merge", f"{session}/branches/past/merge"
+    assert client.get(main, params={"source": "past"}).json()["conflicts"] == []
+    problem(client.get(main, params={"source": "none"}), 404, "unknown-session-branch")
+    problem(client.get(main, params={"source": "main"}), 409, "invalid-update")
+    set_core(server, session, {"main": {"a": "1", "b": "1"}, "past": {"a": "2", "c": "3"}})
+    found = client.get(main, params={"source": "past"}).json()
+    assert found == {
+        "core": {"c": "3"},
+        "records": [],
+        "conflicts": [{"key": "a", "before": None, "ours": "1", "theirs": "2"}],
+    }
+    refused = client.post(main, json={"source": "past"}).json()
+    assert refused == {"taken": [], "conflicts": ["a"], "is_applied": False}
+    wrong = client.post(main, json={"source": "past", "choices": {"b": "ours"}})
+    problem(wrong, 409, "invalid-update")
+    chosen = client.post(main, json={"source": "past", "choices": {"a": "theirs"}}).json()
+    assert chosen == {"taken": ["core a", "core c"], "conflicts": ["a"], "is_applied": True}
+    assert client.get(f"{session}/memory").json()["core"] == {"a": "2", "b": "1", "c": "3"}
+    assert client.get(past, params={"source": "main"}).json()["core"] == {"b": "1"}

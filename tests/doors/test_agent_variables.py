@@ -1,0 +1,134 @@
+"""Variables over the agent API: a list, and pages of tables that the kernel sorts and filters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from agents import SteeredModel, ask, new_session, serving_agents
+from served import Served, problem
+
+CODE = """
+wide = pd.DataFrame([[row * 1000 + column for column in range(500)] for row in range(300)])
+wide.columns = [f'c{n}' for n in range(500)]
+odd = pd.DataFrame({
+    'name': ['<script>alert(1)</script>', 'b' * 2000, None, 'north'],
+    'price': [1.5, float('nan'), float('inf'), -2.0],
+    'day': pd.to_datetime(['2024-01-02', None, '2024-03-01', '2023-05-05']),
+    'big': [2**80, 1, 2, 3],
+}, index=['w', 'x', 'y', 'z'])
+text, number = 'hello', 7
+class Rude:
+    def __repr__(self): raise RuntimeError('no')
+rude = Rude()
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_agents(tmp_path_factory.mktemp("variables"), SteeredModel()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> httpx2.Client:
+    return server.client()
+
+
+@pytest.fixture(scope="module")
+def main(client: httpx2.Client) -> str:
+    """Make a session with tables; return the address of its branch."""
+    session = new_session(client)
+    ask(client, session, CODE, kind="code")
+    return f"{session}/branches/main"
+
+
+def page(client: httpx2.Client, main: str, name: str, **query: Any) -> dict[str, Any]:
+    params = {key: value if isinstance(value, int) else json.dumps(value)
+              for key, value in query.items()}  # fmt: skip
+    response = client.get(f"{main}/variables/{name}/rows", params=params)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_variables_have_types_shapes_and_sizes(client: httpx2.Client, main: str) -> None:
+    listed = {one["name"]: one for one in client.get(f"{main}/variables").json()["variables"]}
+
+    assert set(listed) == {"wide", "odd", "text", "number", "rude"}
+    wide = listed["wide"]
+    assert (wide["type"], wide["shape"], wide["is_table"]) == ("DataFrame", [300, 500], True)
+    assert wide["size"] >= 300 * 500 * 8
+    assert (listed["number"]["shape"], listed["number"]["is_table"]) == (None, False)
+
+
+def test_a_page_is_a_part_of_a_wide_table(client: httpx2.Client, main: str) -> None:
+    found = page(client, main, "wide", first_row=250, first_column=490, rows=900, columns=900)
+
+    assert (found["rows"], found["found_rows"], found["total_columns"]) == (300, 300, 500)
+    assert [one["name"] for one in found["columns"]] == [f"c{n}" for n in range(490, 500)]
+    assert len(found["cells"]) == 50
+    assert found["cells"][0][0] == 250_490
+    assert page(client, main, "wide", first_row=300)["cells"] == []
+
+
+def test_values_that_json_cannot_hold_are_named(client: httpx2.Client, main: str) -> None:
+    found = page(client, main, "odd")
+    names, prices, days, bigs = zip(*found["cells"], strict=True)
+
+    assert found["labels"] == [["w"], ["x"], ["y"], ["z"]]
+    assert (names[0], names[2]) == ("<script>alert(1)</script>", None)
+    assert (len(names[1]["text"]), names[1]["length"]) == (500, 2000)
+    assert prices == (1.5, None, {"type": "number", "text": "inf"}, -2.0)
+    assert (days[0][:10], days[1]) == ("2024-01-02", None)
+    assert bigs[0] == {"type": "integer", "text": str(2**80)}
+
+
+def test_the_kernel_sorts_and_filters(client: httpx2.Client, main: str) -> None:
+    ordered = page(client, main, "odd", order=[[1, True]])
+    assert [label for (label,) in ordered["labels"]] == ["y", "w", "z", "x"]
+    cheap = page(client, main, "odd", filters=[[1, "lt", "2"]], order=[[1, False]])
+    assert (cheap["found_rows"], cheap["labels"]) == (2, [["z"], ["w"]])
+    late = page(client, main, "odd", filters=[[2, "ge", "2024-01-01"]])
+    assert late["labels"] == [["w"], ["y"]]
+    named = page(client, main, "odd", filters=[[0, "contains", "NORTH"], [1, "present", ""]])
+    assert named["labels"] == [["z"]]
+
+
+def test_impossible_requests_are_refused(client: httpx2.Client, main: str) -> None:
+    def refused(name: str, status: int, kind: str, **query: str) -> None:
+        problem(client.get(f"{main}/variables/{name}/rows", params=query), status, kind)
+
+    refused("nothing", 404, "not-found")
+    refused("text", 422, "invalid-query")
+    refused("odd", 422, "invalid-query", order="[[0]]")
+    refused("odd", 404, "not-found", order="[[9, true]]")
+    refused("odd", 422, "invalid-query", filters='[[1, "lt", "cheap"]]')
+    refused("odd", 422, "invalid-query", filters='[[1, "__class__", "x"]]')
+    refused("odd", 422, "invalid-query", first_row="-1")
+    problem(client.get(f"{main[:-4]}nowhere/variables"), 404, "unknown-session-branch")
+
+
+def test_variables_of_others_are_not_found(server: Served, main: str) -> None:
+    eve = server.client(server.accounts.add("eve").text)
+    problem(eve.get(f"{main}/variables"), 404, "not-found")
+    problem(eve.get(f"{main}/variables/odd/rows"), 404, "not-found")
+
+
+def test_a_released_session_shows_its_variables_again(client: httpx2.Client) -> None:
+    session = new_session(client)
+    ask(client, session, "kept = pd.DataFrame({'a': [3, 1, 2]})", kind="code")
+    assert client.post(f"{session}/release").status_code == 204
+    found = page(client, f"{session}/branches/main", "kept", order=[[0, False]])
+    assert found["cells"] == [[1], [2], [3]]
+
+
+def test_a_forged_view_is_refused(client: httpx2.Client) -> None:
+    session = new_session(client)
+    forge = "own = get_ipython().kernel._operations\n"
+    forge += "own['view'] = lambda _: {'variables': [{'name': 5}]}"
+    ask(client, session, forge, kind="code")
+    problem(client.get(f"{session}/branches/main/variables"), 409, "no-view")
