@@ -77,11 +77,20 @@ async def failure(client: Any, tool: str, **arguments: Any) -> str:
     return str(result.content[0].text)
 
 
+async def draw_and_remember(client: Any, session: str) -> None:
+    drawn = {"code": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"}
+    pictured = await client.call_tool("run_code", drawn | {"session": session})
+    assert [part.type for part in pictured.content] == ["text", "image"]
+    assert pictured.content[1].mime_type == "image/png"
+    await value(client, "remember", fact="zebras count twice", session=session)
+    assert await value(client, "memory_search", query="zebras count", session=session)
+
+
 def test_a_whole_conversation(tmp_path: Path) -> None:
     async def steps(client: Any) -> None:
         tools = (await client.list_tools()).tools
         assert sorted(tool.name for tool in tools) == [
-            "ask", "fork", "memory_search", "run_code", "sessions",
+            "ask", "fork", "memory_search", "remember", "run_code", "sessions",
         ]  # fmt: skip
         statuses: list[str] = []
 
@@ -112,9 +121,10 @@ def test_a_whole_conversation(tmp_path: Path) -> None:
         )
         (file,) = made["files"]
         assert Path(file).read_text() == "1"
+        await draw_and_remember(client, session)
         found = await value(client, "memory_search", query="mean", session=session)
         assert any("mean of the Count" in item["text"] for item in found)
-        assert await value(client, "memory_search", query="zebra") == []
+        assert await value(client, "memory_search", query="giraffe") == []
         (listed,) = await value(client, "sessions")
         assert listed["session"] == session
 
