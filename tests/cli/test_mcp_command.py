@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from click.testing import CliRunner
+from mcp_calls import failure, value
 from support import make_project
 
 from taskweaver.cli.conversations import mcp_stdio
@@ -62,19 +63,6 @@ def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
     left = psutil.Process().children(recursive=True)
     _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive
-
-
-async def value(client: Any, tool: str, **arguments: Any) -> Any:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    found = result.structured_content
-    return found["result"] if list(found) == ["result"] else found
-
-
-async def failure(client: Any, tool: str, **arguments: Any) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return str(result.content[0].text)
 
 
 async def draw_and_remember(client: Any, session: str) -> None:

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_calls import failure, value
 from served import LIMIT_S, Served, problem, served
 from support import make_project
 
@@ -49,21 +50,6 @@ async def calling(server: Served, token: str = "", mode: str = "auto") -> AsyncI
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client
-
-
-async def value(client: Any, tool: str, **arguments: Any) -> Any:
-    """Call a tool; return its structured result."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    found = result.structured_content
-    return found["result"] if list(found) == ["result"] else found
-
-
-async def failure(client: Any, tool: str, **arguments: Any) -> str:
-    """Call a tool that fails; return the reason."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return str(result.content[0].text)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
