@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from support import make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.doors.mcp.door import McpDoor
+from taskweaver.server import serving
 from taskweaver.server.accounts import Accounts, Quota
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
@@ -29,7 +30,13 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("mcp")
+    with serving_tools(tmp_path_factory.mktemp("mcp")) as running:
+        yield running
+
+
+@contextmanager
+def serving_tools(folder: Path) -> Iterator[Served]:
+    """Serve a project without a model."""
     project = make_project(folder / "p", {"llm.api_type": "offline"})
 
     def doors(accounts: Accounts) -> list[Door]:
@@ -168,3 +175,25 @@ def test_two_users_see_their_own_sessions_alone(server: Served) -> None:
     stolen = {"mcp-session-id": opened.headers["mcp-session-id"], **ACCEPT}
     assert server.client(bob, **stolen).post("/mcp", json=PING).status_code == 404
     assert server.client(ann, **stolen).post("/mcp", json=PING).status_code == 200
+
+
+def test_a_server_that_stops_answers_its_calls_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "FINISH_S", 1.0)
+    begun = tmp_path / "begun"
+
+    async def main(running: Served) -> None:
+        async with calling(running) as client:
+            await client.list_tools()  # else it is asked for after the call, to check the result
+            code = f"open({str(begun)!r}, 'w').close()\nwhile True: pass"
+            call = asyncio.ensure_future(value(client, "run_code", code=code))
+            while not begun.exists():
+                await asyncio.sleep(0.05)
+            running.server.should_exit = True
+            cut = await call
+            assert not cut["is_answered"]
+            assert "interrupted" in cut["answer"]
+
+    with serving_tools(tmp_path) as running:
+        asyncio.run(main(running))

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import RootModel
+from sse_starlette.sse import AppStatus
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,6 +25,7 @@ _PATH = "/mcp"
 _MOST_CLIENTS = 64
 """Most sessions of the protocol that a user has open."""
 _IDLE_S = 1800.0
+_INTERRUPTED_S = 5.0
 
 
 class McpMessage(RootModel[dict[str, Any]]):
@@ -42,9 +44,12 @@ class _UserServer:
             # The guard has checked Host and Origin by the rules of all doors.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
-        self.app: ASGIApp = app
+        self._app: ASGIApp = app
         self._lifespan = app.router.lifespan_context(app)
         self._has_started, self._end = asyncio.Event(), asyncio.Event()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._calls = 0
         self._task = asyncio.ensure_future(self._live())
 
     async def _live(self) -> None:
@@ -56,6 +61,23 @@ class _UserServer:
     async def started(self) -> None:
         """Wait until requests are answered."""
         await self._has_started.wait()
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        is_call = scope["method"] == "POST"  # a GET is a stream that the client leaves open
+        self._calls += is_call
+        if is_call:
+            self._is_idle.clear()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._calls -= is_call
+            if not self._calls:
+                self._is_idle.set()
+
+    async def settle(self) -> None:
+        """Wait until all calls are answered."""
+        await self._is_idle.wait()
 
     async def stop(self) -> None:
         """End its streams and calls."""
@@ -99,8 +121,11 @@ class McpDoor:
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
+        self._log = sessions.app.log
         self._servers: dict[str, _UserServer] = {}
         self._is_stopping = False
+        # Its streams, on which the package sends, would end with the signal, before the answers.
+        AppStatus.enable_automatic_graceful_drain = False
         self.operations = [
             ApiOperation(
                 "POST", _PATH, self._answer, "A message of MCP, over streamable HTTP",
@@ -122,18 +147,19 @@ class McpDoor:
         server.sessions.user = call.user
         await server.started()
         body = call.body.model_dump_json().encode() if call.body is not None else b""
-        return _Answer(server.app, body)
+        return _Answer(server.answer, body)
 
     async def finish(self, grace_s: float) -> None:
         """Let calls end within a time, then end the streams."""
         self._is_stopping = True
         servers = list(self._servers.values())
         try:
-            async with asyncio.timeout(grace_s):
+            # The agent API interrupts the rounds after that time; their answers still go out.
+            async with asyncio.timeout(grace_s + _INTERRUPTED_S):
                 for server in servers:
-                    await server.sessions.is_idle.wait()
+                    await server.settle()
         except TimeoutError:
-            pass  # the rounds are interrupted with the sessions
+            self._log.warning("calls of MCP were cut: their rounds did not end in time")
         await asyncio.gather(*(server.stop() for server in servers))
 
     async def close(self) -> None:

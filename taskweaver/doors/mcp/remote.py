@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from taskweaver.app.service import RoundResult, is_answered
@@ -27,15 +25,11 @@ class RemoteSessions:
 
     Attributes:
         user: The user, as of the newest request.
-        is_idle: Whether no round is under way, as an event.
     """
 
     def __init__(self, sessions: AgentSessions, user: User) -> None:
         self.user = user
-        self.is_idle = asyncio.Event()
-        self.is_idle.set()
         self._sessions = sessions
-        self._under_way = 0
 
     @property
     def _own(self) -> UserSessions:
@@ -53,25 +47,13 @@ class RemoteSessions:
         await own.check_kernels(self.user, conversation, branch)
         session_id, after = conversation.session.session_id, conversation.session.events.last
         message = IndexedMessage(f"mcp-{secrets.token_hex(12)}", session_id, branch, kind, text)
-        with self._counted():
-            await conversation.submit(self.user, message)
-            try:
-                await self._follow(conversation, message, after, report)
-            finally:
-                if not conversation.is_done(message.id):
-                    conversation.give_up(message.id)
-        return await asyncio.to_thread(_played, conversation, message)
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        self._under_way += 1
-        self.is_idle.clear()
+        await conversation.submit(self.user, message)
         try:
-            yield
+            await self._follow(conversation, message, after, report)
         finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self.is_idle.set()
+            if not conversation.is_done(message.id):
+                conversation.give_up(message.id)
+        return await asyncio.to_thread(_played, conversation, message)
 
     async def _follow(
         self, conversation: UserConversation, message: IndexedMessage, after: int, report: Progress
