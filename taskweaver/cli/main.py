@@ -40,6 +40,7 @@ Examples:
   taskweaver -p sales plugin new my_tool  write a function the model can call
   taskweaver -p sales eval my_cases.yaml  try the model on cases, count calls and tokens
   taskweaver trust sales                  decide what the folder may run
+  taskweaver -p sales acp                 serve it to an editor (Agent Client Protocol)
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver -p sales serve               serve it over HTTP
   taskweaver memory tree memory.sqlite    look into a branched memory
@@ -215,6 +216,16 @@ def doctor(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
     from taskweaver.cli.projects.doctor import examine
 
     sys.exit(examine(project, as_json=as_json, are_models_forgotten=forget_models))
+
+
+@commands.command()
+@click.pass_obj
+def acp(project: Path | None) -> None:
+    """Answer an editor by the Agent Client Protocol, on standard input and output."""
+    require_folder(project)
+    from taskweaver.cli.conversations.acp_stdio import run_acp
+
+    run_acp(project)
 
 
 @commands.command()
