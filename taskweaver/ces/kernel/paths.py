@@ -9,6 +9,16 @@ from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
+_CONNECTIONS = "kernels"
+
+
+def connection_file(folder: Path, client_id: str) -> Path:
+    """Return the Jupyter connection file of a kernel in the folder of its session.
+
+    It is there while the kernel runs with its variables; code in a sandbox cannot read it.
+    """
+    return folder / _CONNECTIONS / f"{client_id}.json"
+
 
 @dataclass(frozen=True, slots=True)
 class KernelPaths:
@@ -36,6 +46,11 @@ class KernelPaths:
     guard: SessionGuard
     devices: tuple[Path, ...] = ()
     tables: CellTables = field(default_factory=CellTables)
+
+    @property
+    def connection_file(self) -> Path:
+        """File by which other programs reach the kernel; see `connection_file`."""
+        return connection_file(self.folder, self.session_id)
 
     def write_file(self, name: str, content: bytes) -> None:
         """Write a file into the working directory.
