@@ -245,6 +245,15 @@ def attach(project: Path | None, *, session: str | None, branch: str | None) -> 
 
 
 @commands.command()
+@click.option("--sys-prefix", is_flag=True, help="For this environment, not for the user.")
+def kernelspec(*, sys_prefix: bool) -> None:
+    """Install a kernel for Jupyter: notebooks then start theirs here, warm and in a sandbox."""
+    from taskweaver.doors.jupyter.kernel_spec import install_spec
+
+    click.echo(str(install_spec(sys.prefix if sys_prefix else None)))
+
+
+@commands.command()
 @click.option("--stdio", is_flag=True, required=True, help="End with standard input.")
 @click.option("--socket", "path", required=True, type=PATH, help="Local socket, in a new folder.")
 @click.pass_obj
