@@ -10,6 +10,8 @@ import json
 from pathlib import PurePosixPath
 from typing import Any
 
+from taskweaver.ces.errors import ForkRefused
+from taskweaver.doors.jupyter.provisioner import TaskWeaverProvisioner
 from taskweaver.errors import TaskWeaverError
 
 _ROUTE = r"/taskweaver/kernels/(?P<kernel_id>[0-9a-f-]{36})/fork"
@@ -32,16 +34,17 @@ def _handler() -> type:
     from jupyter_server.base.handlers import APIHandler
     from tornado import web
 
-    class ForkHandler(APIHandler):
+    class ForkHandler(APIHandler):  # type: ignore[misc]
         """Forks a kernel with all its data."""
 
         auth_resource = "kernels"
 
-        @web.authenticated  # type: ignore[untyped-decorator]
+        @web.authenticated
         @authorized  # type: ignore[untyped-decorator]
         async def post(self, kernel_id: str) -> None:
             """Fork a kernel; return the model of the fork, with the path of its notebook."""
-            self.kernel_manager.check_kernel_id(kernel_id)
+            if kernel_id not in self.kernel_manager:
+                raise web.HTTPError(404, f"There is no kernel {kernel_id}.")
             try:
                 model = await fork_kernel(
                     kernel_id, self.kernel_manager, self.session_manager, self.contents_manager
@@ -70,7 +73,12 @@ async def fork_kernel(kernel_id: str, kernels: Any, sessions: Any, contents: Any
 
     found = await ensure_async(sessions.list_sessions())
     path = next((one["path"] for one in found if one["kernel"]["id"] == kernel_id), "")
-    name = kernels.get_kernel(kernel_id).kernel_name
+    kernel = kernels.get_kernel(kernel_id)
+    if not isinstance(kernel.provisioner, TaskWeaverProvisioner):
+        raise ForkRefused(
+            ["it was not started by the kernel that `taskweaver kernelspec` installs"]
+        )
+    name = kernel.kernel_name
     forked = await ensure_async(kernels.start_kernel(kernel_name=name, fork_of=kernel_id))
     model = kernels.kernel_model(forked)
     if not path:

@@ -18,9 +18,6 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.doors.jupyter.notebook_kernels import NOTEBOOK_KERNELS, NotebookKernel
 
-NAME = "taskweaver-provisioner"
-"""Its entry point, by which kernel specifications name it."""
-
 _DIED = 1
 
 
