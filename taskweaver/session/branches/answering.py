@@ -27,7 +27,7 @@ from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import fenced
 
-_FOREIGN = "Cells that another Jupyter client ran"
+_FOREIGN = "Cells that ran outside of this conversation"
 
 
 class AnsweringBranch:
