@@ -9,8 +9,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from jupyter_clients import LIMIT_S, ask, joined
+from nbclient import NotebookClient
 from support import Listener
 
 from taskweaver import TaskWeaverApp
@@ -18,6 +20,7 @@ from taskweaver.doors.jupyter.attaching import attached
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import PostEventType
 from taskweaver.session.errors import SessionError
+from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 
 CONFIG = {"execution.sandbox": "none", "llm.api_type": "offline"}
@@ -91,6 +94,23 @@ def test_cells_of_a_client_become_a_round_and_are_restored(
     again.run_code("print(sum(stranger))")
     assert "42" in contents(again, AttachmentType.execution_result)[0]
     again.stop()
+
+
+def test_an_exported_notebook_has_the_cells_of_a_client_and_runs(
+    app: TaskWeaverApp, session: Session, tmp_path: Path
+) -> None:
+    with joined(connection(app, session)) as client:
+        ask(client, "stranger = [x, 1]")
+        ask(client, "1 / 0")
+    session.run_code("sum(stranger)")
+    target = tmp_path / "story.ipynb"
+    export(session.memory.conversation.rounds, target, title="t", folder=session.execution_cwd)
+    notebook = nbformat.read(target, as_version=4)
+    nbformat.validate(notebook)
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert "stranger = [x, 1]\n\n# This cell failed:\n# 1 / 0" in sources
+    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert notebook.cells[-2].outputs[-1]["data"]["text/plain"] == "42"
 
 
 def test_a_fork_has_the_variables_of_a_client(app: TaskWeaverApp, session: Session) -> None:

@@ -37,7 +37,7 @@ def shown(outputs: Any, mime: str = "text/plain") -> str:
 def test_answers_come_from_the_notebook_s_own_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TASKWEAVER_LLM_API_TYPE", "offline")
+    monkeypatch.setenv("LLM_API_TYPE", "offline")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     outputs = run(
         tmp_path,

@@ -73,6 +73,9 @@ class ForeignCells:
             code = content.get("code")
             if isinstance(code, str) and code.strip() and len(self.codes) < _MOST_FOREIGN:
                 self.codes.append(code[:_MOST_FOREIGN_CHARS])
+        elif message["msg_type"] == "error" and self.codes:
+            failed = self.codes[-1].replace("\n", "\n# ")
+            self.codes[-1] = f"# This cell failed:\n# {failed}"
         elif message["msg_type"] == "status":
             is_busy = content.get("execution_state") == "busy"
             self.running = str(parent.get("msg_id")) if is_busy else ""

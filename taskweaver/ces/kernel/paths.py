@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
@@ -10,6 +11,7 @@ from taskweaver.ces.cell_tables import CellTables
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 _CONNECTIONS = "kernels"
+_MOST_CHARS = 100
 
 
 def connection_file(folder: Path, client_id: str) -> Path:
@@ -17,7 +19,9 @@ def connection_file(folder: Path, client_id: str) -> Path:
 
     It is there while the kernel runs with its variables; code in a sandbox cannot read it.
     """
-    return folder / _CONNECTIONS / f"{client_id}.json"
+    is_name = is_plain_name(client_id) and len(client_id) <= _MOST_CHARS
+    name = client_id if is_name else sha256(client_id.encode("utf-8", "replace")).hexdigest()
+    return folder / _CONNECTIONS / f"{name}.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,11 @@ class RunningKernel:
         problems = [] if state is None else state.restore(own.pid, own.homes, ask)
         self.has_state = True
         if not self.file.exists():
-            self._publish()
+            try:
+                self._publish()
+            except OSError as error:  # a full disk: its cells run all the same
+                why = f"other Jupyter clients cannot join: {error.strerror}"
+                return [*problems, why]
         return problems
 
     def _publish(self) -> None:

@@ -98,7 +98,7 @@ def _is_own(code: str) -> bool:
 
 
 class _Captured:
-    """What a cell prints and shows, and its value."""
+    """Output, displayed objects and value of a cell."""
 
     def __init__(self, publisher: Any) -> None:
         self.stdout, self.stderr = io.StringIO(), io.StringIO()

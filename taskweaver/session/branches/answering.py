@@ -21,13 +21,12 @@ from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.errors import SessionError
+from taskweaver.session.exports.outside import CELL, outside_query
 from taskweaver.session.limits import Spending
 from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import fenced
-
-_FOREIGN = "Cells that ran outside of this conversation"
 
 
 class AnsweringBranch:
@@ -174,8 +173,7 @@ class AnsweringBranch:
         branch = self._branches.find_open(self.name)
         codes = [] if branch is None else branch.client.foreign_cells()
         if branch is not None and codes:
-            cells = fenced("\n\n".join(codes), "python")
-            self._play(branch, f"{_FOREIGN}:\n{cells}", branch.run(f"# {_FOREIGN}"))
+            self._play(branch, outside_query(codes), branch.run(CELL))
 
     def _play(self, branch: SessionBranch, query: str, play: Callable[[Round], None]) -> Round:
         branches, emitter = self._branches, self._emitter
