@@ -12,19 +12,23 @@ from pathlib import Path
 HUB_NAME = os.environ.get("TASKWEAVER_HUB_NAME", "localhost")
 """Name by which browsers call the hub."""
 
-project = Path.home() / "taskweaver"
-taskweaver = [sys.executable, "-m", "taskweaver"]
+project = Path.home() / "taskweaver-project"
+taskweaver = [str(Path(sys.executable).with_name("taskweaver"))]
 
 
 def token() -> str:
     """Return the token of this user, made at the first start; only the user can read it."""
     file = project / ".hub-token"
     if not file.exists():
-        subprocess.run([*taskweaver, "init", str(project)], check=True, stdout=subprocess.DEVNULL)
-        add = [*taskweaver, "-p", str(project), "serve", "users", "add", "me", "--role", "admin"]
-        made = subprocess.run(add, check=True, capture_output=True, text=True).stdout.strip()
+        if not (project / "taskweaver_config.json").exists():
+            subprocess.run([*taskweaver, "init", str(project)], check=True)
+        users = [*taskweaver, "-p", str(project), "serve", "users"]
+        made = subprocess.run([*users, "add", "me"], stdout=subprocess.PIPE, text=True)
+        if made.returncode:  # the user is there, and the file is lost
+            renewal = [*users, "token", "me"]
+            made = subprocess.run(renewal, check=True, stdout=subprocess.PIPE, text=True)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
-            target.write(made)
+            target.write(made.stdout.strip())
     return file.read_text()
 
 

@@ -10,8 +10,6 @@ import json
 from pathlib import PurePosixPath
 from typing import Any
 
-from taskweaver.ces.errors import ForkRefused
-from taskweaver.doors.jupyter.provisioner import TaskWeaverProvisioner
 from taskweaver.errors import TaskWeaverError
 
 _ROUTE = r"/taskweaver/kernels/(?P<kernel_id>[0-9a-f-]{36})/fork"
@@ -70,6 +68,10 @@ async def fork_kernel(kernel_id: str, kernels: Any, sessions: Any, contents: Any
         ForkRefused: If the kernel cannot be forked, or is no kernel of the provisioner.
     """
     from jupyter_server.utils import ensure_async
+
+    # Not at the top: a Jupyter server imports this when it starts.
+    from taskweaver.ces.errors import ForkRefused
+    from taskweaver.doors.jupyter.provisioner import TaskWeaverProvisioner
 
     found = await ensure_async(sessions.list_sessions())
     path = next((one["path"] for one in found if one["kernel"]["id"] == kernel_id), "")
