@@ -64,6 +64,7 @@ def test_a_client_sees_rich_results_of_its_own_requests(
         drawn = "import matplotlib.pyplot as plt; plt.plot([1, 2]);"
         assert "image/png" in ask(client, drawn).data("display_data")
         assert "image/png" in ask(client, drawn + "plt.show()").data("display_data")
+        assert ask(client, "_.shape").text == "(2, 1)"
         assert ask(client, "y = 5").messages == []
         assert ask(client, "print(x); 1 / 0").error == "ZeroDivisionError"
         assert "text/html" in ask(client, "%%html\n<b>x</b>").data("display_data")

@@ -31,6 +31,13 @@ class QuietDisplayHook(ZMQShellDisplayHook):
             return formatted
         return {}, {}
 
+    def update_user_ns(self, result: Any) -> None:
+        """Keep the last values of another client's cells, as ``_``, ``__`` and ``___``."""
+        if FOREIGN.is_running:
+            shell: Any = self.shell
+            names = shell.user_ns
+            names["___"], names["__"], names["_"] = names.get("__"), names.get("_"), result
+
 
 class FilePublisher(ZMQDisplayPublisher):
     """Writes displayed pictures and documents to files, prints the rest."""
