@@ -9,9 +9,12 @@ from typing import Any
 
 import nbformat
 import pytest
+from fake_endpoint import good, serving
 from nbclient import NotebookClient
+from tool_replies import called
 
-from taskweaver.doors.jupyter.asking import _plain_questions
+from taskweaver.doors.jupyter.asking import AskInNotebook, _plain_questions
+from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 
 FRAME = (
     "import pandas as pd\n"
@@ -67,6 +70,34 @@ def test_answers_come_from_the_notebook_s_own_variables(
     assert not list(tmp_path.glob("*.png"))
 
 
+def test_a_model_reads_the_notebook_and_runs_cells_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "double = cars.Power * 2\nint(double.sum())"
+    bodies = [called(("run_python", {"intent": "sum", "code": code})), good("It is 34.")]
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with serving(lambda call: call.stream(bodies[call.number])) as endpoint:
+        for name, value in {
+            "LLM_API_TYPE": "openai",
+            "LLM_API_BASE": endpoint.url,
+            "LLM_API_KEY": "k",
+            "LLM_MODEL": "m",
+        }.items():
+            monkeypatch.setenv(name, value)
+        outputs = run(
+            tmp_path,
+            FRAME,
+            "%load_ext taskweaver",
+            "%ask twice the sum of Power?",
+            "double.sum()",
+        )
+    assert "It is 34." in shown(outputs[2])
+    assert shown(outputs[3]) == "np.int64(34)"
+    first, second = (json.dumps(call.body) for call in endpoint.calls)
+    assert "DataFrame 4x3" in first
+    assert "34" in second
+
+
 def test_the_project_s_confirmation_holds(tmp_path: Path) -> None:
     config = {"code_interpreter.require_confirmation": True, "llm.api_type": "offline"}
     (tmp_path / "taskweaver_config.json").write_text(json.dumps(config))
@@ -75,6 +106,22 @@ def test_the_project_s_confirmation_holds(tmp_path: Path) -> None:
     )
     assert "no person was asked" in shown(outputs[1])
     assert shown(outputs[2]) == "False"
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("y", Confirmation.yes), ("", Confirmation.no), ("a", Confirmation.always)],
+)
+def test_a_person_at_the_notebook_is_shown_the_code(
+    typed: str,
+    answer: Confirmation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _question: typed)
+    request = ConfirmationRequest(frozenset({"code"}), "made = 1")
+    assert AskInNotebook().request_confirmation(request, 1.0) is answer
+    assert "made = 1" in capsys.readouterr().out
 
 
 def test_a_question_mark_is_part_of_the_question() -> None:

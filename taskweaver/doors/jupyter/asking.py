@@ -49,7 +49,7 @@ class NotebookAsker:
             self._app.cell_tables.is_kept = True
             self._session = TaskSession(self._app, self._app.get_session())
             confirmations = self._session.core.event_emitter.confirmations
-            confirmations.handler = _AskInNotebook()
+            confirmations.handler = AskInNotebook()
         except BaseException:
             self._app.stop()
             raise
@@ -113,7 +113,7 @@ def _written(frame: Any, path: Path) -> Path:
     return path
 
 
-class _AskInNotebook:
+class AskInNotebook:
     """Asks the person at the notebook before code runs, if the project wants that."""
 
     def request_confirmation(
