@@ -339,9 +339,12 @@ class Session:
     def _record_foreign_cells(self) -> None:
         """Record the cells of other Jupyter clients, so that their variables are stored."""
         for name in self._branches.open_names:
+            branch = self.at(name)
+            if branch.is_at_work:
+                continue
             try:
-                self.at(name).record_foreign_cells()
-            except TaskWeaverError as error:  # it is at work, or its disk is full
+                branch.record_foreign_cells()
+            except TaskWeaverError as error:  # no disk space, or no memory for the kernel
                 self._logger.warning(f"cells of other clients on {name}: {error}")
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:

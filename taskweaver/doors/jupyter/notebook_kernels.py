@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.paths import connection_file
 from taskweaver.ces.process.homes import private_folder, remove_folder
@@ -129,7 +129,9 @@ def _started(kernel_id: str, family: _Family, parent: NotebookKernel | None) -> 
         finally:
             state.close()
     if not isinstance(client, Kernel):
-        raise ForkRefused(["kernels of this project run on another machine (execution.server)"])
+        client.stop()
+        problem = "Kernels of this project run on another machine (execution.server)."
+        raise KernelStartFailed(problem, "Notebooks need a kernel of this one.")
     try:
         client.execute_code("start", "")
     except BaseException:
