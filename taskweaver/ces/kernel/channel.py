@@ -21,6 +21,7 @@ Ending = Literal["reply", "died", "deadline"]
 
 _IDLE_WAIT_S = 2.0
 _HELLO_INTERVAL_S = 0.2
+_LOOK_S = 1.0
 _MOST_WAITING = 20_000  # messages
 _MOST_AT_ONCE = 500  # messages between two looks at the clock
 _LARGEST_BYTES = 64 << 20
@@ -152,9 +153,13 @@ class KernelChannel:
         return str(message["header"]["msg_id"])
 
     def look(self) -> ForeignCells:
-        """Receive what has come since the last request; return the cells of other clients."""
-        while self._drain(self._iopub, self._note) == _MOST_AT_ONCE:
-            pass
+        """Receive all output until now; return the cells of other clients.
+
+        Messages of a cell that ended can still be on their way: those before the answer to a
+        question have come with it. A cell that runs keeps the kernel from answering.
+        """
+        question = Request(self._send("kernel_info_request", {}), KernelReply(), None, 0)
+        self._receive(question, time.monotonic() + _LOOK_S)
         return self.foreign
 
     def _note(self, message: dict[str, Any], waiting: Request | None = None) -> None:

@@ -133,7 +133,8 @@ class RunningKernel:
 
     def foreign_cells(self) -> list[str]:
         """Return, once, the code of cells that other clients ran; none of a kernel that died."""
-        return self.channel.look().take() if self.process.is_alive else []
+        is_open = self.has_state and self.process.is_alive
+        return self.channel.look().take() if is_open else []
 
     def end(self, grace_s: float) -> None:
         """End it, with some time to end by itself."""
