@@ -34,3 +34,8 @@ def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
 def items(value: Any) -> list[Any]:
     """Return the items of a list; none when it is no list."""
     return value[:_MAX_ROWS] if isinstance(value, list) else []
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return an object of JSON; an empty one when it is none."""
+    return value if isinstance(value, dict) else {}

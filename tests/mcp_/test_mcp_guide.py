@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "mcp.md").read_text("utf-8")
-JSON, CALL, STOCK, _, CLIENT = re.findall(r"```(?:json|python)\n(.*?)\n```", GUIDE, re.DOTALL)
+JSON, CALL, STOCK, _, CLIENT, *_ = re.findall(r"```(?:json|python)\n(.*?)\n```", GUIDE, re.DOTALL)
 COLD = {"execution.zygote": False}
 
 

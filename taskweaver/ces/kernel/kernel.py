@@ -13,7 +13,7 @@ from typing import Any
 
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.bounds.guard import CellWatch
-from taskweaver.ces.claims import rows
+from taskweaver.ces.claims import mapping, rows
 from taskweaver.ces.common import (
     CellStatus,
     ExecutionResult,
@@ -47,8 +47,7 @@ from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
 from taskweaver.ces.template.template import Handshake, Template
 
-_SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
-_MOST_TESTS = 100
+_SHUT_DOWN_S, _OVERVIEW_S, _MOST_TESTS = 2.0, 60.0, 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
@@ -96,12 +95,21 @@ class Kernel:
         self._calls: HostCalls | None = None
         self._on_stop: Callable[[Kernel], None] | None = on_stop
         if origin is not None:
-            self._take_over(origin)
+            process = origin.template.spawn(place.cwd, place.log_path)
+            self._plugins.loaded = dict(origin.plugins)
+            self._session_vars |= origin.session_vars
+            self._connect(process, is_copy=True)
+            self.state = "ready"
 
     @property
     def has_state(self) -> bool:
         """True if it runs and has its variables."""
         return self._running is not None and self._running.has_state
+
+    @property
+    def process(self) -> KernelProcess | None:
+        """Its process; None when it does not run."""
+        return None if self._running is None else self._running.process
 
     def start(self) -> None:
         """Start the process in the background, unless it waits for a cell to restore a state."""
@@ -136,7 +144,12 @@ class Kernel:
             with self.place.guard.cell() as watch:
                 with self._calls.answered() if self._calls else nullcontext():
                     outcome = self._run(running, code, payload, on_output, watch=watch)
-                result = self._result(exec_id, code, *outcome, watch)
+                ended = Ended.of(self.process, self._origin, has_died=outcome[1].ending == "died")
+                watch.finish()
+                result = result_of(
+                    exec_id, code, outcome, place=self.place, watch=watch, ended=ended
+                )
+            result.log += self._plugins.take_lost()
             result.duration_s = time.monotonic() - began
             result.log += [("warning", "variables", problem) for problem in problems]
             if result.is_state_lost:
@@ -177,8 +190,7 @@ class Kernel:
         """Return a first impression of data files; see `Client`."""
         with self.operation():
             report = self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
-        found = report.get("files")
-        return found if isinstance(found, dict) else {}
+        return mapping(report.get("files"))
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a view of its variables; see `Client`."""
@@ -206,8 +218,7 @@ class Kernel:
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a plugin."""
         with self.operation():
-            limit_s = self._limits.cell_timeout_s
-            test = {"op": "test", "name": name, "limit_s": limit_s}
+            test = {"op": "test", "name": name, "limit_s": (limit_s := self._limits.cell_timeout_s)}
             report = self._ask(self._ready(), test, _MOST_TESTS * limit_s)
             return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
 
@@ -231,9 +242,9 @@ class Kernel:
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
         """Fork a child that holds the state of this moment and can write it; see `Client`."""
-        operation = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
+        asked = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
         with self.operation():
-            return StateWriter(self._fork(operation)[0])
+            return StateWriter(self._fork(asked)[0])
 
     def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
@@ -244,23 +255,20 @@ class Kernel:
         ask = partial(self._ask, running, limit_s=limit_s)
         return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes
 
-    def _take_over(self, origin: KernelSnapshot) -> None:
-        process = origin.template.spawn(self.place.cwd, self.place.log_path)
-        self._plugins.loaded = dict(origin.plugins)
-        self._session_vars = dict(origin.session_vars)
-        self._connect(process, is_copy=True)
-        self.state = "ready"
-
     @property
     def footprint(self) -> Footprint:
         """The memory it takes up; zeros when it does not run."""
-        running = self._running
-        return Footprint() if running is None else footprint(running.process.pid)
+        return footprint(own.pid) if (own := self.process) else Footprint()
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on the session's resources, and the mechanism that enforces each."""
         return self.place.guard.bounds
+
+    def foreign_cells(self) -> list[str]:
+        """Return, once, the code of cells that other clients ran; see `Client`."""
+        with self.operation():
+            return self._running.foreign_cells() if self._running is not None else []
 
     def left_behind(self) -> str:
         """Return how many processes that cells started still run, and their names."""
@@ -335,7 +343,8 @@ class Kernel:
             raise
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
-        self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
+        limit_bytes, file = self._limits.output_limit_bytes, self.place.connection_file
+        self._running = RunningKernel.of(process, limit_bytes, file)
         self.place.guard.adopt(process.pid)
         return self._running
 
@@ -374,8 +383,7 @@ class Kernel:
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
-        own = (self._calls, self._interrupts, lambda: self._is_closed, watch)
-        wait = RequestWait(running, *own)
+        wait = RequestWait(running, self._calls, self._interrupts, lambda: self._is_closed, watch)
         try:
             return wait.until(waiting, deadline)
         except BaseException:
@@ -384,20 +392,6 @@ class Kernel:
             raise
         finally:
             self.state = "stopped" if self._is_closed else "ready"
-
-    def _result(
-        self, exec_id: str, code: str, status: CellStatus, exchange: KernelReply, watch: CellWatch
-    ) -> ExecutionResult:
-        running = self._running
-        is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
-        how = running.process.exit_text() if running else "stopped"
-        origin = self._origin() if is_lost else None
-        ended = Ended(how, origin.round_number if origin else None) if is_lost else None
-        watch.finish()
-        outcome = (status, exchange)
-        result = result_of(exec_id, code, outcome, place=self.place, watch=watch, ended=ended)
-        result.log += self._plugins.take_lost()
-        return result
 
     def _discard(self, grace_s: float = 0.0) -> None:
         """End the process, if there is one; the next cell starts another."""

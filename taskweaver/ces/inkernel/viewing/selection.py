@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taskweaver.ces.inkernel.viewing.problem import ViewProblem
-from taskweaver.ces.inkernel.viewing.tables import Table
+from taskweaver.ces.inkernel.viewing.tables import ViewedTable
 
 Filter = tuple[int, str, str]
 """Number of a column, a comparison, and a value as text."""
@@ -19,7 +19,7 @@ _COMPARISONS = {
 _TRUTHS = {"true": True, "false": False}
 
 
-def select(table: Table, filters: Sequence[Filter], order: Sequence[Key]) -> Any:
+def select(table: ViewedTable, filters: Sequence[Filter], order: Sequence[Key]) -> Any:
     """Return the positions of the rows that pass all filters, in an order; equal ones as they were.
 
     Missing values come last, whichever way a column is sorted.
@@ -50,7 +50,7 @@ def select(table: Table, filters: Sequence[Filter], order: Sequence[Key]) -> Any
     return found
 
 
-def _passed(table: Table, number: int, comparison: str, value: str) -> Any:
+def _passed(table: ViewedTable, number: int, comparison: str, value: str) -> Any:
     import numpy as np
 
     column, series = table.column(number), table.series(number)

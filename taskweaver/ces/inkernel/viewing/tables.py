@@ -30,7 +30,7 @@ _ARROW = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ViewedColumn:
     """A column: its name as text, the library's type, and its kind."""
 
     name: str
@@ -38,7 +38,7 @@ class Column:
     kind: str
 
 
-class Table(Protocol):
+class ViewedTable(Protocol):
     """A table.
 
     Attributes:
@@ -53,7 +53,7 @@ class Table(Protocol):
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
 
-    def column(self, number: int) -> Column:
+    def column(self, number: int) -> ViewedColumn:
         """Return a column by its number."""
 
     def series(self, number: int) -> Any:
@@ -66,7 +66,7 @@ class Table(Protocol):
         """Return the labels of the rows at positions, a list for each level."""
 
 
-def table_of(value: Any) -> Table:
+def table_of(value: Any) -> ViewedTable:
     """Return a value as a table.
 
     Raises:
@@ -118,7 +118,7 @@ class PandasTable:
         rows, columns = self._frame.shape
         return int(rows), int(columns)
 
-    def column(self, number: int) -> Column:
+    def column(self, number: int) -> ViewedColumn:
         """Return a column by its number."""
         dtype = self._frame.dtypes.iloc[number]
         kind = _KINDS.get(getattr(dtype, "kind", ""), "object")
@@ -129,7 +129,7 @@ class PandasTable:
             kind = "text"
         elif name.startswith(("period", "interval", "Sparse")):
             kind = "object"
-        return Column(str(self._frame.columns[number]), name, kind)
+        return ViewedColumn(str(self._frame.columns[number]), name, kind)
 
     def series(self, number: int) -> Any:
         """Return a column as a pandas series with the positions of rows as its index."""
@@ -160,10 +160,10 @@ class PolarsTable:
         rows, columns = self._frame.shape
         return int(rows), int(columns)
 
-    def column(self, number: int) -> Column:
+    def column(self, number: int) -> ViewedColumn:
         """Return a column by its number."""
         dtype = str(self._frame.dtypes[number])
-        return Column(self._frame.columns[number], dtype, _kind(dtype, _POLARS))
+        return ViewedColumn(self._frame.columns[number], dtype, _kind(dtype, _POLARS))
 
     def series(self, number: int) -> Any:
         """Return a column as a pandas series with the positions of rows as its index."""
@@ -199,10 +199,10 @@ class ArrowTable:
         """Number of rows and of columns."""
         return int(self._table.num_rows), int(self._table.num_columns)
 
-    def column(self, number: int) -> Column:
+    def column(self, number: int) -> ViewedColumn:
         """Return a column by its number."""
         field = self._table.schema.field(number)
-        return Column(field.name, str(field.type), _kind(str(field.type), _ARROW))
+        return ViewedColumn(field.name, str(field.type), _kind(str(field.type), _ARROW))
 
     def series(self, number: int) -> Any:
         """Return a column as a pandas series with the positions of rows as its index."""
