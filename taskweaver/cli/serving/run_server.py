@@ -112,6 +112,7 @@ def serve_doors(
     from taskweaver.doors.agent_api.door import AgentApi
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.kernel_api.door import KernelApi
+    from taskweaver.doors.page.door import PageDoor
     from taskweaver.server.accounts import Accounts, accounts_file, server_folder
     from taskweaver.server.agents.sessions import AgentSessions
     from taskweaver.server.gate import Gate
@@ -130,7 +131,7 @@ def serve_doors(
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
             sessions = AgentSessions(app, accounts, folder / "agents")
-            doors += [AgentApi(sessions), ChatCompletions(sessions)]
+            doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor()]
 
         def begin() -> None:
             on_start(local.text if local else "", stop)

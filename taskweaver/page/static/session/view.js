@@ -1,0 +1,136 @@
+/** What is shown of a round: its plan, its cells in order, and its answer. */
+
+import { firstLine } from '../core/words.js';
+import { contents, last } from './rounds.js';
+
+const RUNNING = 'running';
+
+/** Return a round as `{plan, items, answer}`; items are cells, orders and failures in order. */
+export function viewOf(round) {
+  const items = [];
+  let answer = null;
+  round.posts.forEach((post, at) => {
+    const isLast = at === round.posts.length - 1;
+    if (contents(post, 'reply_content').length || contents(post, 'verification').length) items.push(cellOf(round, at));
+    else if (contents(post, 'invalid_response').length) items.push({ kind: 'retry', id: post.id, text: last(post, 'revise_message') });
+    else if (isAnswer(post)) answer = answerOf(post);
+    else if (isOrder(post)) items.push({ kind: 'order', id: post.id, from: post.from, to: post.to, text: withoutCode(post.message) });
+    if (post.error) items.push({ kind: 'error', id: `${post.id}-error`, text: post.error });
+    if (isLast && round.state === 'created' && !post.isDone && post.status) items.push({ kind: 'status', id: 'status', text: post.status, from: post.from });
+  });
+  markCorrections(items);
+  return { plan: planOf(round), items, answer };
+}
+
+function isAnswer(post) {
+  return post.to === 'User' && post.message && post.from !== 'CodeInterpreter';
+}
+
+function isOrder(post) {
+  return post.isDone && post.to && post.to !== 'User' && post.to !== post.from && withoutCode(post.message);
+}
+
+function withoutCode(text) {
+  return text.replace(/```[\s\S]*?(?:```|$)/g, '').trim();
+}
+
+function answerOf(post) {
+  const check = post.parts.filter((part) => part.type === 'answer_check').at(-1);
+  const [first, ...rest] = post.message.split(/\n\s*\n/);
+  // A first line with the number of rows is the reading of the question; the answer follows it.
+  const isReading = rest.length > 0 && /\(\d[\d,]* rows?\b[^)]*\)\s*$/.test(first) && first.length < 400;
+  return {
+    id: post.id, whole: post.message, isDone: post.isDone,
+    reading: isReading ? first : '',
+    text: isReading ? rest.join('\n\n') : post.message,
+    unsupported: check?.extra?.unsupported_numbers ?? [],
+    isFailure: last(post, 'stop') === 'TaskFailure',
+  };
+}
+
+function cellOf(round, at) {
+  const post = round.posts[at];
+  const code = last(post, 'reply_content');
+  const status = last(post, 'execution_status');
+  return {
+    kind: 'cell', id: post.id, code, language: last(post, 'reply_type') || 'python',
+    intent: intentOf(round, at), lines: code ? code.split('\n').length : 0,
+    state: cellState(round, post, status), runAt: post.runAt, seconds: post.runAt && post.endedAt ? (post.endedAt - post.runAt) / 1000 : null,
+    output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: last(post, 'code_error'),
+    refused: last(post, 'verification'), figures: contents(post, 'artifact_paths').flat().map(String),
+    asks: post.asks, answered: post.answered, corrects: null,
+  };
+}
+
+function cellState(round, post, status) {
+  if (post.asks) return 'asks';
+  if (status === 'SUCCESS') return 'done';
+  if (status === 'FAILURE') return 'failed';
+  if (status) return 'skipped';
+  if (contents(post, 'verification').some((text) => !/^(?:CORRECT|NONE)/.test(text))) return 'skipped';
+  return round.state === 'created' ? (post.runAt ? RUNNING : 'writing') : 'stopped';
+}
+
+function intentOf(round, at) {
+  const own = last(round.posts[at], 'thought').trim();
+  if (own) return firstLine(own);
+  const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);
+  const asked = before ? withoutCode(before.message) || last(before, 'current_plan_step') : '';
+  return firstLine(asked.replace(/^\d+\.\s*/, '')) || 'Code';
+}
+
+/** Parts of an outcome by their headings: `Result`, `Output`, `Error` and so on. */
+function sectionsOf(text) {
+  const found = [];
+  for (const part of text.split(/^### /m).slice(1)) {
+    const [name, ...body] = part.split('\n');
+    const content = body.join('\n').trim();
+    const fence = /^(`{3,})[^\n]*\n([\s\S]*?)\n?\1\s*$/.exec(content);
+    found.push({ name: name.trim(), text: fence ? fence[2] : content });
+  }
+  return found;
+}
+
+/** A cell that follows a failed one corrects it: its difference is shown. */
+function markCorrections(items) {
+  const cells = items.filter((item) => item.kind === 'cell');
+  cells.forEach((cell, at) => {
+    const before = cells[at - 1];
+    if (before && ['failed', 'skipped'].includes(before.state) && before.code && cell.code) cell.corrects = before.code;
+  });
+}
+
+/** The newest plan with the state of its steps; steps that an earlier plan had are struck. */
+function planOf(round) {
+  const plans = round.posts.flatMap((post) => contents(post, 'plan')).filter((text) => String(text).trim());
+  if (!plans.length) return [];
+  const steps = stepsOf(plans.at(-1));
+  const current = round.posts.map((post) => last(post, 'current_plan_step')).filter(Boolean).at(-1) ?? '';
+  const at = steps.findIndex((step) => sameStep(step, current));
+  const isOver = round.state !== 'created';
+  const isComplete = round.state === 'finished' && !round.posts.some((post) => last(post, 'stop') === 'TaskFailure');
+  const known = new Set(steps.map(plainStep));
+  const dropped = plans.slice(0, -1).flatMap(stepsOf).filter((step) => !known.has(plainStep(step)));
+  return [
+    ...[...new Set(dropped)].map((text) => ({ text, state: 'dropped' })),
+    ...steps.map((text, index) => ({ text: plainStep(text), state: stepState(index, at, isOver, isComplete) })),
+  ];
+}
+
+function stepState(index, at, isOver, isComplete) {
+  if (isComplete || (at >= 0 && index < at)) return 'done';
+  if (index === at) return isOver ? 'failed' : RUNNING;
+  return 'open';
+}
+
+function stepsOf(plan) {
+  return String(plan).split('\n').map((line) => line.trim()).filter((line) => /^\d+[.)]/.test(line));
+}
+
+function plainStep(step) {
+  return step.replace(/^\d+[.)]\s*/, '').replace(/\s*<[^>]*depend[^>]*>\s*$/i, '');
+}
+
+function sameStep(step, current) {
+  return plainStep(step) === plainStep(current.trim()) || step.split(/[.)]/)[0] === current.trim().split(/[.)]/)[0];
+}
