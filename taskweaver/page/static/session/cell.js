@@ -79,7 +79,7 @@ function outcome(session, round, item) {
   const isLive = ['running', 'writing', 'asks'].includes(item.state);
   const sections = new Map(item.sections.map((one) => [one.name, one.text]));
   const printed = sections.get('Output') ?? item.output;
-  const others = item.sections.filter((one) => !['Execution', 'Result', 'Output', 'Error'].includes(one.name));
+  const others = item.sections.filter((one) => !['Execution', 'Result', 'Output', 'Error'].includes(one.name) && !(one.name === 'Artifacts' && item.figures.length));
   const parts = [
     item.error ? trace(session, round, item) : null,
     item.refused && item.state === 'skipped' ? h('div', { class: 'failure' }, h('p', { class: 'failure-title' }, icon('cross'), 'Not run'), h('p', {}, seen(item.refused))) : null,

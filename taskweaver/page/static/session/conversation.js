@@ -55,18 +55,14 @@ function queued(session, message) {
 }
 
 function edge(session, moment, direction, text) {
+  const window = session.windowOf(moment.branch, moment.isPast ? moment.number : null);
   const show = () => session.extend(moment.branch, moment.isPast ? moment.number : null, direction);
   const mount = (element) => {
-    const observer = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && keepPlace(element, show), { rootMargin: '200px' });
+    const observer = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && !window.isNarrowed && show(), { rootMargin: '200px' });
     observer.observe(element);
     return () => observer.disconnect();
   };
   return h('p', { class: 'edge', key: `edge${direction}`, mount }, button(`Show ${text}`, show, { kind: 'quiet' }));
-}
-
-/** Rounds that come above move what is read; the browser's scroll anchoring keeps it in place. */
-function keepPlace(element, show) {
-  if (element.closest('.conversation').scrollTop > 0 || element.nextElementSibling) show();
 }
 
 function noteFresh(state, session, shown) {
@@ -92,8 +88,11 @@ function watch(element, state) {
     const isUp = event.type === 'wheel' ? event.deltaY < 0 : ['ArrowUp', 'PageUp', 'Home'].includes(event.key);
     if (isUp || event.type === 'touchmove') stopFollowing(element, state);
   };
+  // A press on the element itself is one on its scroll bar.
+  const onPress = (event) => event.target === element && stopFollowing(element, state);
   const onSelect = () => hasSelection(element) && stopFollowing(element, state);
   for (const kind of ['wheel', 'touchmove', 'keydown']) element.addEventListener(kind, leave, { passive: true });
+  element.addEventListener('pointerdown', onPress);
   document.addEventListener('selectionchange', onSelect);
   // Pictures and folds change the height without a drawing.
   const sizes = new ResizeObserver(() => follow(element, state));

@@ -19,7 +19,9 @@ export function viewOf(round) {
     if (isLast && round.state === 'created' && !post.isDone && post.status) items.push({ kind: 'status', id: 'status', text: post.status, from: post.from });
   });
   markCorrections(items);
-  return { plan: planOf(round), items, answer };
+  const named = new Set(items.filter((item) => item.kind === 'cell').map((item) => item.intent));
+  const isSaid = (item) => item.kind === 'order' && named.has(firstLine(plainWords(item.text)));
+  return { plan: planOf(round), items: items.filter((item) => !isSaid(item)), answer };
 }
 
 function isAnswer(post) {
@@ -73,10 +75,14 @@ function cellState(round, post, status) {
 
 function intentOf(round, at) {
   const own = last(round.posts[at], 'thought').trim();
-  if (own) return firstLine(own);
+  if (own) return firstLine(plainWords(own));
   const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);
   const asked = before ? withoutCode(before.message) || last(before, 'current_plan_step') : '';
-  return firstLine(asked.replace(/^\d+\.\s*/, '')) || 'Code';
+  return firstLine(plainWords(asked)) || 'Code';
+}
+
+function plainWords(text) {
+  return text.replace(/^\d+\.\s*/, '').replace(/`/g, '');
 }
 
 /** Parts of an outcome by their headings: `Result`, `Output`, `Error` and so on. */
