@@ -101,6 +101,7 @@ async function open(id) {
 function onEvent(kind, data) {
   if (ui.place.kind === 'sessions' && !('type' in data) && kind.startsWith('session_')) readSessions();
   ui.session?.handle(kind, data);
+  if (kind === 'round_end' && ui.session) enter();
 }
 
 /** Events were lost, or the session is gone: read the state anew; scroll and drafts stay. */

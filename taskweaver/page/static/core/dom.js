@@ -53,13 +53,19 @@ function drawLocal(element) {
 
 const shown = new WeakMap();
 
+const arrived = []; // functions for new elements, called once these are in the document
+let depth = 0;
+
 /** Make the children of an element equal to these. */
 export function render(parent, ...children) {
   const next = flat(children, []);
   const before = shown.get(parent);
   if (!before) parent.replaceChildren();
+  depth += 1;
   patchChildren(parent, before ?? [], next, parent.namespaceURI === SVG);
+  depth -= 1;
   shown.set(parent, next);
+  while (depth === 0 && arrived.length) arrived.shift()();
 }
 
 function create(node, isSvg) {
@@ -73,9 +79,13 @@ function create(node, isSvg) {
   node.dom = element;
   for (const [name, value] of Object.entries(node.props)) setProp(element, name, value, undefined);
   for (const child of node.children) element.append(create(child, svg));
+  if (node.props.mount || node.props.update) arrived.push(() => arrive(node, element));
+  return element;
+}
+
+function arrive(node, element) {
   node.leave = node.props.mount?.(element);
   node.props.update?.(element);
-  return element;
 }
 
 function patch(before, next, isSvg) {

@@ -64,3 +64,8 @@ export function firstLine(text, most = 120) {
   const line = String(text ?? '').trim().split('\n')[0];
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
+
+/** Return the title of a round; one of the user's own code has the server's words for it. */
+export function roundTitle(title) {
+  return title === 'Run this:' ? 'Run code' : seen(title) || 'Untitled';
+}

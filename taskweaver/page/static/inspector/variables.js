@@ -23,7 +23,7 @@ function list(session, moment, data) {
     h('div', { class: 'section-head' }, h('h3', {}, `Variables at round ${data.number}`), h('span', { class: 'end' }, String(sorted.length))),
     sorted.length ? h('ul', { class: 'variables' }, sorted.map((one) => row(session, moment, one))) : h('p', { class: 'muted' }, 'None yet.'),
     sorted.some((one) => one.is_changed) ? h('p', { class: 'muted caption' }, h('span', { class: 'changed-dot' }), 'changed in this round', total ? `, ${bytes(total)} in all` : '') : null,
-    data.state === 'none' && sorted.length ? h('p', { class: 'warning' }, icon('warn'), 'The state of this round is no longer kept. A fork runs its cells again: /rebuild in the terminal, or ask for it.') : null);
+    data.state === 'none' && sorted.length && moment.isPast ? h('p', { class: 'warning' }, icon('warn'), 'The state of this round is no longer kept. A fork runs its cells again: /rebuild in the terminal, or ask for it.') : null);
 }
 
 function row(session, moment, one) {

@@ -4,6 +4,7 @@ import { announce } from '../core/announce.js';
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { follow } from '../core/stream.js';
+import { roundTitle } from '../core/words.js';
 import { ownerOf, pathOf, treeOf } from './paths.js';
 import { applyEvent, newRound, storedRound } from './rounds.js';
 
@@ -75,7 +76,7 @@ export class SessionModel {
 
   /** Return the title, or what stands for it. */
   get name() {
-    return this.title || this.index[0]?.title || 'New session';
+    return this.title || (this.index.length ? roundTitle(this.index[0].title) : 'New session');
   }
 
   /** Return the state of a branch: `idle`, `running` or `asks`. */

@@ -4,7 +4,7 @@ import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
-import { count, seen } from '../core/words.js';
+import { count, roundTitle, seen } from '../core/words.js';
 import { fold, here, isFolded, openWay, ui } from '../state.js';
 import { compare, goTo, openFork } from './actions.js';
 import { outlineKey } from './outline_keys.js';
@@ -113,15 +113,15 @@ function branchState(session, row) {
 function roundRow(session, row, item, height) {
   const isRunning = row.state === 'created' && session.stateOf(row.branch) !== 'idle';
   const isUnread = session.unread.has(row.id) && !row.isHere;
-  const said = [`round ${row.number} of ${seen(row.branch)}`, seen(row.title), row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', row.state === 'failed' ? 'failed' : '',
+  const said = [`round ${row.number} of ${seen(row.branch)}`, roundTitle(row.title), row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', row.state === 'failed' ? 'failed' : '',
     isUnread ? 'new' : '', row.forks ? count(row.forks, 'fork') : ''].filter(Boolean).join(', ');
   return h('div', {
     ...item, class: `tree-row is-round${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-label': said, 'aria-current': row.isHere ? 'location' : null,
-    onclick: (event) => openRow(event, session, row), title: seen(row.title),
+    onclick: (event) => openRow(event, session, row), title: roundTitle(row.title),
   },
   graph(row, height),
   h('span', { class: 'number' }, row.number),
-  h('span', { class: 'title' }, seen(row.title) || 'Untitled'),
+  h('span', { class: 'title' }, roundTitle(row.title)),
   isUnread ? h('span', { class: 'unread', title: 'New since you were here' }) : null,
   row.state === 'failed' ? h('span', { class: 'failed-sign', title: 'failed' }, icon('cross')) : null,
   row.isHere ? h('button', { type: 'button', class: 'fork-here', tabindex: -1, 'aria-label': `Fork at round ${row.number}`, title: 'Fork here', onclick: (event) => { event.stopPropagation(); openFork(session, row.branch, row.number); } }, icon('fork')) : null,

@@ -11,7 +11,10 @@ export function viewOf(round) {
   let answer = null;
   round.posts.forEach((post, at) => {
     const isLast = at === round.posts.length - 1;
-    if (contents(post, 'reply_content').length || contents(post, 'verification').length) items.push(cellOf(round, at));
+    const isCell = contents(post, 'reply_content').length > 0 || contents(post, 'verification').length > 0 || (at > 0 && isOrderedCell(round, at - 1));
+    // The post after an order with a cell runs it, and is shown in its place.
+    if (isCell && !isOrderedCell(round, at)) items.push(cellOf(round, at));
+    else if (isCell) return;
     else if (contents(post, 'invalid_response').length) items.push({ kind: 'retry', id: post.id, text: last(post, 'revise_message') });
     else if (isAnswer(post)) answer = answerOf(post);
     else if (isOrder(post)) items.push({ kind: 'order', id: post.id, from: post.from, to: post.to, text: withoutCode(post.message) });
@@ -22,6 +25,16 @@ export function viewOf(round) {
   const named = new Set(items.filter((item) => item.kind === 'cell').map((item) => item.intent));
   const isSaid = (item) => item.kind === 'order' && named.has(firstLine(plainWords(item.text)));
   return { plan: planOf(round), items: items.filter((item) => !isSaid(item)), answer };
+}
+
+/** Whether a post is an order with a cell that the next post has begun to carry out. */
+function isOrderedCell(round, at) {
+  const [order, next] = [round.posts[at], round.posts[at + 1]];
+  return Boolean(next && isCellOrder(order) && next.from === order.to);
+}
+
+function isCellOrder(post) {
+  return post.to && post.to !== 'User' && post.to !== post.from && contents(post, 'reply_content').length > 0 && !contents(post, 'execution_status').length;
 }
 
 function isAnswer(post) {
@@ -52,10 +65,11 @@ function answerOf(post) {
 
 function cellOf(round, at) {
   const post = round.posts[at];
-  const code = last(post, 'reply_content');
+  const order = at > 0 && isOrderedCell(round, at - 1) ? round.posts[at - 1] : null;
+  const code = last(post, 'reply_content') || (order ? last(order, 'reply_content') : '');
   const status = last(post, 'execution_status');
   return {
-    kind: 'cell', id: post.id, code, language: last(post, 'reply_type') || 'python',
+    kind: 'cell', id: (order ?? post).id, code, language: last(post, 'reply_type') || 'python',
     intent: intentOf(round, at), lines: code ? code.split('\n').length : 0,
     state: cellState(round, post, status), runAt: post.runAt, seconds: post.runAt && post.endedAt ? (post.endedAt - post.runAt) / 1000 : null,
     output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: last(post, 'code_error'),
@@ -76,6 +90,7 @@ function cellState(round, post, status) {
 function intentOf(round, at) {
   const own = last(round.posts[at], 'thought').trim();
   if (own) return firstLine(plainWords(own));
+  if (isCellOrder(round.posts[at]) && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
   const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);
   const asked = before ? withoutCode(before.message) || last(before, 'current_plan_step') : '';
   return firstLine(plainWords(asked)) || 'Code';
