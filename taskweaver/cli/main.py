@@ -19,7 +19,7 @@ from taskweaver.cli.options import FILE, FOLDER, PATH
 from taskweaver.cli.projects.plugin import plugin
 from taskweaver.cli.projects.role import role
 from taskweaver.cli.search.search_command import search
-from taskweaver.cli.serving.serve_command import serve_command
+from taskweaver.cli.serving.serve_command import serve_command, web_command
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -41,6 +41,7 @@ Examples:
   taskweaver -p sales eval my_cases.yaml  try the model on cases, count calls and tokens
   taskweaver trust sales                  decide what the folder may run
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
+  taskweaver -p sales web                 open it in a browser
   taskweaver -p sales serve               serve it over HTTP
   taskweaver memory tree memory.sqlite    look into a branched memory
 
@@ -249,6 +250,7 @@ commands.add_command(sessions)
 commands.add_command(search)
 commands.add_command(serve_command)
 commands.add_command(trust)
+commands.add_command(web_command)
 
 
 @commands.command()

@@ -10,7 +10,12 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
 _PLACE = "PAGE_FILES"
 _PRELOADS = "<!-- preloads -->"
 _START = "index.html"
@@ -70,7 +75,10 @@ def page_files() -> PageFiles:
     return PageFiles(
         version,
         PageFile.of(text.encode(), ".html"),
-        {path: PageFile.of(content, f".{path.rpartition('.')[2]}") for path, content in found.items()},
+        {
+            path: PageFile.of(content, f".{path.rpartition('.')[2]}")
+            for path, content in found.items()
+        },
     )
 
 

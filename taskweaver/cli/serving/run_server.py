@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def run_server(
     hosts: tuple[str, ...],
     *,
     is_behind_proxy: bool = False,
+    has_browser: bool = False,
 ) -> None:
     """Serve a project until a signal ends it; notices go to standard error.
 
@@ -48,6 +49,7 @@ def run_server(
         port: Port to listen at; 0 takes a free one.
         hosts: Names by which clients may call the server, besides its address.
         is_behind_proxy: Whether a proxy on this machine names the clients.
+        has_browser: Whether a browser opens the page.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or the address cannot be listened at.
@@ -56,7 +58,9 @@ def run_server(
     from taskweaver.server.serving import listen
 
     _raise_file_limit()
-    with closing(listen(host, port)) as listener, open_app(project) as app:
+    with ExitStack() as stack:
+        listener = stack.enter_context(closing(listen(host, port)))
+        app = stack.enter_context(open_app(project))
         for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
             sys.stderr.write(f"taskweaver: {notice}\n")
         from taskweaver.server.serving import address_of
@@ -67,6 +71,10 @@ def run_server(
             whole = f"{address}/#token={token}" if token else address
             sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
             sys.stdout.flush()
+            if has_browser:
+                from taskweaver.cli.serving.browser import open_page
+
+                stack.callback(open_page(whole, app.workspace))
 
         names = (host, *hosts)
         serve_doors(app, listener, names, announce, has_users=True, is_behind_proxy=is_behind_proxy)

@@ -52,6 +52,27 @@ def serve_command(
         run_server(ctx.obj, host, port, hosts, is_behind_proxy=behind_proxy)
 
 
+@click.command("web")
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen at; 0 takes a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open nothing.")
+@click.pass_obj
+def web_command(project: Path | None, /, *, port: int, no_browser: bool) -> None:
+    """Open the project in a browser, until Ctrl-C.
+
+    The same as `serve` on this machine, and a browser at its page.
+    """
+    require_folder(project)
+    from taskweaver.cli.serving.run_server import run_server
+
+    run_server(project, "127.0.0.1", port, (), has_browser=not no_browser)
+
+
 @serve_command.group()
 def users() -> None:
     """List, add and remove the users of the server."""

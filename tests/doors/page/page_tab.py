@@ -41,12 +41,10 @@ class PageTab:
     def until(self, condition: str) -> Any:
         """Wait until a condition holds in the page; return its value."""
         found = self.value(
-            "new Promise((done) => { const until = Date.now() + LIMIT; const look = () => {"
-            f" let found = null; try {{ found = {condition}; }} catch {{ found = null; }}"
+            f"new Promise((done) => {{ const until = Date.now() + {_WITHIN_MS};"
+            f" const look = () => {{ let found = null; try {{ found = {condition}; }} catch {{}}"
             " if (found) done(typeof found === 'object' ? true : found);"
-            " else if (Date.now() > until) done(null); else setTimeout(look, 10); }; look(); })".replace(
-                "LIMIT", str(_WITHIN_MS)
-            )
+            " else if (Date.now() > until) done(null); else setTimeout(look, 10); }; look(); })"
         )
         if not found:
             shown = self.value("document.getElementById('app').innerText")
@@ -62,9 +60,8 @@ class PageTab:
 
     def hides(self, selector: str) -> None:
         """Wait until no element is visible."""
-        self.until(
-            f"![...document.querySelectorAll({json.dumps(selector)})].some((one) => one.offsetParent)"
-        )
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        self.until(f"!{found}.some((one) => one.offsetParent)")
 
     def press_on(self, selector: str, text: str = "", modifiers: int = 0) -> None:
         """Click the first visible element that has a text, in its middle, as a mouse does."""
@@ -72,8 +69,8 @@ class PageTab:
             "new Promise((done) => { const look = () => {"
             f" const found = [...document.querySelectorAll({json.dumps(selector)})].find((one) =>"
             f" (one.offsetParent || one instanceof SVGElement)"
-            f" && (one.innerText ?? one.textContent).includes({json.dumps(text)}) && !one.disabled);"
-            " if (!found) return setTimeout(look, 10);"
+            f" && (one.innerText ?? one.textContent).includes({json.dumps(text)})"
+            " && !one.disabled); if (!found) return setTimeout(look, 10);"
             " found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect();"
             " done([box.x + box.width / 2, box.y + box.height / 2]); }; look(); })"
         )

@@ -173,20 +173,21 @@ export class SessionModel {
 
   async handleMessage({ message_id: id, branch, state, round_id: round }) {
     const known = this.messages.find((one) => one.message_id === id);
-    if (state === 'queued' || state === 'running') {
-      if (known) Object.assign(known, { state, round_id: round });
-      else this.messages.push(await this.message(id, { branch, state, round_id: round }));
+    if (known && ['queued', 'running'].includes(state)) Object.assign(known, { state, round_id: round });
+    else if (['queued', 'running'].includes(state)) {
+      const message = { message_id: id, branch, state, round_id: round, text: '' };
+      this.messages.push(message);
+      message.text = (await this.message(id)).text;
     } else {
       this.messages = this.messages.filter((one) => one.message_id !== id);
-      if (state === 'failed' && !round) this.notice = (await this.message(id, {})).answer;
-      if (!this.rounds.has(round)) this.reload();
+      if (state === 'failed' && !round) this.refused = (await this.message(id)).answer;
+      if (round && !this.rounds.has(round)) this.reload();
     }
     this.touch();
   }
 
-  async message(id, known) {
-    const found = await api.get(`${this.where}/messages/${api.path(id)}`).catch(() => ({ text: '' }));
-    return { message_id: id, ...found, ...known };
+  async message(id) {
+    return api.get(`${this.where}/messages/${api.path(id)}`).catch(() => ({ text: '', answer: '' }));
   }
 
   handleRound(event) {
