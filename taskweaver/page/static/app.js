@@ -29,6 +29,7 @@ function draw() {
   document.title = titleOf();
   if (ui.isSignedOut) {
     render(root, signIn(signInProblem, begin));
+    document.body.dataset.ready = 'yes';
     return;
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;

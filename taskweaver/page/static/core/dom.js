@@ -10,7 +10,7 @@ const RESERVED = new Set(['key', 'mount', 'update', 'style']);
  * element; may return a function that is called when it goes), `update` (called after each patch).
  */
 export function h(tag, props, ...children) {
-  return { tag, props: props ?? {}, key: props?.key, children: flat(children, []), dom: null };
+  return { tag, props: props ?? {}, key: props?.key, children: flat(children, '', []), dom: null };
 }
 
 /** Describe a part that is built again only when one of `deps` is another value. */
@@ -18,13 +18,15 @@ export function memo(key, deps, build) {
   return { tag: 'memo', key, deps, build, inner: null, dom: null };
 }
 
-function flat(children, out) {
-  for (const child of children) {
-    if (Array.isArray(child)) flat(child, out);
-    else if (child === null || child === undefined || child === false || child === true) continue;
-    else if (typeof child === 'object') out.push(child);
-    else out.push({ tag: '#text', text: String(child), dom: null });
-  }
+/** A child without a key is known by its place among the arguments, also when others come and go. */
+function flat(children, above, out) {
+  children.forEach((child, at) => {
+    const slot = `${above}${at}`;
+    if (Array.isArray(child)) flat(child, `${slot}.`, out);
+    else if (child === null || child === undefined || child === false || child === true) return;
+    else if (typeof child === 'object') out.push(Object.assign(child, { slot }));
+    else out.push({ tag: '#text', text: String(child), slot, dom: null });
+  });
   return out;
 }
 
@@ -58,7 +60,7 @@ let depth = 0;
 
 /** Make the children of an element equal to these. */
 export function render(parent, ...children) {
-  const next = flat(children, []);
+  const next = flat(children, '', []);
   const before = shown.get(parent);
   if (!before) parent.replaceChildren();
   depth += 1;
@@ -132,20 +134,18 @@ function matches(before, next) {
   return before.tag === next.tag && before.key === next.key;
 }
 
+function identity(node) {
+  return node.key === undefined || node.key === null ? `#${node.slot}` : `=${node.key}`;
+}
+
 function patchChildren(parent, before, next, isSvg) {
-  const keyed = new Map();
-  const loose = [];
-  for (const old of before) {
-    if (old.key === undefined || old.key === null) loose.push(old);
-    else keyed.set(old.key, old);
-  }
+  const known = new Map(before.map((old) => [identity(old), old]));
   const pairs = next.map((node) => {
-    const isLoose = node.key === undefined || node.key === null;
-    const old = isLoose ? loose.shift() : keyed.get(node.key);
-    if (!isLoose) keyed.delete(node.key);
+    const old = known.get(identity(node));
+    known.delete(identity(node));
     return old && matches(old, node) ? [node, old, null] : [node, null, old];
   });
-  for (const old of [...loose, ...keyed.values(), ...pairs.map((pair) => pair[2])]) {
+  for (const old of [...known.values(), ...pairs.map((pair) => pair[2])]) {
     if (old) remove(old);
   }
   let at = parent.firstChild;

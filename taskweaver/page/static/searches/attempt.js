@@ -24,7 +24,7 @@ export function attemptPane(id) {
     changed();
   };
   return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' },
-    h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.number ?? ''}`), h('span', { class: 'muted' }, node.id), isBest ? h('span', { class: 'state done' }, 'best') : null,
+    h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.step}`), h('span', { class: 'muted' }, node.id), isBest ? h('span', { class: 'state done' }, 'best') : null,
       button('Chat with it', () => chatWith(run, id), { kind: 'primary end', sign: 'chat' })),
     tabBar(TABS, chosen, choose),
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0 }, VIEWS[chosen](node)));
@@ -66,7 +66,12 @@ function steps(node) {
     h('tbody', {}, phases.map((phase) => h('tr', {}, h('td', {}, phase.name), h('td', {}, seconds(phase.seconds)), h('td', {}, phase.status))))));
 }
 
-const programOf = (node) => node?.code ?? node?.program ?? node?.artifacts?.code ?? '';
+/** The files that an attempt wrote, as one text; a script has one. */
+function programOf(node) {
+  const files = node?.artifacts?.coding?.workspace?.files ?? [];
+  if (!files.length) return node?.artifacts?.code ?? '';
+  return files.map((file) => (files.length > 1 ? `# ${file.path}\n${file.content}` : file.content)).join('\n');
+}
 
 function diffView(node) {
   const { parent } = searches;
@@ -84,6 +89,6 @@ function logView(node) {
 }
 
 function learntView(node) {
-  const text = node.analysis || node.lesson || node.review || '';
+  const text = node.analysis || Object.values(node.summary ?? {}).join('\n\n');
   return section('What it learnt', text ? markdown(String(text)) : h('p', { class: 'muted' }, 'Nothing was noted.'));
 }

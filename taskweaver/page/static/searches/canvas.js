@@ -64,7 +64,8 @@ function drawTile(placed, tile) {
   tile.isDrawn = true;
   const [left, top] = tile.at;
   const style = getComputedStyle(tile);
-  const colours = { line: style.getPropertyValue('--edge'), value: style.getPropertyValue('--accent'), failed: style.getPropertyValue('--failed') };
+  // Properties of the theme are resolved where they are used as colours, as the style sheet does.
+  const colours = { line: style.outlineColor, value: style.color, failed: style.caretColor };
   const context = tile.getContext('2d');
   context.translate(-left, -top);
   const near = placed.nodes.filter((node) => {

@@ -4,9 +4,9 @@ import { h } from '../core/dom.js';
 import { metric as shortValue, seen } from '../core/words.js';
 
 const WIDTH = 680;
-const HEIGHT = 170;
+const HEIGHT = 186;
 const LEFT = 64;
-const BOTTOM = 26;
+const BOTTOM = 42;
 const TICKS = 4;
 
 /** Return the curve of a run's attempts. */
@@ -28,7 +28,7 @@ export function curve(nodes, run) {
         node.error ? h('path', { class: 'error-line', d: `M${x(node.at)} ${y(node.value - node.error)}V${y(node.value + node.error)}` }) : null,
         h('circle', { class: 'point', cx: x(node.at), cy: y(node.value), r: 2.5 })]),
       h('path', { class: 'best-line', d: bestLine(valued, run.maximize, x, y, nodes.length) }),
-      failed.slice(0, WIDTH).map((node) => h('path', { class: 'failed-mark small-mark', d: `M${x(node.at) - 3} ${HEIGHT - 14}l6 6m0 -6l-6 6` })),
+      failed.slice(0, WIDTH).map((node) => h('path', { class: 'failed-mark small-mark', d: `M${x(node.at) - 3} ${HEIGHT - 32}l6 6m0 -6l-6 6` })),
       h('text', { class: 'tick', x: WIDTH - 12, y: HEIGHT - 2, 'text-anchor': 'end' }, `attempt ${nodes.length}`)));
 }
 

@@ -49,7 +49,7 @@ function timeOf(item) {
   if (item.state === 'running') return h('span', { class: 'timer' }, spinner(), timer(item.runAt));
   if (item.state === 'writing') return h('span', {}, spinner(), 'writing');
   if (item.state === 'failed') return stateTag('failed');
-  if (item.state === 'skipped') return item.answered === 'denied' ? 'denied, not run' : 'not run';
+  if (item.state === 'skipped') return item.isDenied ? 'denied, not run' : 'not run';
   if (item.state === 'stopped') return stateTag('stopped');
   return item.seconds === null ? '' : seconds(item.seconds);
 }

@@ -98,12 +98,14 @@ function insertName(session, branch, slot, area, name) {
 async function submit(session, branch, slot) {
   const text = draft(session.id, branch);
   if (!text.trim()) return;
+  const files = uploads.get(`${session.id}/${branch}`);
   keepDraft(session.id, branch, '');
+  uploads.delete(`${session.id}/${branch}`);
   toEnd(slot);
   const isCode = RUN.test(text);
   const isSent = await ask(session, branch, isCode ? text.replace(RUN, '') : text.trim(), isCode ? 'code' : 'ask');
-  if (isSent) uploads.delete(`${session.id}/${branch}`);
-  else if (!draft(session.id, branch)) keepDraft(session.id, branch, text);
+  if (!isSent && files) uploads.set(`${session.id}/${branch}`, files);
+  if (!isSent && !draft(session.id, branch)) keepDraft(session.id, branch, text);
   changed();
 }
 

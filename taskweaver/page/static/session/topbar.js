@@ -18,7 +18,7 @@ export function topbar(session) {
     session?.isLoaded ? way(session) : h('span', { class: 'way' }),
     session ? states(session) : null,
     session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,
-    h('a', { class: 'button quiet wide', href: '#/searches' }, 'Searches'),
+    ui.place.kind === 'searches' ? h('a', { class: 'button quiet wide', href: '#/' }, 'Sessions') : h('a', { class: 'button quiet wide', href: '#/searches' }, 'Searches'),
     button('Find', () => openPalette(), { kind: 'quiet wide', key: 'Ctrl K' }),
     button('', () => openHelp(), { kind: 'quiet', sign: 'ask', label: 'Help and keys' }));
 }

@@ -74,7 +74,7 @@ function cellOf(round, at) {
     state: cellState(round, post, status), runAt: post.runAt, seconds: post.runAt && post.endedAt ? (post.endedAt - post.runAt) / 1000 : null,
     output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: last(post, 'code_error'),
     refused: last(post, 'verification'), figures: contents(post, 'artifact_paths').flat().map(String),
-    asks: post.asks, answered: post.answered, corrects: null,
+    asks: post.asks, isDenied: /^The user did not allow/.test(post.message) || post.answered === 'denied', corrects: null,
   };
 }
 
@@ -83,14 +83,15 @@ function cellState(round, post, status) {
   if (status === 'SUCCESS') return 'done';
   if (status === 'FAILURE') return 'failed';
   if (status) return 'skipped';
-  if (contents(post, 'verification').some((text) => !/^(?:CORRECT|NONE)/.test(text))) return 'skipped';
+  const isDenied = post.answered === 'denied' || /^The user did not allow/.test(post.message);
+  if (isDenied || contents(post, 'verification').some((text) => !/^(?:CORRECT|NONE)/.test(text))) return 'skipped';
   return round.state === 'created' ? (post.runAt ? RUNNING : 'writing') : 'stopped';
 }
 
 function intentOf(round, at) {
   const own = last(round.posts[at], 'thought').trim();
   if (own) return firstLine(plainWords(own));
-  if (isCellOrder(round.posts[at]) && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
+  if (isCellOrder(round.posts[at]) && at === round.posts.length - 1 && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
   const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);
   const asked = before ? withoutCode(before.message) || last(before, 'current_plan_step') : '';
   return firstLine(plainWords(asked)) || 'Code';

@@ -10,6 +10,7 @@ export function signIn(problem, onSignedIn) {
     event.preventDefault();
     const text = event.target.elements.token.value.trim();
     if (!text) return;
+    event.target.reset();
     keepToken(text);
     onSignedIn();
   };
