@@ -39,5 +39,6 @@ def page(server: Served, tab: PageTab) -> Iterator[PageTab]:
     tab.until("document.querySelector('.composer textarea')")
     yield tab
     assert [text for text in tab.tab.complaints if "exception" in text.lower()] == []
-    foreign = [one for one in tab.tab.requests if not one.startswith((server.url, "blob:", "about:"))]
+    own = (server.url, "blob:", "about:")
+    foreign = [one for one in tab.tab.requests if not one.startswith(own)]
     assert foreign == []

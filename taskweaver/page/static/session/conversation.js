@@ -2,7 +2,7 @@
 
 import { button, empty, loading } from '../core/bits.js';
 import { h } from '../core/dom.js';
-import { icon } from '../core/icons.js';
+import { icon, spinner } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
 import { withdraw } from './actions.js';
@@ -37,7 +37,16 @@ export function conversation(session, moment, slot = 'main') {
         waiting.map((one) => queued(session, one)),
         window.last < window.end ? edge(session, moment, 1, `${count(window.end - window.last, 'later round')}`) : null,
         h('div', { class: 'end-mark', key: 'end' }))),
+    moment.isPast ? null : statusLine(session, moment),
     state.isOn || moment.isPast ? null : h('button', { type: 'button', class: 'to-end', onclick: () => toEnd(slot) }, icon('down'), state.fresh ? `${count(state.fresh, 'new part')}` : 'To the end', h('kbd', { 'aria-hidden': 'true' }, 'End')));
+}
+
+/** What is being done now: it floats, so that its coming and going moves nothing. */
+function statusLine(session, moment) {
+  if (session.stateOf(moment.branch) === 'idle') return null;
+  const round = session.rounds.get(session.path(moment.branch).at(-1)?.round_id);
+  const text = round?.state === 'created' ? round.posts.at(-1)?.status || 'working' : 'beginning';
+  return h('p', { class: 'status-line muted' }, spinner(), `${text[0].toUpperCase()}${text.slice(1)}`);
 }
 
 function beginning() {

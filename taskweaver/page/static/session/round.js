@@ -32,7 +32,6 @@ function built(session, entry, found, context, isRunning) {
     question(found.question),
     plan(view.plan),
     view.items.map((item) => itemOf(session, found, item)),
-    isRunning && !view.items.some((item) => item.kind === 'status') && !view.answer ? status('working') : null,
     view.answer ? answer(view.answer, entry) : null,
     found.warnings.map((text) => h('p', { class: 'warning' }, icon('warn'), seen(text))),
     found.error ? failure('The round failed', seen(found.error), ...retry(session, entry, found, context)) : null,
@@ -75,12 +74,7 @@ function itemOf(session, found, item) {
   if (item.kind === 'cell') return cell(session, found, item);
   if (item.kind === 'order') return h('p', { key: item.id, class: 'order muted' }, h('b', {}, `${item.from} to ${item.to}: `), seen(item.text.slice(0, 400)));
   if (item.kind === 'retry') return h('p', { key: item.id, class: 'order muted' }, icon('warn'), 'The model was asked again: ', seen(item.text.slice(0, 300)));
-  if (item.kind === 'status') return status(item.text);
   return failure('A step failed', seen(item.text));
-}
-
-function status(text) {
-  return h('p', { key: 'status', class: 'status-line muted' }, spinner(), `${text[0].toUpperCase()}${text.slice(1)}`);
 }
 
 function answer(view, entry) {

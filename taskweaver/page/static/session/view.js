@@ -10,7 +10,6 @@ export function viewOf(round) {
   const items = [];
   let answer = null;
   round.posts.forEach((post, at) => {
-    const isLast = at === round.posts.length - 1;
     const isCell = contents(post, 'reply_content').length > 0 || contents(post, 'verification').length > 0 || (at > 0 && isOrderedCell(round, at - 1));
     // The post after an order with a cell runs it, and is shown in its place.
     if (isCell && !isOrderedCell(round, at)) items.push(cellOf(round, at));
@@ -19,7 +18,6 @@ export function viewOf(round) {
     else if (isAnswer(post)) answer = answerOf(post);
     else if (isOrder(post)) items.push({ kind: 'order', id: post.id, from: post.from, to: post.to, text: withoutCode(post.message) });
     if (post.error) items.push({ kind: 'error', id: `${post.id}-error`, text: post.error });
-    if (isLast && round.state === 'created' && !post.isDone && post.status) items.push({ kind: 'status', id: 'status', text: post.status, from: post.from });
   });
   markCorrections(items);
   const named = new Set(items.filter((item) => item.kind === 'cell').map((item) => item.intent));
@@ -30,11 +28,12 @@ export function viewOf(round) {
 /** Whether a post is an order with a cell that the next post has begun to carry out. */
 function isOrderedCell(round, at) {
   const [order, next] = [round.posts[at], round.posts[at + 1]];
-  return Boolean(next && isCellOrder(order) && next.from === order.to);
+  return Boolean(next && isCellOrder(round, order) && next.from === order.to);
 }
 
-function isCellOrder(post) {
-  return post.to && post.to !== 'User' && post.to !== post.from && contents(post, 'reply_content').length > 0 && !contents(post, 'execution_status').length;
+/** The leader, whose post is the first, orders cells; others report on them. */
+function isCellOrder(round, post) {
+  return post.from === round.posts[0].from && post.to && post.to !== 'User' && post.to !== post.from && contents(post, 'reply_content').length > 0 && !contents(post, 'execution_status').length;
 }
 
 function isAnswer(post) {
@@ -91,7 +90,7 @@ function cellState(round, post, status) {
 function intentOf(round, at) {
   const own = last(round.posts[at], 'thought').trim();
   if (own) return firstLine(plainWords(own));
-  if (isCellOrder(round.posts[at]) && at === round.posts.length - 1 && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
+  if (isCellOrder(round, round.posts[at]) && at === round.posts.length - 1 && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
   const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);
   const asked = before ? withoutCode(before.message) || last(before, 'current_plan_step') : '';
   return firstLine(plainWords(asked)) || 'Code';
