@@ -31,5 +31,3 @@ def allow_and_deny(page: PageTab) -> None:
     page.button("Deny")
     page.finished(2)
     page.shows("not run", ".cell-head")
-
-

@@ -113,14 +113,11 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
     page.key("Enter")
     page.until("document.querySelectorAll('.side .answer').length >= 3")
     assert page.value(
-        "[...document.querySelectorAll('.side')]"
-        ".every((one) => one.innerText.includes('for both'))"
+        "[...document.querySelectorAll('.side')].every((one) => one.innerText.includes('for both'))"
     )
     page.shows("Variables", ".differences")
     page.button("Merge...")
-    page.until(
-        "/nothing to take over|taken over/.test(document.querySelector('.merge').innerText)"
-    )
+    page.until("/nothing to take over|taken over/.test(document.querySelector('.merge').innerText)")
 
 
 def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:

@@ -39,9 +39,9 @@ export function compareScreen(session) {
     h('div', { class: 'compare-head' },
       icon('compare'), h('h2', {}, 'Compare'), h('span', { class: 'muted' }, common.count ? `${common.count === 1 ? 'round 1' : `rounds 1 to ${common.count}`} of ${seen(common.branch)} ${common.count === 1 ? 'is' : 'are'} common to both` : 'no common rounds'),
       h('span', { class: 'end row' }, button('Ask both', askBoth, { key: 'B' }), button('Swap', () => go(compareAddress(session.id, names[1], names[0]))), otherChoice(session, names))),
-    h('div', { class: 'compare-tabs' }, tabBar(PANES.map(([name, title], at) => [name, seen(names[at] ?? title)]), pane, choose)),
+    h('div', { class: 'compare-tabs' }, tabBar(PANES.map(([name, title], at) => [name, seen(names[at] ?? title)]), pane, choose, 'compare-panel')),
     both.isOpen ? bothForm(session, names) : null,
-    h('div', { class: 'sides' }, names.map((name, at) => side(session, name, names[1 - at], common.count, at ? 'second' : 'first'))),
+    h('div', { class: 'sides', id: 'compare-panel' }, names.map((name, at) => side(session, name, names[1 - at], common.count, at ? 'second' : 'first'))),
     differencesPane(session, names));
 }
 
@@ -106,7 +106,7 @@ function differencesPane(session, names) {
   }
   return h('aside', { class: 'data-pane differences', 'aria-label': 'Differences', hidden: ui.panes.isDataHidden },
     h('div', { class: 'pane-head' }, h('h2', {}, 'Differences')),
-    h('div', { class: 'tab-panel', tabindex: 0, role: 'region', 'aria-label': 'Differences' }, read.problem ? h('p', { class: 'failed-text pad' }, read.problem) : read.data ? differences(read.data, names) : loading(),
+    h('div', { class: 'tab-panel', tabindex: 0, role: 'group', 'aria-label': 'Differences' }, read.problem ? h('p', { class: 'failed-text pad' }, read.problem) : read.data ? differences(read.data, names) : loading(),
       mergePanel(session, names)));
 }
 

@@ -28,7 +28,7 @@ export function mapPane(session) {
   };
   return h('section', { class: 'map', 'aria-label': 'Map of the tree' },
     h('div', { class: 'pane-head' }, h('h2', {}, 'Map'), h('span', { class: 'muted' }, 'left to right by round; a click goes there'), button('Close', close, { kind: 'quiet end', key: 'M' })),
-    h('div', { class: 'map-scroll', tabindex: 0, role: 'region', 'aria-label': 'Map' },
+    h('div', { class: 'map-scroll', tabindex: 0, role: 'group', 'aria-label': 'Map' },
       h('svg', { width, height: branches.length * ROW + 24, viewBox: `0 0 ${width} ${branches.length * ROW + 24}`, role: 'group', 'aria-label': 'Branches' }, branches.map((node) => lineOf(session, node, { rows, x, onPath, moment })))));
 }
 

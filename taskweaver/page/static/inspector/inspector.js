@@ -26,7 +26,7 @@ export function inspector(session, moment) {
 }
 
 /** Return a bar of tabs; arrows go from one to the next. */
-export function tabBar(tabs, chosen, choose) {
+export function tabBar(tabs, chosen, choose, controls = 'tab-panel') {
   const onkeydown = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
@@ -37,5 +37,5 @@ export function tabBar(tabs, chosen, choose) {
     event.currentTarget.querySelector(`#tab-${next}`).focus();
   };
   return h('div', { class: 'tabs', role: 'tablist', onkeydown }, tabs.map(([name, title]) =>
-    h('button', { key: name, type: 'button', role: 'tab', id: `tab-${name}`, class: 'tab', 'aria-selected': String(name === chosen), 'aria-controls': 'tab-panel', tabindex: name === chosen ? 0 : -1, onclick: () => choose(name) }, title)));
+    h('button', { key: name, type: 'button', role: 'tab', id: `tab-${name}`, class: 'tab', 'aria-selected': String(name === chosen), 'aria-controls': controls, tabindex: name === chosen ? 0 : -1, onclick: () => choose(name) }, title)));
 }

@@ -37,7 +37,7 @@ function row(session, moment, one) {
       h('span', { class: one.is_changed ? 'changed-dot' : 'no-dot', title: one.is_changed ? 'changed in this round' : null }),
       h('code', {}, seen(one.name)), h('span', { class: 'muted end shrink' }, shortText(one.text))),
     isOpen ? h('div', { class: 'variable-more' },
-      h('pre', { tabindex: 0, role: 'region', 'aria-label': `Value of ${seen(one.name)}` }, seen(one.text)),
+      h('pre', { tabindex: 0, role: 'group', 'aria-label': `Value of ${seen(one.name)}` }, seen(one.text)),
       h('p', { class: 'muted caption' }, [one.type, bytes(one.size)].filter(Boolean).join(', ')),
       one.lost ? h('p', { class: 'warning' }, icon('warn'), `Could not be stored: ${seen(one.lost)}`) : null,
       isFrame(one) ? button('Open as table', () => openFrame(session, moment, one.name), { kind: 'small', sign: 'data' }) : null) : null);

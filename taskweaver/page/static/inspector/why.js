@@ -28,7 +28,7 @@ function prompt(data, moment) {
       h('li', {}, `${data.variables.length} variables, by name, type and size`),
       data.files?.is_known ? h('li', {}, `${data.files.total} files, by name and beginning`) : null,
       facts.length ? h('li', {}, `${facts.length} facts: `, facts.map((fact) => seen(fact.text)).join('; ')) : null),
-    notes.trim() && notes.trim() !== data.round.question?.trim() ? h('pre', { tabindex: 0, role: 'region', 'aria-label': 'Request' }, seen(data.round.user_query)) : null);
+    notes.trim() && notes.trim() !== data.round.question?.trim() ? h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Request' }, seen(data.round.user_query)) : null);
 }
 
 function reasons(round) {

@@ -76,7 +76,7 @@ function programOf(node) {
 function diffView(node) {
   const { parent } = searches;
   if (!parent) return section('Change', h('p', { class: 'muted' }, 'It has no parent: it was written from nothing.'));
-  return section(`Change against its parent ${parent.id}`, h('pre', { class: 'code', tabindex: 0, role: 'region', 'aria-label': 'Changes' }, h('code', {}, diffLines(lineDiff(programOf(parent), programOf(node))))));
+  return section(`Change against its parent ${parent.id}`, h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(lineDiff(programOf(parent), programOf(node))))));
 }
 
 function codeView(node) {
@@ -85,7 +85,7 @@ function codeView(node) {
 
 function logView(node) {
   const output = node.output || (node.phases ?? []).map((phase) => phase.message).filter(Boolean).join('\n');
-  return section('Output', output ? h('pre', { class: 'output', tabindex: 0, role: 'region', 'aria-label': 'Output' }, seen(output)) : h('p', { class: 'muted' }, 'No output.'));
+  return section('Output', output ? h('pre', { class: 'output', tabindex: 0, role: 'group', 'aria-label': 'Output' }, seen(output)) : h('p', { class: 'muted' }, 'No output.'));
 }
 
 function learntView(node) {

@@ -21,7 +21,7 @@ export function treeList(placed, run, chosen, choose) {
     else return;
     event.preventDefault();
   };
-  return h('div', { class: 'table-box tree-list', tabindex: 0, role: 'region', 'aria-label': 'Attempts' }, h('table', { role: 'treegrid', 'aria-label': 'Attempts' },
+  return h('div', { class: 'table-box tree-list', tabindex: 0, role: 'group', 'aria-label': 'Attempts' }, h('table', { role: 'treegrid', 'aria-label': 'Attempts' },
     h('thead', {}, h('tr', {}, ['attempt', seen(run.metric), 'state', 'time', 'plan'].map((name) => h('th', { scope: 'col' }, name)))),
     h('tbody', {}, rows.map((node, at) => h('tr', { key: node.node, tabindex: node.node === chosen || (at === 0 && !chosen) ? 0 : -1, 'aria-level': node.y + 1, 'aria-selected': String(node.node === chosen), class: node.node === chosen ? 'chosen' : '', onclick: () => choose(node.node), onkeydown: (event) => key(event, at) },
       h('td', { style: { 'padding-left': `${8 + node.y * 14}px` } }, node.node), h('td', { class: 'right' }, metric(node.value)), h('td', {}, node.isBest ? 'best' : node.status), h('td', { class: 'right' }, seconds(node.seconds)), h('td', { class: 'shrink' }, seen(node.plan)))))));

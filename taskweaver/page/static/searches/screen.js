@@ -63,7 +63,7 @@ function runView(found, id) {
     budgets(found),
     h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
       button('Fit', () => set('isFit', !own.isFit), { kind: 'quiet', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'quiet', key: 'L' }))),
-    own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'region', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
+    own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'group', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
     legend(run), curve(found.nodes, run)];
 }
 

@@ -35,7 +35,7 @@ export function askCard(session, round, item) {
   return h('div', { class: 'ask-card', role: 'group', 'aria-label': 'Asks you', tabindex: -1, onkeydown, mount: takeFocus },
     h('p', { class: 'ask-title' }, icon('ask'), titleOf(kinds)),
     h('p', {}, `Needed for ${kinds.map(seen).join(', ')}, on ${seen(round.branch)} only.`),
-    request?.diff ? h('pre', { class: 'code', tabindex: 0, role: 'region', 'aria-label': 'Changes' }, h('code', {}, diffLines(request.diff))) : codeBlock(content, 'python'),
+    request?.diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(request.diff))) : codeBlock(content, 'python'),
     h('div', { class: 'row' },
       button('Allow', answer('yes'), { kind: 'primary', key: 'Y' }),
       button('Always', answer('always'), { label: 'Allow this kind for this session' }),

@@ -70,7 +70,7 @@ function codeOf(item) {
   if (!item.corrects) return codeBlock(item.code, item.language);
   return [
     h('p', { class: 'caption muted' }, 'Changed since the cell before:'),
-    h('pre', { class: 'code', tabindex: 0, role: 'region', 'aria-label': 'Changes' }, h('code', {}, diffLines(lineDiff(item.corrects, item.code)))),
+    h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(lineDiff(item.corrects, item.code)))),
     local({}, false, (isWhole, set) => (isWhole ? codeBlock(item.code, item.language) : button('Show all of it', () => set(true), { kind: 'quiet' }))),
   ];
 }
@@ -101,13 +101,13 @@ function trace(session, round, item) {
   return h('div', { class: 'failure' },
     h('p', { class: 'failure-title' }, icon('cross'), seen(near ? near[1] : message)),
     near ? h('p', {}, 'Near names: ', h('code', {}, seen(near[2]))) : null,
-    h('pre', { class: 'trace', tabindex: 0, role: 'region', 'aria-label': 'Traceback' }, seen(lines.slice(0, -1).join('\n'))),
+    h('pre', { class: 'trace', tabindex: 0, role: 'group', 'aria-label': 'Traceback' }, seen(lines.slice(0, -1).join('\n'))),
     repair ? h('div', { class: 'row' }, button('Ask for a repair', () => ask(session, round.branch, `The cell failed: ${message}. Please repair it.`), { kind: 'small' })) : null);
 }
 
 function liveOutput(text) {
   const lines = text.replace(/\n$/, '').split('\n');
-  return h('pre', { class: 'output live', tabindex: 0, role: 'region', 'aria-label': 'Output while it runs' }, seen(lines.slice(-LIVE_LINES).join('\n')));
+  return h('pre', { class: 'output live', tabindex: 0, role: 'group', 'aria-label': 'Output while it runs' }, seen(lines.slice(-LIVE_LINES).join('\n')));
 }
 
 /** Printed text; the middle of a long one is folded. */
@@ -116,7 +116,7 @@ function output(text) {
   const found = readTable(text);
   if (found) return table(found);
   const lines = text.replace(/\n$/, '').split('\n');
-  const block = (shown) => h('pre', { class: 'output', tabindex: 0, role: 'region', 'aria-label': 'Output' }, seen(shown.join('\n')));
+  const block = (shown) => h('pre', { class: 'output', tabindex: 0, role: 'group', 'aria-label': 'Output' }, seen(shown.join('\n')));
   if (lines.length <= MOST_LINES) return block(lines);
   return local({ class: 'folded-output' }, false, (isWhole, set) => (isWhole ? block(lines) : [
     block(lines.slice(0, SHOWN_LINES)),

@@ -43,7 +43,8 @@ export function forkPanel(session) {
 const STATES = { live: 'shared until changed', stored: 'read from disk', none: 'not kept: cells run again with /rebuild' };
 
 function carried({ preview, problem }) {
-  if (!preview) return problem ? null : h('p', { class: 'muted' }, 'Looking at what it carries.');
+  // As high as the list that comes: the buttons below stay where they are.
+  if (!preview) return problem ? null : h('div', { class: 'carried-list coming', role: 'status', 'aria-label': 'Looking at what it carries' }, [0, 1, 2].map((at) => h('span', { class: `bar w${at}` })));
   const size = preview.variables_bytes ? `, ${bytes(preview.variables_bytes)}` : '';
   const line = (isCarried, text) => h('li', { class: isCarried ? 'carried' : 'not-carried' }, icon(isCarried ? 'check' : 'warn'), h('span', {}, text));
   return h('ul', { class: 'carried-list', 'aria-label': 'What the fork carries' },

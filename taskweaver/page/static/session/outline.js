@@ -14,6 +14,8 @@ const STEP = 16;
 const FIRST = 14;
 const MARGIN = 12;
 
+const STATE_WORDS = { running: 'running', asks: 'asks you', failed: 'failed' };
+
 let scrolled = { top: 0, height: 800 };
 
 /** Return the height of a row: rows that are touched are higher. */
@@ -93,7 +95,7 @@ function branchRow(session, row, item, height) {
   const rounds = row.note ? `${row.note}, ${count(row.rounds, 'round')}` : count(row.rounds, 'round');
   return h('div', {
     ...item, class: `tree-row branch${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-current': row.isHere ? 'location' : null, 'aria-expanded': String(!row.isFolded), onclick: open,
-    'aria-label': `Branch ${seen(row.branch)}, ${rounds}${row.isFolded ? ', folded' : ''}${state ? `, ${state}` : ''}`,
+    'aria-label': [[seen(row.branch), rounds, state ? STATE_WORDS[state] : '', row.isHere ? 'you' : ''].filter(Boolean).join(' '), 'branch', row.isFolded ? 'folded' : ''].filter(Boolean).join(', '),
   },
   graph(row, height),
   h('span', { class: `branch-name c${row.colour}` }, seen(row.branch)),
@@ -113,7 +115,8 @@ function branchState(session, row) {
 function roundRow(session, row, item, height) {
   const isRunning = row.state === 'created' && session.stateOf(row.branch) !== 'idle';
   const isUnread = session.unread.has(row.id) && !row.isHere;
-  const said = [`round ${row.number} of ${seen(row.branch)}`, roundTitle(row.title), row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', row.state === 'failed' ? 'failed' : '',
+  // It begins with the words that are seen, so that a voice can name them.
+  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${seen(row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', row.state === 'failed' ? 'failed' : '',
     isUnread ? 'new' : '', row.forks ? count(row.forks, 'fork') : ''].filter(Boolean).join(', ');
   return h('div', {
     ...item, class: `tree-row is-round${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-label': said, 'aria-current': row.isHere ? 'location' : null,

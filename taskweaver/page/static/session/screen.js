@@ -27,14 +27,15 @@ export function sessionScreen(session) {
   const hidden = `${ui.panes.isTreeHidden ? ' no-tree' : ''}${ui.panes.isDataHidden ? ' no-data' : ''}`;
   const back = backAddress(session);
   return h('div', { class: `panes${hidden}`, style, ondragover: (event) => event.preventDefault(), ondrop: dropAnywhere(session) },
-    outline(session), divider('tree', 'Width of branches', 1),
+    outline(session),
     h('main', { class: 'middle', tabindex: -1 },
       session.isRenaming ? renameBar(session) : null,
       moment.isPast ? momentBar(session, moment, () => openFork(session, moment.branch, moment.number), () => go(back), backText(session)) : null,
       ui.map ? mapPane(session) : null,
       conversation(session, moment),
-      moment.isPast ? null : composer(session, moment.branch)),
-    divider('data', 'Width of the inspector', -1), inspector(session, moment));
+      moment.isPast ? null : composer(session, moment.branch),
+      divider('tree', 'Width of branches', 1), divider('data', 'Width of the inspector', -1)),
+    inspector(session, moment));
 }
 
 function backText(session) {
@@ -73,5 +74,5 @@ function divider(name, label, sign) {
     const step = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
     if (step) set(ui.panes[name] + sign * step);
   };
-  return h('div', { class: `divider ${name}`, role: 'separator', 'aria-orientation': 'vertical', 'aria-label': label, 'aria-valuenow': ui.panes[name], 'aria-valuemin': LEAST, 'aria-valuemax': MOST, tabindex: 0, onpointerdown, onkeydown });
+  return h('div', { class: `divider at-${name}`, role: 'separator', 'aria-orientation': 'vertical', 'aria-label': label, 'aria-valuenow': ui.panes[name], 'aria-valuemin': LEAST, 'aria-valuemax': MOST, tabindex: 0, onpointerdown, onkeydown });
 }

@@ -14,7 +14,7 @@ import { stepsTo } from './paths.js';
 /** Return the bar. */
 export function topbar(session) {
   return h('header', { class: 'topbar' },
-    session ? h('a', { class: 'home', href: '#/', title: 'All sessions' }, icon('up'), h('span', { class: 'session-name' }, seen(session.name))) : h('a', { class: 'home', href: '#/' }, h('b', {}, 'TaskWeaver')),
+    session ? h('a', { class: 'home', href: '#/', title: 'All sessions' }, icon('up'), h('h1', { class: 'session-name' }, seen(session.name))) : h('a', { class: 'home', href: '#/' }, ui.place.kind === 'searches' ? h('h1', { class: 'session-name' }, 'TaskWeaver') : h('b', {}, 'TaskWeaver')),
     session?.isLoaded ? way(session) : h('span', { class: 'way' }),
     session ? states(session) : null,
     session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,

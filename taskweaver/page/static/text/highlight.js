@@ -61,5 +61,5 @@ export function diffLines(text) {
 
 /** Return a block of code. */
 export function codeBlock(code, language = '', name = 'Code') {
-  return h('pre', { class: 'code', tabindex: 0, role: 'region', 'aria-label': name }, h('code', {}, highlighted(code, language)));
+  return h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': name }, h('code', {}, highlighted(code, language)));
 }

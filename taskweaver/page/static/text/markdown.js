@@ -96,7 +96,7 @@ function code(token) {
 
 function markdownTable(token, marks) {
   const cell = (tag) => (one, at) => h(tag, { class: token.align[at] ?? '' }, tokens(one.tokens, marks));
-  return h('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Table' }, h('table', {},
+  return h('div', { class: 'table-box', tabindex: 0, role: 'group', 'aria-label': 'Table' }, h('table', {},
     h('thead', {}, h('tr', {}, token.header.map(cell('th')))),
     h('tbody', {}, token.rows.map((row) => h('tr', {}, row.map(cell('td')))))));
 }

@@ -15,7 +15,7 @@ export function table({ head, rows, note = '' }) {
       h('button', { type: 'button', class: 'bare', onclick: () => sort(at) }, seen(name) || '#', sortSign(order, at)));
     const cell = (text, at) => h('td', { class: `${isNumeric[at] ? 'right' : ''}${isMissing(text) ? ' missing' : ''}`, 'data-name': seen(head[at]) }, seen(text));
     return [
-      h('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Table' }, h('table', {},
+      h('div', { class: 'table-box', tabindex: 0, role: 'group', 'aria-label': 'Table' }, h('table', {},
         h('thead', {}, h('tr', {}, head.map(title))),
         h('tbody', {}, shown.map((row) => h('tr', {}, row.map(cell)))))),
       note ? h('p', { class: 'muted caption' }, note) : null,
