@@ -139,7 +139,7 @@ def serve_doors(
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
             sessions = AgentSessions(app, accounts, folder / "agents")
-            doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor()]
+            doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
 
         def begin() -> None:
             on_start(local.text if local else "", stop)

@@ -1,14 +1,19 @@
-"""Routes of the page's files. What the page shows it asks of the agent API, with a token."""
+"""Routes of the page's files, and conversations as files. The rest is the agent API's."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from starlette.responses import Response
 
 from taskweaver.page.assets import PageFile, page_files
+from taskweaver.page.one_file import conversation_page
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.utils.file_system.safe_fs import Folder
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:;"
@@ -20,7 +25,7 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 class PageDoor:
-    """The page's files.
+    """The page's files, and conversations as pages.
 
     Attributes:
         operations: Its operations.
@@ -29,7 +34,9 @@ class PageDoor:
 
     statuses: Mapping[type[Exception], int] = MappingProxyType({})
 
-    def __init__(self) -> None:
+    def __init__(self, sessions: AgentSessions) -> None:
+        """Offer the page; conversations are those of the caller in `sessions`."""
+        self._sessions = sessions
         self._files = page_files()
         self.operations = [
             ApiOperation(
@@ -49,6 +56,15 @@ class PageDoor:
                 problems=(404,),
                 is_public=True,
             ),
+            ApiOperation(
+                "GET",
+                "/agent/v1/sessions/{session_id}/branches/{branch}/page",
+                self._conversation,
+                "The conversation of a branch as one page that needs no server",
+                query={"until": "Number of the last round; all if it is left out"},
+                answer_type="text/html",
+                problems=(404, 409),
+            ),
         ]
 
     async def _start(self, call: Call) -> Response:
@@ -61,6 +77,24 @@ class PageDoor:
         if found is None or call.path("version") != self._files.version:
             raise missing("File", path[:128])
         return _response(call, found, {"Cache-Control": _FOR_GOOD})
+
+    async def _conversation(self, call: Call) -> Response:
+        own = self._sessions.of(call.user)
+        conversation = await own.conversation(call.path("session_id"))
+        branch, until = conversation.branch(call.path("branch")), call.query("until")
+        if until and not (until.isascii() and until.isdigit() and len(until) < 10):
+            raise RequestRefused(422, "invalid-query", "until must be a number of a round.")
+
+        def write() -> str:
+            rounds = branch.rounds()[: int(until) if until else None]
+            with Folder.at(branch.execution_cwd) as folder:
+                return conversation_page(rounds, folder, title=title, branch=branch.name)
+
+        titles = {item.session: item.title for item in conversation.index.sessions()}
+        title = titles.get(conversation.session.session_id) or "TaskWeaver session"
+        content = await asyncio.to_thread(write)
+        headers = {"Content-Disposition": 'attachment; filename="session.html"'}
+        return Response(content, headers=headers, media_type="text/html")
 
     async def finish(self, grace_s: float) -> None:
         """Do nothing: no work runs here."""

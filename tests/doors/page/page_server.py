@@ -78,7 +78,7 @@ def page_server(
 
     def doors(accounts: Accounts) -> list[Door]:
         sessions = AgentSessions(app, accounts, folder / "agents")
-        return [AgentApi(sessions), PageDoor()]
+        return [AgentApi(sessions), PageDoor(sessions)]
 
     with TaskWeaverApp(project, model=model) as app, served(doors, folder, port=port) as running:
         yield running

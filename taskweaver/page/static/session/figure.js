@@ -12,12 +12,13 @@ const FRAME = /\.html?$/i;
 
 /** Return the figure at a path of a round. */
 export function figure(session, round, path) {
+  if (session.isReadOnly && !PICTURE.test(path)) return h('p', { key: `file-${path}`, class: 'file-row' }, icon('file'), seen(path));
   const facts = session.artifacts.get(`${round.id}/${path}`);
   if (FRAME.test(path)) return frame(session, round, path);
   if (!PICTURE.test(path)) return fileRow(session, round, path, facts);
   const style = facts?.width ? { 'aspect-ratio': `${facts.width} / ${facts.height}`, 'max-width': `${facts.width}px` } : {};
   return h('figure', { key: `figure-${path}` },
-    h('div', { class: `paper${facts?.width ? '' : ' unknown'}`, style }, image(session, round.branch, path, facts)),
+    h('div', { class: `paper${facts?.width || session.pictures ? '' : ' unknown'}`, style }, image(session, round.branch, path, facts)),
     h('figcaption', {}, h('span', { class: 'muted' }, seen(path)), size(facts), button('Save', () => api.save(session.where, path, round.branch), { kind: 'quiet', sign: 'save' })));
 }
 
@@ -25,6 +26,7 @@ export function figure(session, round, path) {
 export function image(session, branch, path, facts) {
   const where = `${session.where}/files/${path.split('/').map(encodeURIComponent).join('/')}`;
   const query = { branch };
+  if (session.pictures) return embedded(session, path);
   const found = picture(where, query, () => session.touch());
   if (found.problem) return h('p', { class: 'broken muted' }, icon('warn'), `This picture cannot be shown: ${found.problem}`);
   if (!found.url) return h('span', { class: 'bar paper-bar' });
@@ -33,6 +35,12 @@ export function image(session, branch, path, facts) {
     session.touch();
   };
   return h('img', { src: found.url, alt: facts?.text || seen(path), width: facts?.width, height: facts?.height, decoding: 'async', onerror });
+}
+
+/** A picture of a file that holds its bytes; one that was too large for it is named. */
+function embedded(session, path) {
+  const src = session.pictures[path];
+  return src ? h('img', { src, alt: seen(path) }) : h('p', { class: 'broken' }, `${seen(path)} is not in this file.`);
 }
 
 function size(facts) {
