@@ -8,7 +8,7 @@ import { toEnd } from './session/conversation.js';
 import { askBoth } from './branches/compare.js';
 import { renameSession, undoRound } from './session/changes.js';
 import { exportPage } from './session/export.js';
-import { here, openPalette, openWay, ui } from './state.js';
+import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
 import { treeKeys } from './searches/screen.js';
 
 /** Return the commands that work here: `{text, key, run}`. */
@@ -31,8 +31,8 @@ function show(name, value) {
 function sessionCommands(session) {
   const moment = here(session);
   const isComparing = ui.place.kind === 'compare';
-  const toggle = (name) => () => {
-    ui.panes[name] = !ui.panes[name];
+  const toggleTree = () => {
+    ui.panes.isTreeHidden = !ui.panes.isTreeHidden;
     changed();
   };
   return [
@@ -41,8 +41,8 @@ function sessionCommands(session) {
     { text: 'Compare two branches', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
     ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => askBoth() }] : []),
     { text: 'Map of the tree', key: 'm', run: () => show('map', !ui.map) },
-    { text: 'Branches, show or hide', key: 't', run: toggle('isTreeHidden') },
-    { text: 'Inspector, show or hide', key: 'd', run: toggle('isDataHidden') },
+    { text: 'Branches, show or hide', key: 't', run: toggleTree },
+    { text: 'Inspector, show or hide', key: 'd', run: toggleInspector },
     { text: 'Next round', key: 'j', run: () => step(session, moment, 1) },
     { text: 'Previous round', key: 'k', run: () => step(session, moment, -1) },
     { text: 'Next branch', key: ']', run: () => stepBranch(session, moment, 1) },

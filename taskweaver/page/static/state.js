@@ -9,6 +9,7 @@ export const ui = {
   session: null,
   isSignedOut: false,
   panes: pref('panes', { tree: 312, data: 304, isTreeHidden: false, isDataHidden: false }),
+  isDrawerOpen: false,
   pane: 'chat',
   tab: 'data',
   fork: null,
@@ -64,5 +65,14 @@ export function notify(text, action = null) {
 /** Open the palette: commands by name, and passages of all conversations. */
 export function openPalette(text = '') {
   ui.palette = { text, passages: [], at: 0, state: '' };
+  changed();
+}
+
+/** Show or hide the inspector; on windows of middle width it is a drawer over the conversation. */
+export function toggleInspector() {
+  if (matchMedia('(max-width: 1100px)').matches) {
+    ui.isDrawerOpen = !ui.isDrawerOpen;
+    ui.panes.isDataHidden = false;
+  } else ui.panes.isDataHidden = !ui.panes.isDataHidden;
   changed();
 }

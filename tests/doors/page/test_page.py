@@ -98,6 +98,18 @@ def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     page.hides(".moment-bar")
 
 
+def test_an_undone_round_can_be_taken_back(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    run(page, "x = 2", 2)
+    page.value("document.activeElement.blur()")
+    page.key("u")
+    page.shows("Round 2 is undone", ".notice")
+    page.until("document.querySelector('.variables').innerText.includes('1')")
+    page.hides("#round-2")
+    page.button("Take it back")
+    page.until("document.querySelector('#round-2')")
+
+
 def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
     run(page, "x = 1", 1)
     page.type("say: on the fork end", ".composer textarea")

@@ -54,7 +54,8 @@ export function address(where, query = {}) {
 
 /** Send a request; return the response. Raises Problem. */
 export async function send(method, where, { query, body, bytes, signal, headers = {} } = {}) {
-  const sent = { Authorization: `Bearer ${token}`, ...headers };
+  const used = token;
+  const sent = { Authorization: `Bearer ${used}`, ...headers };
   if (body !== undefined) sent['Content-Type'] = 'application/json';
   if (bytes !== undefined) sent['Content-Type'] = 'application/octet-stream';
   let response;
@@ -72,6 +73,8 @@ export async function send(method, where, { query, body, bytes, signal, headers 
     throw new Problem(0, 'unreachable', 'The server cannot be reached.');
   }
   if (response.ok) return response;
+  // A late refusal of another token says nothing of the one that was given since.
+  if (response.status === 401 && used === token) onRefused();
   throw await problemOf(response);
 }
 
@@ -83,7 +86,6 @@ async function problemOf(response) {
     // The body is no problem document: the status says it all.
   }
   const kind = String(found.type ?? '').split(':').pop();
-  if (response.status === 401) onRefused();
   return new Problem(response.status, kind, found.detail ?? `The server answered ${response.status}.`);
 }
 

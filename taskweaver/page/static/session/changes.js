@@ -2,8 +2,8 @@
 
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
-import { notify } from '../state.js';
-import { attempt } from './actions.js';
+import { fold, notify, openWay } from '../state.js';
+import { attempt, goTo } from './actions.js';
 
 /** Rename a session: its name in the bar becomes a field. */
 export function renameSession(session) {
@@ -19,16 +19,18 @@ export function endRenaming(session, title) {
   else changed();
 }
 
-/** Undo the last round of a branch, once the person has said so. */
-export function undoRound(session, moment) {
-  if (!moment.total) return;
-  notify(`Undo round ${moment.total} of ${moment.branch}? Its variables go back, its files stay.`, { text: 'Undo', run: () => undo(session, moment.branch) });
-  changed();
-}
-
-function undo(session, branch) {
+/**
+ * Undo the last round of a branch: go on a new branch that ends before it, with variables, files and
+ * memory as they were. The round stays on its branch, so it can be taken back.
+ */
+export function undoRound(session, { branch, total }) {
+  if (!total) return null;
   return attempt(async () => {
-    await api.post(`${session.where}/branches/${api.path(branch)}/undo`);
+    const made = await api.post(`${session.where}/branches`, { source: branch, at_round: total - 1 });
     await session.reload();
+    fold(session, made.name, false);
+    goTo(session, made.name);
+    openWay(session);
+    notify(`Round ${total} is undone: you are on ${made.name}, which ends before it. It stays on ${branch}.`, { text: 'Take it back', run: () => goTo(session, branch) });
   });
 }

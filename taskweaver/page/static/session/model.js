@@ -45,6 +45,7 @@ export class SessionModel {
     this.lastEvent = Math.min(view.last_event, index.last_event);
     this.isLoaded = true;
     follow(this.id, this.lastEvent);
+    this.loadUsage();
     this.touch();
   }
 
@@ -156,6 +157,12 @@ export class SessionModel {
     this.touch();
   }
 
+  async loadUsage() {
+    const found = await api.get(`${this.where}/usage`).catch(() => null);
+    this.cost = found?.session_cost ?? 0;
+    this.touch();
+  }
+
   /** Handle an event of the stream. */
   handle(kind, data) {
     if (!('type' in data)) this.handleChange(kind, data);
@@ -167,7 +174,7 @@ export class SessionModel {
     if (data.session_id !== this.id) return;
     if (kind === 'session_renamed') this.title = data.title;
     if (kind === 'session_deleted') this.problem = new api.Problem(404, 'deleted', 'This session was deleted in another tab.');
-    if (kind.startsWith('branch_') || kind === 'round_undone') this.reload();
+    if (kind.startsWith('branch_')) this.reload();
     if (kind.startsWith('message_')) this.handleMessage(data);
   }
 
@@ -247,7 +254,7 @@ export class SessionModel {
     const data = page?.rounds[0];
     if (data?.id === event.round_id) this.keepStored(data, event.branch);
     this.loadArtifacts(event.branch);
-    this.touch();
+    this.loadUsage();
     return this.reload();
   }
 

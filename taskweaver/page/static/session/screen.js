@@ -24,7 +24,7 @@ const MOST = 480;
 export function sessionScreen(session) {
   const moment = here(session);
   const style = { '--tree': `${ui.panes.tree}px`, '--data': `${ui.panes.data}px` };
-  const hidden = `${ui.panes.isTreeHidden ? ' no-tree' : ''}${ui.panes.isDataHidden ? ' no-data' : ''}`;
+  const hidden = `${ui.panes.isTreeHidden ? ' no-tree' : ''}${ui.panes.isDataHidden ? ' no-data' : ''}${ui.isDrawerOpen ? ' drawer' : ''}`;
   const back = backAddress(session);
   return h('div', { class: `panes${hidden}`, style, ondragover: (event) => event.preventDefault(), ondrop: dropAnywhere(session) },
     outline(session),

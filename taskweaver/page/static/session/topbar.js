@@ -7,7 +7,7 @@ import { changed } from '../core/loop.js';
 import { connection, retryNow } from '../core/stream.js';
 import { momentAddress } from '../core/route.js';
 import { money, seen } from '../core/words.js';
-import { here, openPalette, ui } from '../state.js';
+import { here, openPalette, toggleInspector, ui } from '../state.js';
 import { goToNext } from './actions.js';
 import { stepsTo } from './paths.js';
 
@@ -17,6 +17,7 @@ export function topbar(session) {
     session ? h('a', { class: 'home', href: '#/', title: 'All sessions' }, icon('up'), h('h1', { class: 'session-name' }, seen(session.name))) : h('a', { class: 'home', href: '#/' }, ui.place.kind === 'searches' ? h('h1', { class: 'session-name' }, 'TaskWeaver') : h('b', {}, 'TaskWeaver')),
     session?.isLoaded ? way(session) : h('span', { class: 'way' }),
     session ? states(session) : null,
+    session ? button('Data', toggleInspector, { kind: 'quiet drawer-button', key: 'D', 'aria-pressed': String(ui.isDrawerOpen) }) : null,
     session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,
     ui.place.kind === 'searches' ? h('a', { class: 'button quiet wide', href: '#/' }, 'Sessions') : h('a', { class: 'button quiet wide', href: '#/searches' }, 'Searches'),
     button('Find', () => openPalette(), { kind: 'quiet wide', key: 'Ctrl K' }),

@@ -44,6 +44,9 @@ function isIndexName(head, row) {
 
 function isTable(head, rows) {
   const names = head.slice(1).filter(Boolean);
+  // Where names and cells of a column both have several words, it may be two columns: text is safe.
+  const isSeveral = (text) => text.includes(' ');
+  if (head.some((name, at) => isSeveral(name) && rows.some((row) => isSeveral(row[at])))) return false;
   const full = rows.filter((row) => row.every(Boolean)).length;
   return names.length === head.length - 1 && full >= rows.length / 2 && rows.some((row) => row.slice(1).some(isNumber));
 }
