@@ -25,7 +25,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, model: DirectedModel) -> It
 
 
 @pytest.fixture(scope="module")
-def tab() -> Iterator[PageTab]:
+def tab(server: Served) -> Iterator[PageTab]:
+    """Give a tab, which is closed with its connections before the server stops."""
     with page_tab() as made:
         made.tab.view(1280)
         yield made

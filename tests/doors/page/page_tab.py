@@ -12,7 +12,7 @@ from browser import Tab, chromium_tab
 
 _VIRTUAL = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "End": 35}
 ALT, SHIFT = 1, 8
-_WITHIN_MS = 10_000
+_WITHIN_MS = 45_000
 
 
 class PageTab:
@@ -37,6 +37,11 @@ class PageTab:
         self.tab.complaints.clear()
         self.tab.call("Page.navigate", url=address)
         self.until("document.body?.dataset.ready === 'yes'")
+
+    def leave(self) -> None:
+        """Go to an empty page: the connections of the one before end."""
+        self.tab.call("Page.navigate", url="about:blank")
+        self.value("location.href")
 
     def until(self, condition: str) -> Any:
         """Wait until a condition holds in the page; return its value."""

@@ -14,6 +14,7 @@ def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
         tab.open(start_address(server))
         tab.button("New session")
         allow_and_deny(tab)
+        tab.leave()
 
 
 def allow_and_deny(page: PageTab) -> None:

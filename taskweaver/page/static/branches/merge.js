@@ -1,6 +1,7 @@
 /** The merge of a branch's memory into another one, with each conflict to be chosen. */
 
 import * as api from '../core/api.js';
+import { isAble } from '../core/abilities.js';
 import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
@@ -21,7 +22,7 @@ export function mergePanel(session, [into, from]) {
   const isOpen = state.key === key;
   return h('section', { class: 'data-section merge' }, h('h3', {}, `Merge ${seen(from)} into ${seen(into)}`),
     h('p', { class: 'muted' }, 'Core and archival memory are merged. Conversations, variables and files stay on their branches.'),
-    isOpen ? content(session, into, from) : button('Merge...', look, { kind: 'primary', sign: 'merge' }));
+    isOpen ? content(session, into, from) : !isAble('get', 'sessions/{session_id}/branches/{branch}/merge') ? h('p', { class: 'muted' }, 'In the terminal: /merge.') : button('Merge...', look, { kind: 'primary', sign: 'merge' }));
 }
 
 async function load(session, into, from, key) {

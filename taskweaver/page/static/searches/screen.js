@@ -1,5 +1,6 @@
 /** Searches: the runs, the tree of one above its curve, and one attempt. */
 
+import { isAble } from '../core/abilities.js';
 import { button, empty, failure, field, loading } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { stateTag } from '../core/icons.js';
@@ -35,7 +36,7 @@ export function searchesScreen() {
   const { runs, tree: found, problem } = searches;
   const id = shownNode(ui.place);
   return h('div', { class: 'searches' },
-    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), button('New', () => set('isStarting', !own.isStarting), { kind: 'primary end' })),
+    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', () => set('isStarting', !own.isStarting), { kind: 'primary end' }) : null),
       problem ? failure('Searches cannot be read', problem) : null,
       runs === null && !problem ? loading(3) : null,
       runs?.length === 0 ? empty('There is no search yet.', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,
@@ -59,7 +60,7 @@ function runView(found, id) {
   const direction = `${seen(run.metric)}, ${run.maximize ? 'higher' : 'lower'} is better`;
   return [
     h('div', { class: 'pane-head' }, h('h2', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : h('span', { class: 'muted' }, run.state),
-      run.state === 'running' ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null),
+      run.state === 'running' && isAble('post', 'searches/{run}/stop') ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null),
     budgets(found),
     h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
       button('Fit', () => set('isFit', !own.isFit), { kind: 'quiet', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'quiet', key: 'L' }))),
