@@ -98,9 +98,8 @@ export function onKey(event) {
 /** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
 function escape(event, isField) {
   if (ui.palette || ui.help) return;
-  if (ui.fork || ui.map || ui.table) {
-    if (ui.table) ui.table = null;
-    else if (ui.fork) ui.fork = null;
+  if (ui.fork || ui.map) {
+    if (ui.fork) ui.fork = null;
     else ui.map = false;
     changed();
     return;

@@ -18,7 +18,11 @@ export function changed() {
   else requestAnimationFrame(paint);
 }
 
+// A frame that was asked for before the tab was hidden would come only when it shows again.
+document.addEventListener('visibilitychange', () => isAsked && paint());
+
 function paint() {
+  if (!isAsked) return;
   isAsked = false;
   draw();
   while (after.length) after.shift()();

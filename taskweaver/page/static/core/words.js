@@ -13,7 +13,7 @@ export function count(number, noun, plural = `${noun}s`) {
 }
 
 /** Return a number with separators of thousands. */
-export function grouped(number) {
+function grouped(number) {
   return Number(number).toLocaleString('en-US');
 }
 

@@ -8,7 +8,7 @@ import { changed } from '../core/loop.js';
 const read = { key: '', data: null, problem: null };
 
 /** Return the state of a moment: read once, and again when something of it changed. */
-export function momentData(session, moment) {
+function momentData(session, moment) {
   const last = session.path(moment.branch)[moment.number - 1];
   const round = session.rounds.get(last?.round_id);
   const stamp = round?.state === 'created' ? 'runs' : round?.version ?? 0;

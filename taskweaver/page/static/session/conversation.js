@@ -3,7 +3,7 @@
 import { button, empty, loading } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, spinner } from '../core/icons.js';
-import { changed } from '../core/loop.js';
+import { afterDraw, changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
 import { withdraw } from './actions.js';
 import { round } from './round.js';
@@ -11,7 +11,7 @@ import { round } from './round.js';
 const states = new Map(); // of each scrolled conversation: whether it follows, and what it did not show
 
 /** Return the state of the conversation of a slot (`main`, or a side of a comparison). */
-export function following(slot) {
+function following(slot) {
   if (!states.has(slot)) states.set(slot, { isOn: true, isEndSeen: true, fresh: 0, seenCount: 0, key: '' });
   return states.get(slot);
 }
@@ -30,12 +30,12 @@ export function conversation(session, moment, slot = 'main') {
   return h('div', { class: 'conversation-box', key: slot },
     h('div', { class: 'conversation', role: 'log', 'aria-label': `Conversation of ${seen(moment.branch)}`, 'aria-live': 'off', tabindex: 0, 'data-slot': slot, mount: (element) => watch(element, state), update: (element) => follow(element, state) },
       h('div', { class: 'column' },
-        window.first > 1 ? edge(session, moment, -1, `${count(window.first - 1, 'earlier round')}`) : null,
+        window.first > 1 ? edge(session, moment, slot, -1, `${count(window.first - 1, 'earlier round')}`) : null,
         !session.isLoaded ? loading(6) : null,
         session.isLoaded && !path.length && !waiting.length ? beginning() : null,
         shown.map((entry) => round(session, entry, moment)),
         waiting.map((one) => queued(session, one)),
-        window.last < window.end ? edge(session, moment, 1, `${count(window.end - window.last, 'later round')}`) : null,
+        window.last < window.end ? edge(session, moment, slot, 1, `${count(window.end - window.last, 'later round')}`) : null,
         h('div', { class: 'end-mark', key: 'end' }))),
     moment.isPast ? null : statusLine(session, moment),
     state.isOn || moment.isPast ? null : h('button', { type: 'button', class: 'to-end', onclick: () => toEnd(slot) }, icon('down'), state.fresh ? `${count(state.fresh, 'new part')}` : 'To the end', h('kbd', { 'aria-hidden': 'true' }, 'End')));
@@ -63,15 +63,28 @@ function queued(session, message) {
     h('p', { class: 'muted row' }, message.state === 'queued' ? 'Waits for its turn. ' : 'Begins. ', message.state === 'queued' ? button('Withdraw', () => withdraw(session, message.message_id), { kind: 'small' }) : null));
 }
 
-function edge(session, moment, direction, text) {
+function edge(session, moment, slot, direction, text) {
   const window = session.windowOf(moment.branch, moment.isPast ? moment.number : null);
-  const show = () => session.extend(moment.branch, moment.isPast ? moment.number : null, direction);
+  const show = () => {
+    keepPlace(slot, direction);
+    session.extend(moment.branch, moment.isPast ? moment.number : null, direction);
+  };
   const mount = (element) => {
     const observer = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && !window.isNarrowed && show(), { rootMargin: '200px' });
     observer.observe(element);
     return () => observer.disconnect();
   };
   return h('p', { class: 'edge', key: `edge${direction}`, mount }, button(`Show ${text}`, show, { kind: 'quiet' }));
+}
+
+/** What is read stays where it is when rounds come above it; at the very top no browser does that. */
+function keepPlace(slot, direction) {
+  const element = document.querySelector(`.conversation[data-slot="${slot}"]`);
+  if (direction > 0 || !element) return;
+  const below = element.scrollHeight - element.scrollTop;
+  afterDraw(() => {
+    element.scrollTop = element.scrollHeight - below;
+  });
 }
 
 function noteFresh(state, session, shown) {

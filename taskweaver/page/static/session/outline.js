@@ -24,7 +24,7 @@ function rowHeight() {
 }
 
 /** Return the rows of the outline of a session as it is. */
-export function rowsOf(session) {
+function rowsOf(session) {
   return outlineRows(session.tree, (name) => isFolded(session, name), here(session));
 }
 

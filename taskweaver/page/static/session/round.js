@@ -89,7 +89,7 @@ function answer(view, entry) {
 }
 
 /** Save a text as a file of the browser. */
-export function saveText(text, name) {
+function saveText(text, name) {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
   link.download = name;

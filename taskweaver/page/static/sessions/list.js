@@ -27,7 +27,7 @@ export async function readSessions() {
 }
 
 /** Make a session and open it. */
-export function newSession() {
+function newSession() {
   return attempt(async () => {
     const made = await api.post('sessions', {});
     go(momentAddress(made.session_id, 'main'));

@@ -26,7 +26,7 @@ function rule(parts) {
 }
 
 /** Return code as a list of spans and texts, in a language that is known, else as it is. */
-export function highlighted(code, language = '') {
+function highlighted(code, language = '') {
   const name = ALIASES[language] ?? language;
   if (name === 'diff') return diffLines(code);
   const known = LANGUAGES[name];

@@ -22,7 +22,7 @@ export function markdown(text, marks = null) {
 }
 
 /** Split a text at blank lines outside of fences, into blocks that are lexed alone. */
-export function blocksOf(text) {
+function blocksOf(text) {
   const blocks = [];
   let block = '';
   let fence = '';

@@ -25,17 +25,17 @@ export function table({ head, rows, note = '' }) {
 }
 
 /** Return the value of `aria-sort` for a column. */
-export function ariaSort(order, column) {
+function ariaSort(order, column) {
   if (order?.column !== column) return 'none';
   return order.isDown ? 'descending' : 'ascending';
 }
 
 /** Return the sign of a column's order. */
-export function sortSign(order, column) {
+function sortSign(order, column) {
   return order?.column === column ? icon(order.isDown ? 'down' : 'up') : null;
 }
 
 /** Return rows as tab-separated values. */
-export function asTsv(head, rows) {
+function asTsv(head, rows) {
   return [head, ...rows].map((row) => row.map((cell) => String(cell ?? '').replace(/[\t\n]/g, ' ')).join('\t')).join('\n');
 }
