@@ -114,7 +114,7 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
     run(page, "x = 1", 1)
     page.type("say: on the fork end", ".composer textarea")
     page.key("Enter", ALT)
-    page.shows("Fork main at round 1", ".fork-panel")
+    page.shows("1 variable", ".fork-panel")
     page.button("Fork and ask")
     page.shows("on the fork", ".answer")
     page.press_on(".tree-row.branch", "main", SHIFT)

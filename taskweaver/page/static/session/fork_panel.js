@@ -40,7 +40,7 @@ export function forkPanel(session) {
     h('div', { class: 'row end' }, button('Cancel', close), button(fork.isBusy ? 'Forking' : fork.question.trim() ? 'Fork and ask' : 'Fork', () => makeFork(session, fork), { kind: 'primary', disabled: !isReady, key: '↵' })));
 }
 
-const STATES = { live: 'shared until changed', stored: 'read from disk', none: 'not kept: cells run again with /rebuild' };
+const STATES = { live: 'shared until changed', stored: 'read from disk', none: 'not kept', empty: 'none' };
 
 function carried({ preview, problem }) {
   // As high as the list that comes: the buttons below stay where they are.
