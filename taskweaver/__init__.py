@@ -4,4 +4,12 @@ from taskweaver.utils.lazy import on_demand
 
 __all__ = ["TaskWeaver", "TaskWeaverApp", "__version__"]  # noqa: F822 - imported on demand
 __version__ = "0.1.0"
-__getattr__ = on_demand(__name__, {"TaskWeaver": "face", "TaskWeaverApp": "app.app"})
+__getattr__ = on_demand(
+    __name__,
+    {
+        "TaskWeaver": "face",
+        "TaskWeaverApp": "app.app",
+        "load_ipython_extension": "doors.jupyter.asking",
+        "unload_ipython_extension": "doors.jupyter.asking",
+    },
+)

@@ -65,12 +65,22 @@ def postgres_server() -> Iterator[str]:
         if user is not None:
             shutil.chown(folder, user)
             shutil.chown(folder / "password", user)
-        data, port = str(folder / "data"), _free_port()
+        data = str(folder / "data")
         secret = f"--pwfile={folder / 'password'}"
         run("initdb", "-D", data, "-U", "boss", "-A", "scram-sha-256", secret, "-E", "UTF8", "-N")
-        options = f"-c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+        options = "-c listen_addresses=127.0.0.1 -c unix_socket_directories="
         options += " -c fsync=off -c autovacuum=off -c logging_collector=off"
-        run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
+
+        def start() -> int:
+            port = _free_port()
+            own = f"-c port={port} {options}"
+            run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", own, "start")
+            return port
+
+        try:
+            port = start()
+        except subprocess.CalledProcessError:  # another program may have taken the port meanwhile
+            port = start()
         try:
             yield f"postgresql://boss:{QUOTED}@127.0.0.1:{port}/postgres"
         finally:

@@ -65,6 +65,7 @@ class TaskWeaverApp:
         *,
         model: ModelFunction | None = None,
         trust: Trust = None,
+        kernels: Manager | None = None,
         **kwargs: Any,
     ) -> None:
         """Open a project.
@@ -78,6 +79,8 @@ class TaskWeaverApp:
                 follow links: True, or False for an opening without these, or the digests of the
                 effects that are allowed. None is True for a folder that is given, and the user's
                 stored answer for one that was looked for.
+            kernels: Owner of the kernels, closed with the application; None makes the one that the
+                configuration describes.
             **kwargs: More configuration keys.
 
         Raises:
@@ -100,7 +103,10 @@ class TaskWeaverApp:
         self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:
             self._tracing = Tracing(self.config, self._logger)
-            modules = [AppModule(self.config, model), LoggingModule(self._logger, self._tracing)]
+            modules = [
+                AppModule(self.config, model, kernels),
+                LoggingModule(self._logger, self._tracing),
+            ]
             self.app_injector = Injector(modules)
             self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
             self._inspect()

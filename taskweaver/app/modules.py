@@ -76,9 +76,12 @@ class BranchedMemoryConfig(ModuleConfig):
 class AppModule(Module):
     """Objects that all sessions of an application share."""
 
-    def __init__(self, src: AppConfigSource, function: ModelFunction | None) -> None:
+    def __init__(
+        self, src: AppConfigSource, function: ModelFunction | None, kernels: Manager | None = None
+    ) -> None:
         self._src = src
         self._function = function
+        self._kernels = kernels
 
     @provider
     def source(self) -> AppConfigSource:
@@ -123,6 +126,8 @@ class AppModule(Module):
         self, folders: FoldersConfig, execution: ExecutionConfig, choice: SandboxChoice
     ) -> Manager:
         """The owner of all kernels."""
+        if self._kernels is not None:
+            return self._kernels
         if execution.server:
             return RemoteManager(
                 execution.server,

@@ -172,19 +172,22 @@ def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str,
     return [{"session": session_id, "branch": name, "text": text} for text, name in found.items()]
 
 
+def is_answered(round_: Round) -> bool:
+    """Return whether a round was answered, and the code that it ends with ran to its end."""
+    states = round_.post_list[-1].get_attachment(AttachmentType.execution_status)
+    has_failed = any(str(state.content) == "FAILURE" for state in states)
+    return round_.is_answered and not has_failed
+
+
 def _result(session: Session, round_: Round, listener: _Listener) -> RoundResult:
-    last = round_.post_list[-1]
-    states = last.get_attachment(AttachmentType.execution_status)
-    failed = any(str(state.content) == "FAILURE" for state in states)
     files = [str(session.execution_cwd / path) for path in round_.artifacts]
-    is_answered = round_.is_answered and not failed
-    answer = last.message if round_.state == "finished" else listener.error
+    answer = round_.post_list[-1].message if round_.state == "finished" else listener.error
     # For another program, whose model may be anywhere.
     return RoundResult(
         answer=redact_secrets(answer),
         session=session.session_id,
         branch=session.branch,
-        is_answered=is_answered,
+        is_answered=is_answered(round_),
         files=list(dict.fromkeys(files)),
         warnings=list(map(redact_secrets, listener.warnings)),
     )

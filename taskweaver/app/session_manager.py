@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from injector import Injector
 
 from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
+from taskweaver.ces.kernel.paths import connection_file
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
@@ -213,6 +215,10 @@ class SessionManager:
         """Folder the sessions are in."""
         return self._workspace / "sessions"
 
+    def connection_file(self, session_id: str, branch: str) -> Path:
+        """Return the Jupyter connection file of a branch's kernel, which is there while it runs."""
+        return connection_file(self.sessions_folder / session_id, _client_id(session_id, branch))
+
     def stop_session(self, session_id: str) -> None:
         """Stop a session and forget it; an unknown id is ignored."""
         session = self.session_store.get_session(session_id)
@@ -257,8 +263,7 @@ class SessionManager:
         child = self.injector.create_child_injector(SessionModule())
         config, project = child.get(AppSessionConfig), self._project()
 
-        def client_id(name: str) -> str:
-            return f"{session_id}-{name}"
+        client_id = partial(_client_id, session_id)
 
         def open_branch(name: str, open_round: str) -> BranchParts:
             place = SessionMetadata(session_id, workspace, files.working_folder(name))
@@ -327,6 +332,11 @@ class SessionManager:
         except Exception as error:
             problem = f"{entry.module} cannot be made: {type(error).__name__}: {error}"
             raise RoleError(entry.name, problem) from error
+
+
+def _client_id(session_id: str, branch: str) -> str:
+    """Return the id of the kernel of a session's branch."""
+    return f"{session_id}-{branch}"
 
 
 def _in_use(found: Sequence[StoredSession]) -> SessionInUse:

@@ -287,6 +287,13 @@ class Client(Protocol):
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on the session's resources, and the mechanism that enforces each."""
 
+    def foreign_cells(self) -> list[str]:
+        """Return, once, the code of cells that other Jupyter clients ran, oldest first.
+
+        The first 100 since the last call are known. They share the namespace of the session's own
+        cells; one that runs when those of the session are asked for runs to its end first.
+        """
+
     def left_behind(self) -> str:
         """Return number and names of processes that cells started and that run; empty for none."""
 

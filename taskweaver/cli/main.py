@@ -40,6 +40,8 @@ Examples:
   taskweaver -p sales plugin new my_tool  write a function the model can call
   taskweaver -p sales eval my_cases.yaml  try the model on cases, count calls and tokens
   taskweaver trust sales                  decide what the folder may run
+  taskweaver -p sales acp                 serve it to an editor (Agent Client Protocol)
+  taskweaver -p sales attach              let JupyterLab join the last session's kernel
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver -p sales web                 open it in a browser
   taskweaver -p sales serve               serve it over HTTP
@@ -220,12 +222,47 @@ def doctor(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
 
 @commands.command()
 @click.pass_obj
+def acp(project: Path | None) -> None:
+    """Answer an editor by the Agent Client Protocol, on standard input and output."""
+    require_folder(project)
+    from taskweaver.cli.conversations.acp_stdio import run_acp
+
+    run_acp(project)
+
+
+@commands.command()
+@click.pass_obj
 def mcp(project: Path | None) -> None:
     """Serve the project to other programs as an MCP server, on standard input and output."""
     require_folder(project)
     from taskweaver.cli.conversations.mcp_stdio import serve_mcp
 
     serve_mcp(project)
+
+
+@commands.command()
+@click.argument("session", required=False)
+@click.option("--branch", metavar="B", help="A branch; by default the current one.")
+@click.pass_obj
+def attach(project: Path | None, *, session: str | None, branch: str | None) -> None:
+    """Print a connection file, by which Jupyter clients join the kernel of a session.
+
+    Without SESSION it is the one that was used last. The kernel is that of the process that has
+    the session open; where there is none, it runs until this command ends.
+    """
+    require_folder(project)
+    from taskweaver.cli.conversations.attach import attach_to
+
+    attach_to(project, session, branch)
+
+
+@commands.command()
+@click.option("--sys-prefix", is_flag=True, help="For this environment, not for the user.")
+def kernelspec(*, sys_prefix: bool) -> None:
+    """Install a kernel for Jupyter: notebooks then start theirs here, warm and in a sandbox."""
+    from taskweaver.doors.jupyter.kernel_spec import install_spec
+
+    click.echo(str(install_spec(sys.prefix if sys_prefix else None)))
 
 
 @commands.command()

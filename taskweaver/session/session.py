@@ -7,6 +7,7 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.process.footprint import Footprint
+from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
@@ -331,8 +332,20 @@ class Session:
             SessionBusy: If a branch is at work.
             SessionClosed: If the session was stopped.
         """
+        self._record_foreign_cells()
         with self._branches.locks.hold_all():
             self._branches.release()
+
+    def _record_foreign_cells(self) -> None:
+        """Record the cells of other Jupyter clients, so that their variables are stored."""
+        for name in self._branches.open_names:
+            branch = self.at(name)
+            if branch.is_at_work:
+                continue
+            try:
+                branch.record_foreign_cells()
+            except TaskWeaverError as error:  # no disk space, or no memory for the kernel
+                self._logger.warning(f"cells of other clients on {name}: {error}")
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read with ``ctx.get_session_var``."""
@@ -345,6 +358,7 @@ class Session:
         """
         if self.is_closed:
             return
+        self._record_foreign_cells()
         self._branches.locks.refuse()
         self._llm_api.close()
         try:

@@ -220,20 +220,19 @@ def test_plugins_hear_of_session_variables(project: Path) -> None:
 def test_an_endpoint_that_is_down_fails_the_round_in_one_line_and_the_session_lives(
     project: Path,
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = {
-        "llm.api_type": "openai",
-        "llm.api_base": f"http://127.0.0.1:{port}/v1",
-        "llm.model": "m",
-        "llm.max_retries": 0,
-    }
     listener = Listener()
-    with TaskWeaverApp(project, config=config) as app:
-        session = app.get_session()
-        for _ in range(2):
-            assert session.send_message("hi", event_handler=listener).state == "failed"
+    with socket.socket() as deaf:  # has a port, which no other program gets, and does not listen
+        deaf.bind(("127.0.0.1", 0))
+        config = {
+            "llm.api_type": "openai",
+            "llm.api_base": f"http://127.0.0.1:{deaf.getsockname()[1]}/v1",
+            "llm.model": "m",
+            "llm.max_retries": 0,
+        }
+        with TaskWeaverApp(project, config=config) as app:
+            session = app.get_session()
+            for _ in range(2):
+                assert session.send_message("hi", event_handler=listener).state == "failed"
     reasons = listener.messages(RoundEventType.round_error)
     assert len(reasons) == 2
     assert all("llm.api_base" in reason and "\n" not in reason for reason in reasons)

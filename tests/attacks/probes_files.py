@@ -88,8 +88,10 @@ ATTACKS = (
     _tries("change this program", "import taskweaver as t; open(t.__file__, 'r+'); done = True"),
     _tries(
         "leave code for every Python",
-        "import site; path = site.getsitepackages()[0] + '/tw_probe.txt'\n"
-        "open(path, 'w').close(); os.remove(path); done = True",
+        # A folder that looks changed would make other tests start their warm process anew.
+        "import site; folder = site.getsitepackages()[0]; path = folder + '/tw_probe.txt'\n"
+        "then = os.stat(folder); open(path, 'w').close(); os.remove(path)\n"
+        "os.utime(folder, ns=(then.st_atime_ns, then.st_mtime_ns)); done = True",
     ),
     _tries("change a shell's startup", "open(HOME + '/.bashrc', 'a').close(); done = True"),
     _tries("plant a plugin", "open(PROJECT + '/plugins/x.py', 'w'); done = True"),

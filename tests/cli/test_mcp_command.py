@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from click.testing import CliRunner
+from mcp_calls import failure, value
 from support import make_project
 
 from taskweaver.cli.conversations import mcp_stdio
@@ -64,24 +65,20 @@ def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
     assert not alive
 
 
-async def value(client: Any, tool: str, **arguments: Any) -> Any:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    found = result.structured_content
-    return found["result"] if list(found) == ["result"] else found
-
-
-async def failure(client: Any, tool: str, **arguments: Any) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return str(result.content[0].text)
+async def draw_and_remember(client: Any, session: str) -> None:
+    drawn = {"code": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"}
+    pictured = await client.call_tool("run_code", drawn | {"session": session})
+    assert [part.type for part in pictured.content] == ["text", "image"]
+    assert pictured.content[1].mime_type == "image/png"
+    await value(client, "remember", fact="zebras count twice", session=session)
+    assert await value(client, "memory_search", query="zebras count", session=session)
 
 
 def test_a_whole_conversation(tmp_path: Path) -> None:
     async def steps(client: Any) -> None:
         tools = (await client.list_tools()).tools
         assert sorted(tool.name for tool in tools) == [
-            "ask", "fork", "memory_search", "run_code", "sessions",
+            "ask", "fork", "memory_search", "remember", "run_code", "sessions",
         ]  # fmt: skip
         statuses: list[str] = []
 
@@ -112,9 +109,10 @@ def test_a_whole_conversation(tmp_path: Path) -> None:
         )
         (file,) = made["files"]
         assert Path(file).read_text() == "1"
+        await draw_and_remember(client, session)
         found = await value(client, "memory_search", query="mean", session=session)
         assert any("mean of the Count" in item["text"] for item in found)
-        assert await value(client, "memory_search", query="zebra") == []
+        assert await value(client, "memory_search", query="giraffe") == []
         (listed,) = await value(client, "sessions")
         assert listed["session"] == session
 

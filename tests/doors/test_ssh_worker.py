@@ -37,10 +37,8 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
         subprocess.run(command, check=True)
     shutil.copy(folder / "user.pub", folder / "authorized")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     settings = {
-        "ListenAddress": "127.0.0.1", "Port": port, "HostKey": folder / "host",
+        "ListenAddress": "127.0.0.1", "HostKey": folder / "host",
         "AuthorizedKeysFile": folder / "authorized", "PidFile": "none", "StrictModes": "no",
         "PasswordAuthentication": "no", "UsePAM": "no", "PermitRootLogin": "prohibit-password",
         "SetEnv": f"PYTHONPATH={os.pathsep.join(sys.path)}",
@@ -57,21 +55,32 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program.chmod(0o755)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # it separates its privileges there
-    assert SSHD is not None, "install openssh-server"
-    command = [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")]
-    with (
-        subprocess.Popen(command, stderr=subprocess.PIPE) as process,
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    process, port = start_sshd(folder / "sshd_config")
+    with process, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
         assert process.stderr is not None
-        assert b"listening" in process.stderr.readline()
         drain = threading.Thread(target=process.stderr.read, daemon=True)
         drain.start()
         yield f"ssh://{getpass.getuser()}@127.0.0.1:{port}"
         process.terminate()
         process.wait(30)
         drain.join()
+
+
+def start_sshd(config: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Return sshd and its port; it takes another one where a program has taken the first."""
+    assert SSHD is not None, "install openssh-server"
+    for _ in range(3):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [SSHD, "-D", "-e", "-f", str(config), "-p", str(port)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        if b"listening" in told:
+            return process, port
+        process.communicate(timeout=60)
+    raise AssertionError(f"sshd does not listen: {told.decode(errors='replace')}")
 
 
 WORKER = ["worker", "--stdio", "--socket"]
@@ -139,12 +148,12 @@ def use_and_tear(manager: RemoteManager, project: Path, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_machine_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = KernelServer(f"ssh://127.0.0.1:{port}/x", "", try_s=0.1)
-    with pytest.raises(KernelError, match="does not answer"):
-        server.ask("GET", "/health")
-    server.close()
+    with socket.socket() as deaf:  # has a port, which no other program gets, and does not listen
+        deaf.bind(("127.0.0.1", 0))
+        server = KernelServer(f"ssh://127.0.0.1:{deaf.getsockname()[1]}/x", "", try_s=0.1)
+        with pytest.raises(KernelError, match="does not answer"):
+            server.ask("GET", "/health")
+        server.close()
 
 
 @pytest.mark.parametrize(

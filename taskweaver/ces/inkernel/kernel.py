@@ -21,7 +21,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
   Report: ``problems``, name and reason each.
 
 The report comes back in the reply's ``user_expressions`` under the same name, whether or not the
-code failed (IPython itself evaluates expressions only after success).
+code failed (IPython itself evaluates expressions only after success). A request without this name
+is another Jupyter client's: its results go there, as those of any kernel do.
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ from traitlets.config import Config
 from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook, bound_texts
+from taskweaver.ces.inkernel.cell.foreign import FOREIGN
 from taskweaver.ces.inkernel.cell.frames import table_text
 from taskweaver.ces.inkernel.cell.near_names import near_names, with_hint
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
-from taskweaver.ces.inkernel.cell.report import make_report, to_json
+from taskweaver.ces.inkernel.cell.report import make_report, take_figures, to_json
 from taskweaver.ces.inkernel.cell.scripts import add_script_magics
 from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
@@ -134,7 +136,18 @@ class CellKernel(IPythonKernel):
         if not self._has_begun:
             self._begin()
         shell: Any = self.shell
-        payload: Payload = json.loads((user_expressions or {}).get("taskweaver", "{}"))
+        if "taskweaver" not in (user_expressions or {}):
+            self._prepare("")
+            with FOREIGN.running(shell):
+                run = super().do_execute
+                shown: dict[str, Any] = await run(
+                    code, silent, store_history, user_expressions, allow_stdin, **kwargs
+                )
+                take_figures()
+            self._made.note("", shell.user_ns)
+            self._value = None
+            return shown
+        payload: Payload = json.loads(user_expressions["taskweaver"])
         self._templates = [pid for pid in self._templates if _is_running(pid)]
         operation = self._operations.get(payload.get("op", ""))
         if operation is not None:
@@ -148,6 +161,19 @@ class CellKernel(IPythonKernel):
             self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
+
+    @property
+    def kernel_info(self) -> dict[str, Any]:
+        """Facts for clients: one cell runs at a time, so that the kernel can be forked."""
+        info: dict[str, Any] = super().kernel_info
+        features = [name for name in info["supported_features"] if name != "kernel subshells"]
+        return info | {"supported_features": features}
+
+    async def create_subshell_request(self, socket: Any, ident: Any, parent: Any) -> None:
+        """Refuse it."""
+        error = {"ename": "NotSupported", "evalue": "no subshells here", "traceback": []}
+        session: Any = self.session
+        session.send(socket, "create_subshell_reply", {"status": "error"} | error, parent, ident)
 
     def _begin(self) -> None:
         """Record the kernel's own names, threads and files before the first request."""

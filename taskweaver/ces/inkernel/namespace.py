@@ -105,6 +105,11 @@ class MadeBy:
         self._seen = seen
 
 
+def leave_libraries() -> None:
+    """Leave the options of libraries as they are from now on: they are a notebook's."""
+    _configured.update({"numpy", "pandas"})
+
+
 def configure_libraries() -> None:
     """Set pandas' display width and NumPy's way to show scalars, once they are imported."""
     numpy = sys.modules.get("numpy")

@@ -29,12 +29,19 @@ from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry, adopt_orphans, enter
 
 _LINE_BYTES = 1 << 16
-_USUAL = ("numpy", "pandas", "matplotlib.pyplot")
-# What a kernel imports only while it starts, or at the end of its first round.
+_USUAL = ("numpy", "pandas", "matplotlib.pyplot", "taskweaver.ces.inkernel.cell.figures")
+# What a kernel imports only while it starts, or in its first round.
 _OF_KERNELS = (
     "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.logger",
+    "IPython.core.oinspect",
     "IPython.extensions.storemagic",
+    "psutil",
+    "tornado.platform.asyncio",
+    "taskweaver.ces.inkernel.overview",
     "taskweaver.ces.inkernel.state.transport",
+    "taskweaver.tables.profiles.impressions",
 )
 
 

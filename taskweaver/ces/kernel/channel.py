@@ -3,7 +3,8 @@
 Everything is received in the thread that asks: one poll waits for the reply, for output, for the
 death of the process and for the deadline together. A slow listener loses no output of a kernel
 that keeps its limits. Code may send anything in its kernel's name, signed, so each message is
-checked: one of another form is left out, and all of them are bounded.
+checked: one of another form is left out, and all of them are bounded. Requests of other Jupyter
+clients of the kernel are seen here too: `ForeignCells` has their code.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from taskweaver.ces.common import OutputHandler, Stream
@@ -22,6 +24,8 @@ _HELLO_INTERVAL_S = 0.2
 _MOST_WAITING = 20_000  # messages
 _MOST_AT_ONCE = 500  # messages between two looks at the clock
 _LARGEST_BYTES = 64 << 20
+_MOST_FOREIGN = 100  # cells
+_MOST_FOREIGN_CHARS = 20_000
 
 
 @dataclass(slots=True)
@@ -43,8 +47,46 @@ class KernelReply:
     is_cut: bool = False
 
 
+@dataclass(slots=True)
+class ForeignCells:
+    """Cells that other clients of the kernel ran, as its messages tell.
+
+    Attributes:
+        codes: Their code, oldest first; the first `_MOST_FOREIGN` since they were last taken.
+        running: Id of the request that the kernel carries out now; empty for none of theirs.
+    """
+
+    codes: list[str] = field(default_factory=list)
+    running: str = ""
+
+    def take(self) -> list[str]:
+        """Return the code of those that have ended or run, once."""
+        codes, self.codes = self.codes, []
+        return codes
+
+    def note(self, message: dict[str, Any]) -> None:
+        """Take note of a message about the request of another client."""
+        parent, content = message["parent_header"], message["content"]
+        if parent.get("msg_type") != "execute_request":
+            return
+        if message["msg_type"] == "execute_input":
+            code = content.get("code")
+            if isinstance(code, str) and code.strip() and len(self.codes) < _MOST_FOREIGN:
+                self.codes.append(code[:_MOST_FOREIGN_CHARS])
+        elif message["msg_type"] == "error" and self.codes:
+            failed = self.codes[-1].replace("\n", "\n# ")
+            self.codes[-1] = f"# This cell failed:\n# {failed}"
+        elif message["msg_type"] == "status":
+            is_busy = content.get("execution_state") == "busy"
+            self.running = str(parent.get("msg_id")) if is_busy else ""
+
+
 class KernelChannel:
-    """Sockets to one kernel. Not for use by two threads at once."""
+    """Sockets to one kernel. Not for use by two threads at once.
+
+    Attributes:
+        foreign: Cells of other clients, as far as messages were received.
+    """
 
     def __init__(self, connection: dict[str, Any], death_fd: int, limit_chars: int) -> None:
         import zmq
@@ -62,6 +104,7 @@ class KernelChannel:
         self._iopub.setsockopt(zmq.SUBSCRIBE, b"")
         self._death_fd = death_fd
         self._limit_chars = limit_chars
+        self.foreign = ForeignCells()
         self._poller = zmq.Poller()
         for source in (self._shell, self._iopub, death_fd):
             self._poller.register(source, zmq.POLLIN)
@@ -108,6 +151,19 @@ class KernelChannel:
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
+    def look(self) -> ForeignCells:
+        """Receive what has come since the last request; return the cells of other clients."""
+        while self._drain(self._iopub, self._note) == _MOST_AT_ONCE:
+            pass
+        return self.foreign
+
+    def _note(self, message: dict[str, Any], waiting: Request | None = None) -> None:
+        """Take a message on output, of the request that is waited for or of another client."""
+        if message["parent_header"].get("session") != self._session.session:
+            self.foreign.note(message)
+        elif waiting is not None:
+            waiting.take_output(message)
+
     def wait(
         self, waiting: Request, deadline: float, interruption: int | None = None
     ) -> KernelReply:
@@ -144,7 +200,7 @@ class KernelChannel:
             left_s = deadline - time.monotonic()
             ready = dict(self._poller.poll(max(0, int(left_s * 1000) + 1))) if left_s > 0 else {}
             if self._iopub in ready:
-                self._drain(self._iopub, waiting.take_output)
+                self._drain(self._iopub, partial(self._note, waiting=waiting))
             if self._shell in ready:
                 self._drain(self._shell, waiting.take_reply)
             if ready.keys() == {self._death_fd}:
@@ -155,15 +211,17 @@ class KernelChannel:
                 return
         exchange.ending = "reply"
 
-    def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> None:
-        for _ in range(_MOST_AT_ONCE):
+    def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> int:
+        """Receive the messages that have come, `_MOST_AT_ONCE` at most; return their number."""
+        for number in range(_MOST_AT_ONCE):
             try:
                 frames = socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
-                return
+                return number
             message = self._message(frames)
             if message is not None:
                 take(message)
+        return _MOST_AT_ONCE
 
     def _message(self, frames: list[bytes]) -> dict[str, Any] | None:
         """Return a message; None when it is not signed with our key, torn, or has not its form."""
@@ -180,8 +238,8 @@ class KernelChannel:
 class Request:
     """A request under way.
 
-    `left_chars` is the size of the output that is still taken; once `is_idle`, the kernel has sent
-    all of it.
+    `left_chars` is the size of the output that is still taken. The kernel carries it out once
+    `has_begun`, and has sent all of its output once `is_idle`.
     """
 
     request_id: str
@@ -190,6 +248,7 @@ class Request:
     left_chars: int
     is_replied: bool = False
     is_idle: bool = False
+    has_begun: bool = False
 
     def take_reply(self, message: dict[str, Any]) -> None:
         """Take the reply, if a message is that of this request."""
@@ -201,6 +260,7 @@ class Request:
         """Take a piece of output, or the notice of its end, if it is of this request."""
         if message["parent_header"].get("msg_id") != self.request_id:
             return
+        self.has_begun = True
         content = message["content"]
         if message["msg_type"] == "stream":
             self._take_text(content.get("name"), content.get("text"))

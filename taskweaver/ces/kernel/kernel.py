@@ -47,8 +47,7 @@ from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
 from taskweaver.ces.template.template import Handshake, Template
 
-_SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
-_MOST_TESTS = 100
+_SHUT_DOWN_S, _OVERVIEW_S, _MOST_TESTS = 2.0, 60.0, 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
@@ -103,6 +102,11 @@ class Kernel:
         """True if it runs and has its variables."""
         return self._running is not None and self._running.has_state
 
+    @property
+    def process(self) -> KernelProcess | None:
+        """Its process; None when it does not run."""
+        return None if self._running is None else self._running.process
+
     def start(self) -> None:
         """Start the process in the background, unless it waits for a cell to restore a state."""
         if self._running is None and self._origin() is None:
@@ -125,8 +129,7 @@ class Kernel:
         with self.operation():
             try:
                 running = self._ready()
-                limit_s = self._limits.start_timeout_s + RESTORE_S
-                ask = partial(self._ask, running, limit_s=limit_s)
+                ask = partial(self._ask, running, limit_s=self._limits.start_timeout_s + RESTORE_S)
                 problems = running.restore(self._origin, ask)
                 self._interrupts.check()
             except KernelInterrupted as error:
@@ -252,6 +255,11 @@ class Kernel:
         """The bounds on the session's resources, and the mechanism that enforces each."""
         return self.place.guard.bounds
 
+    def foreign_cells(self) -> list[str]:
+        """Return, once, the code of cells that other clients ran; see `Client`."""
+        with self.operation():
+            return self._running.foreign_cells() if self._running is not None else []
+
     def left_behind(self) -> str:
         """Return how many processes that cells started still run, and their names."""
         return self.place.guard.left_behind()
@@ -325,7 +333,8 @@ class Kernel:
             raise
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
-        self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
+        limit_bytes, file = self._limits.output_limit_bytes, self.place.connection_file
+        self._running = RunningKernel.of(process, limit_bytes, file)
         self.place.guard.adopt(process.pid)
         return self._running
 
@@ -364,8 +373,7 @@ class Kernel:
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
-        own = (self._calls, self._interrupts, lambda: self._is_closed, watch)
-        wait = RequestWait(running, *own)
+        wait = RequestWait(running, self._calls, self._interrupts, lambda: self._is_closed, watch)
         try:
             return wait.until(waiting, deadline)
         except BaseException:
@@ -378,11 +386,7 @@ class Kernel:
     def _result(
         self, exec_id: str, code: str, status: CellStatus, exchange: KernelReply, watch: CellWatch
     ) -> ExecutionResult:
-        running = self._running
-        is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
-        how = running.process.exit_text() if running else "stopped"
-        origin = self._origin() if is_lost else None
-        ended = Ended(how, origin.round_number if origin else None) if is_lost else None
+        ended = Ended.of(self.process, self._origin, has_died=exchange.ending == "died")
         watch.finish()
         outcome = (status, exchange)
         result = result_of(exec_id, code, outcome, place=self.place, watch=watch, ended=ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from taskweaver.ces.bounds.bound import explanations
 from taskweaver.ces.bounds.guard import CellWatch
@@ -13,6 +14,8 @@ from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.reported import Report, read_report, trace
 from taskweaver.ces.kernel.traces import readable_warnings
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process.process import KernelProcess
+from taskweaver.ces.state.restorable import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,15 @@ class Ended:
 
     how: str
     restored_round: int | None
+
+    @classmethod
+    def of(cls, process: KernelProcess | None, origin: Origin, *, has_died: bool) -> Self | None:
+        """Return the end of a kernel's process; None while it runs. `origin` has its variables."""
+        if process is not None and process.is_alive and not has_died:
+            return None
+        state = origin()
+        how = "stopped" if process is None else process.exit_text()
+        return cls(how, None if state is None else state.round_number)
 
     @property
     def text(self) -> str:

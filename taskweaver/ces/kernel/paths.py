@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
+
+_CONNECTIONS = "kernels"
+_MOST_CHARS = 100
+
+
+def connection_file(folder: Path, client_id: str) -> Path:
+    """Return the Jupyter connection file of a kernel in the folder of its session.
+
+    It is there while the kernel runs with its variables; code in a sandbox cannot read it.
+    """
+    is_name = is_plain_name(client_id) and len(client_id) <= _MOST_CHARS
+    name = client_id if is_name else sha256(client_id.encode("utf-8", "replace")).hexdigest()
+    return folder / _CONNECTIONS / f"{name}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,11 @@ class KernelPaths:
     guard: SessionGuard
     devices: tuple[Path, ...] = ()
     tables: CellTables = field(default_factory=CellTables)
+
+    @property
+    def connection_file(self) -> Path:
+        """File by which other programs reach the kernel; see `connection_file`."""
+        return connection_file(self.folder, self.session_id)
 
     def write_file(self, name: str, content: bytes) -> None:
         """Write a file into the working directory.

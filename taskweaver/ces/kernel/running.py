@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,20 +33,23 @@ class RunningKernel:
     Attributes:
         process: Its process.
         channel: The way to it.
+        file: Its connection file for other programs, once it has its variables.
         has_state: Whether its variables are there: inherited, restored, or none to restore.
         is_unforkable: Whether a process that it was to fork did not come; it is not asked again.
     """
 
     process: KernelProcess
     channel: KernelChannel
+    file: Path
     has_state: bool = False
     is_unforkable: bool = False
 
     @classmethod
-    def of(cls, process: KernelProcess, output_limit_bytes: int) -> Self:
+    def of(cls, process: KernelProcess, output_limit_bytes: int, file: Path) -> Self:
         """Return the kernel a process runs, connected."""
         limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
-        return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
+        channel = KernelChannel(process.connection, process.death_fd, limit_chars)
+        return cls(process, channel, file)
 
     def handshake(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.
@@ -76,7 +81,24 @@ class RunningKernel:
         own = self.process
         problems = [] if state is None else state.restore(own.pid, own.homes, ask)
         self.has_state = True
+        if not self.file.exists():
+            try:
+                self._publish()
+            except OSError as error:  # a full disk: its cells run all the same
+                why = f"other Jupyter clients cannot join: {error.strerror}"
+                return [*problems, why]
         return problems
+
+    def _publish(self) -> None:
+        """Write the connection file; only this user can read it."""
+        key = self.process.connection["key"]
+        own = {"key": key if isinstance(key, str) else key.decode(), "kernel_name": "python3"}
+        self.file.parent.mkdir(mode=0o700, exist_ok=True)
+        draft = self.file.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(self.process.connection | own, file)
+        draft.replace(self.file)
 
     def fork(
         self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
@@ -109,8 +131,13 @@ class RunningKernel:
                 self.is_unforkable = True
                 raise
 
+    def foreign_cells(self) -> list[str]:
+        """Return, once, the code of cells that other clients ran; none of a kernel that died."""
+        return self.channel.look().take() if self.process.is_alive else []
+
     def end(self, grace_s: float) -> None:
         """End it, with some time to end by itself."""
+        self.file.unlink(missing_ok=True)
         if grace_s and self.process.is_alive:
             self.channel.ask_to_shut_down()
         self.process.end(grace_s)

@@ -57,7 +57,10 @@ class RequestWait:
         while True:
             questions = self.calls.waiting_fd if self.calls else None
             until = time.monotonic() + (self.watch.slice_s if self.watch else SLICE_S)
+            began = time.monotonic()
             exchange = running.channel.wait(waiting, until, questions)
+            if running.channel.foreign.running and not waiting.has_begun:
+                deadline += time.monotonic() - began  # another client's cell runs before it
             if self.calls is not None and exchange.ending == "deadline":
                 is_open = interrupts.sent_at is None
                 deadline += self.calls.settle(is_open=is_open)  # a person's time is free

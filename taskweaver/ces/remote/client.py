@@ -96,6 +96,10 @@ class RemoteKernel:
         """None: the server sets them."""
         return ()
 
+    def foreign_cells(self) -> list[str]:
+        """Return none: the connections of a remote kernel stay on its machine."""
+        return []
+
     def left_behind(self) -> str:
         """Return nothing: the server watches its processes."""
         return ""

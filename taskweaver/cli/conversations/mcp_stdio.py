@@ -23,8 +23,9 @@ def serve_mcp(project: Path | None) -> None:
         why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
     with ending_orderly(), open_app(project) as app:
-        from taskweaver.app.mcp_server import make_server
+        from taskweaver.doors.mcp.local import LocalSessions
+        from taskweaver.doors.mcp.tools import make_server
 
         for notice in (*app.warnings, app.announcement):
             sys.stderr.write(f"taskweaver: {notice}\n")
-        make_server(AppService(app)).run("stdio")
+        make_server(LocalSessions(AppService(app))).run("stdio")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.opening.projects import open_app
@@ -140,6 +141,7 @@ def serve_doors(
         if has_users:
             sessions = AgentSessions(app, accounts, folder / "agents")
             doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
+            doors += _mcp_door(sessions)
 
         def begin() -> None:
             on_start(local.text if local else "", stop)
@@ -152,6 +154,15 @@ def serve_doors(
         # The server hands the signals on when it has stopped; both have done their work then.
         with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
             server.run([listener])
+
+
+def _mcp_door(sessions: Any) -> list[Any]:
+    """Return the door for MCP where its package is installed."""
+    if find_spec("mcp") is None:
+        return []
+    from taskweaver.doors.mcp.door import McpDoor
+
+    return [McpDoor(sessions)]
 
 
 def require_walls(users: int, tier: str) -> None:

@@ -103,6 +103,8 @@ class DevTools:
                 problem = f"the browser did not answer {method} within {within_s:g} s"
                 raise DeadlineExceeded(problem)
             with self._changed:
+                if self._is_closed:  # what the browser said while it ended is no answer
+                    raise BrowserError("the browser ended: it was closed")
                 reply = self._reply or self._loss()
         finally:
             with self._changed:

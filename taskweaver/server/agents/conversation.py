@@ -121,8 +121,11 @@ class UserConversation:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a message runs or waits, or a branch is changed."""
-        return bool(self._tasks) or self._changes > 0
+        """Whether a message runs or waits, or a branch is changed.
+
+        Whoever saw the outcome of the last message finds the session idle.
+        """
+        return bool(self._running) or any(self._queues.values()) or self._changes > 0
 
     def kernels(self) -> list[str]:
         """Return the branches that have a kernel."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ from taskweaver.server.errors import quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
-from taskweaver.session.errors import SessionError
+from taskweaver.session.errors import SessionBusy, SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,
@@ -212,7 +213,7 @@ class UserSessions:
         for idle in [*sorted(others, key=lambda item: item.used_at), conversation]:
             if await asyncio.to_thread(self._has_room, conversation, branch, most):
                 return
-            if not idle.is_at_work:
+            with suppress(SessionBusy):  # it is in use, maybe since just now
                 await idle.release()
         if not await asyncio.to_thread(self._has_room, conversation, branch, most):
             raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")

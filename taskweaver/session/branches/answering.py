@@ -21,9 +21,11 @@ from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.errors import SessionError
+from taskweaver.session.exports.outside import CELL, outside_query
 from taskweaver.session.limits import Spending
 from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.workdir import AddedFile
+from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import fenced
 
 
@@ -119,6 +121,7 @@ class AnsweringBranch:
         """
         _check_text(message)
         with self.hold(), self._emitter.handle_events_ctx(event_handler):
+            self._record_foreign_cells()
             self._spending.begin_round(self._session_models.usage)
             branch = self._branch
             named = "\n".join([message, *branch.files.brought])
@@ -135,8 +138,42 @@ class AnsweringBranch:
         """
         _check_text(code)
         with self.hold(), self._emitter.handle_events_ctx(event_handler):
+            self._record_foreign_cells()
             branch = self._branch
             return self._play(branch, f"Run this:\n{fenced(code, 'python')}", branch.run(code))
+
+    def start_kernel(self) -> list[str]:
+        """Start its kernel, with its variables, for other Jupyter clients.
+
+        Returns:
+            The variables that it lacks, in lines for the user.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+            SessionBusy, SessionClosed: As `send_message`.
+        """
+        with self.hold():
+            branch = self._branch
+            lines = branch.take_notice(self._branches.restoring(branch))
+            result = branch.client.execute_code(create_id("attach"), "")
+            return lines + [f"{tag}: {text}" for _, tag, text in result.log]
+
+    def record_foreign_cells(self) -> None:
+        """Record the cells that other Jupyter clients ran in its kernel, if any, as a round.
+
+        So their variables are known to the roles, and stored. Messages and forks do this first.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+        """
+        with self.hold():
+            self._record_foreign_cells()
+
+    def _record_foreign_cells(self) -> None:
+        branch = self._branches.find_open(self.name)
+        codes = [] if branch is None else branch.client.foreign_cells()
+        if branch is not None and codes:
+            self._play(branch, outside_query(codes), branch.run(CELL))
 
     def _play(self, branch: SessionBranch, query: str, play: Callable[[Round], None]) -> Round:
         branches, emitter = self._branches, self._emitter
@@ -201,6 +238,7 @@ class AnsweringBranch:
             SessionBusy, SessionClosed, SessionError: As `Session.fork`.
         """
         with self.hold():
+            self._record_foreign_cells()
             return self._branches.fork(self._branch, name, at_round)
 
     def merge(self, source: str, policy: str = "theirs") -> MergeReport:

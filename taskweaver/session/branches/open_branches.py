@@ -111,6 +111,11 @@ class SessionBranches:
                 self._open[name] = self._opened(name, open_round)
             return self._open[name]
 
+    @property
+    def open_names(self) -> list[str]:
+        """Names of the branches that are open."""
+        return list(self._open)
+
     def find_open(self, name: str) -> SessionBranch | None:
         """Return a branch if it is open."""
         return self._open.get(name)

@@ -16,6 +16,7 @@ from taskweaver.memory.reading.cells import ExecutedCell, executed_cells, succes
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.outputs import NotebookOutputs, printing
+from taskweaver.session.exports.outside import with_outside_cells
 from taskweaver.session.exports.plain_tables import with_plain_tables
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.inert_markdown import (
@@ -53,7 +54,7 @@ def export(
     writers: dict[str, Callable[[Sequence[Round], str], str]]
     writers = {".ipynb": partial(_notebook, folder=folder), ".py": _script, ".md": _report}
     finished = [_masked(round_) for round_ in rounds if round_.state == "finished"]
-    finished = with_plain_tables(finished)
+    finished = with_plain_tables(with_outside_cells(finished))
     if target.suffix not in writers:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
         raise SessionError(f"{target.name}: the name must end in one of {known}.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kernels import run
+from kernels import LIMITS, run
 
 from taskweaver.analyst.files.profile_report import read_profiles
 from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.tables.plans.plan import Tidy, ToTime
 
 DATA = "day,n\n13/01/2024,1\n02/03/2024,2\n"
@@ -55,10 +56,16 @@ def test_a_name_bound_anew_is_the_users(fresh: Client) -> None:
     assert dict(run(fresh, "read_table = 3").variables) == {"read_table": "3"}
 
 
-def test_the_readers_are_imported_at_the_first_call(fresh: Client) -> None:
+def test_the_readers_are_imported_at_the_first_call(tmp_path: Path) -> None:
+    """A kernel that starts from nothing waits for none of them; a warm process has them."""
     code = "import sys\n(callable(profile_tables), 'taskweaver.tables.reading' in sys.modules)"
 
-    assert str(run(fresh, code).output) == "(True, False)"
+    manager = code_execution_service_factory(tmp_path, limits=LIMITS)
+    try:
+        cold = manager.get_session_client("cold", cwd=tmp_path / "cwd")
+        assert str(run(cold, code).output) == "(True, False)"
+    finally:
+        manager.clean_up()
 
 
 def test_a_forked_kernel_has_the_names_and_the_last_profile(

@@ -376,7 +376,7 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
         manager = opened()
         first = manager.get_session_client("first")
         assert answers(first)
-    assert answers(manager.get_session_client("second"))
+        assert answers(manager.get_session_client("second"))
     assert "setns is refused" in manager.start_problem
     assert "setns is refused" in (tmp_path / "env" / "warm.log").read_text()
     assert not run(first, "open('/usr/x', 'w')").is_success

@@ -120,8 +120,10 @@ ATTEMPTS = {
     "leave a hook for git": "os.mkdir(OUT + '/.git'); done = True",
     "change the users of the machine": "open('/etc/passwd', 'r+').close(); done = True",
     "leave code for every Python": (
-        "import site; path = site.getsitepackages()[0] + '/tw_probe.txt'\n"
-        "open(path, 'w').close(); os.remove(path); done = True"
+        # A folder that looks changed would make other tests start their warm process anew.
+        "import site; folder = site.getsitepackages()[0]; path = folder + '/tw_probe.txt'\n"
+        "then = os.stat(folder); open(path, 'w').close(); os.remove(path)\n"
+        "os.utime(folder, ns=(then.st_atime_ns, then.st_mtime_ns)); done = True"
     ),
     "make a file outside run as its owner": "os.chmod(CANARY, 0o4755); done = True",
     "give a file away": "open('mine', 'w').close(); os.chown('mine', 12345, 12345); done = True",

@@ -1,4 +1,7 @@
-"""Results of ``display(...)`` and of the last expression, as files and text, not messages."""
+"""Results of ``display(...)`` and of the last expression, as files and text, not messages.
+
+Cells of other clients are an exception: see `foreign`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ipykernel.zmqshell import ZMQDisplayPublisher  # noqa: TID253
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
 from taskweaver.ces.inkernel.cell.bounded import SEQUENCES, bounded_repr
+from taskweaver.ces.inkernel.cell.foreign import FOREIGN
 
 MAX_DISPLAYS = 100
 MAX_VALUE_CHARS = 64_000
@@ -18,25 +22,40 @@ _TABLE_MARK = 'class="dataframe"'
 
 
 class QuietDisplayHook(ZMQShellDisplayHook):
-    """Keeps the value of a cell for the report; sends nothing."""
+    """Keeps the value of a cell for the report; sends that of another client's alone."""
 
-    def compute_format_data(self, _result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Format nothing: the report does it once, bounded."""
+    def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Format nothing for our own cells: the report does it once, bounded."""
+        if FOREIGN.is_running:
+            formatted: tuple[dict[str, Any], dict[str, Any]] = super().compute_format_data(result)
+            return formatted
         return {}, {}
+
+    def update_user_ns(self, result: Any) -> None:
+        """Keep the last values of another client's cells, as ``_``, ``__`` and ``___``."""
+        if FOREIGN.is_running:
+            shell: Any = self.shell
+            names = shell.user_ns
+            names["___"], names["__"], names["_"] = names.get("__"), names.get("_"), result
 
 
 class FilePublisher(ZMQDisplayPublisher):
     """Writes displayed pictures and documents to files, prints the rest."""
 
-    def publish(self, data: dict[str, Any], *_args: Any, **_kwargs: Any) -> None:
-        """Save or print the displayed data."""
+    def publish(self, data: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        """Save or print the displayed data; that of another client's cell is sent."""
+        if FOREIGN.is_running:
+            super().publish(data, *args, **kwargs)
+            return
         if len(ARTIFACTS.items) >= MAX_DISPLAYS:
             return
         if not save_rich(data) and "text/plain" in data:
             sys.stdout.write(f"{data['text/plain']}\n")
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
-        """Do nothing: there is no screen to clear, and printed text stays."""
+        """Clear the screen of another client; our own cells have none, and printed text stays."""
+        if FOREIGN.is_running:
+            super().clear_output(wait)
 
 
 def bound_texts(shell: Any) -> None:

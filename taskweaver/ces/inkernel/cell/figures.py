@@ -1,7 +1,7 @@
 """The matplotlib backend of kernels: no screen; a figure becomes one file, once.
 
 A figure that code saved itself is not written again. Any other figure that is shown, or still
-open when the cell ends, is written as PNG.
+open when the cell ends, is written as PNG. Figures of another client's cell are shown there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: TID253
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
 from taskweaver.ces.inkernel.cell.figure_text import describe
+from taskweaver.ces.inkernel.cell.foreign import FOREIGN, show_figure
 
 _MARK = "_taskweaver_is_saved"
 
@@ -48,7 +49,9 @@ def collect_figures() -> None:
 
     for number in plt.get_fignums():
         figure = plt.figure(number)
-        if not getattr(figure, _MARK, False) and figure.axes:
+        if FOREIGN.is_running:
+            show_figure(figure)
+        elif not getattr(figure, _MARK, False) and figure.axes:
             path = free_name("figure", ".png")
             figure.savefig(path, bbox_inches="tight", dpi=120)
             ARTIFACTS.add(path, "chart", preview=describe(figure))

@@ -23,7 +23,7 @@ _RICH = {"image/png", "image/svg+xml", "text/html"}
 def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
     """Describe the cell that just ran."""
     configure_libraries()
-    _take_figures()
+    take_figures()
     variables: list[tuple[str, str]] = []
     output: Any = ""
     try:
@@ -47,7 +47,8 @@ def to_json(report: dict[str, Any]) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _take_figures() -> None:
+def take_figures() -> None:
+    """Save, or show to another client, the figures that are open; print the reason if one fails."""
     if "matplotlib.pyplot" in sys.modules:
         from taskweaver.ces.inkernel.cell.figures import collect_figures
 

@@ -1,0 +1,105 @@
+"""Prompts of a client: the text for a session, and the files that come with it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from acp.helpers import ContentBlock
+from acp.schema import (
+    EmbeddedResourceContentBlock,
+    ResourceContentBlock,
+    TextContentBlock,
+    TextResourceContents,
+)
+
+from taskweaver.doors.acp.errors import INVALID_PARAMS, refused
+from taskweaver.session.storage.workdir import AddedFile, mentioned_files
+
+_LOCAL = {"", "localhost"}
+
+
+@dataclass(slots=True)
+class AcpPrompt:
+    """A prompt.
+
+    Attributes:
+        text: Its text; files stand in it by their names.
+        files: The files, by name.
+    """
+
+    text: str = ""
+    files: dict[str, AddedFile] = field(default_factory=dict)
+
+
+def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
+    """Read the blocks of a prompt; tables of the client's folder that its text names come along.
+
+    Raises:
+        RequestError: If a block cannot be used, or there is no text and no file.
+    """
+    prompt = AcpPrompt()
+    for block in blocks:
+        prompt.text += _taken(block, prompt)
+    if not prompt.text.strip():
+        raise refused(INVALID_PARAMS, "The prompt is empty: it needs a text.")
+    for name, path in mentioned_files(prompt.text, folder, folder, tables_only=True).items():
+        prompt.files.setdefault(name, AddedFile(name=name, path=path))
+    return prompt
+
+
+def _taken(block: ContentBlock, prompt: AcpPrompt) -> str:
+    """Take a block, and return its text."""
+    match block:
+        case TextContentBlock():
+            return block.text
+        case ResourceContentBlock():
+            return _linked(block.uri, prompt)
+        case EmbeddedResourceContentBlock():
+            return _embedded(block, prompt)
+        case _:
+            detail = f"A prompt has texts and files here, and no {block.type}."
+            raise refused(INVALID_PARAMS, detail)
+
+
+def _linked(uri: str, prompt: AcpPrompt) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise refused(INVALID_PARAMS, f"{uri!r} is no address: {error}.") from error
+    if parts.scheme != "file":
+        return uri
+    path = Path(unquote(parts.path))
+    if parts.netloc not in _LOCAL or not path.is_absolute():
+        raise refused(INVALID_PARAMS, f"{uri!r} is no file of this machine.")
+    if path.is_dir():
+        return str(path)
+    if not path.is_file():
+        raise refused(INVALID_PARAMS, f"The file {path} does not exist.")
+    return _added(path.name, prompt, AddedFile(name=path.name, path=path))
+
+
+def _embedded(block: EmbeddedResourceContentBlock, prompt: AcpPrompt) -> str:
+    resource = block.resource
+    name = unquote(urlsplit(resource.uri).path).rpartition("/")[2] or "attachment.txt"
+    if isinstance(resource, TextResourceContents):
+        return _added(name, prompt, AddedFile(name=name, content=resource.text))
+    try:
+        content = base64.b64decode(resource.blob, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise refused(INVALID_PARAMS, f"The content of {name} is no base64: {error}.") from error
+    return _added(name, prompt, AddedFile(name=name, content=content))
+
+
+def _added(name: str, prompt: AcpPrompt, file: AddedFile) -> str:
+    """Add a file, under another name where another file of the prompt has its name."""
+    chosen, number = name, 1
+    while chosen in prompt.files and prompt.files[chosen] != {**file, "name": chosen}:
+        number += 1
+        chosen = f"{Path(name).stem}-{number}{Path(name).suffix}"
+    prompt.files[chosen] = AddedFile({**file, "name": chosen})
+    return chosen

@@ -1,0 +1,240 @@
+"""Events of a round as updates of the protocol.
+
+An answer is sent when its post ends: the protocol cannot take a text back, and a draft may be
+withdrawn. A cell becomes a tool call when it is asked about or runs: the text of a reply in words
+comes as the content of a cell too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from acp.helpers import (
+    ContentBlock,
+    SessionUpdate,
+    start_tool_call,
+    text_block,
+    tool_content,
+    update_tool_call,
+)
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    TextContentBlock,
+    ToolCallStatus,
+    ToolCallUpdate,
+)
+
+from taskweaver.doors.acp.cells import CellCall, shown
+from taskweaver.doors.acp.plans import plan_update
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.utils.text import fenced
+
+USER = "User"
+_RUNS = "running code"
+_SILENT = frozenset({"thinking", "writing code", _RUNS, "waiting for you"})
+"""Statuses that say no more than the client's own signs of work."""
+_THOUGHTS = (AttachmentType.plan_reasoning, AttachmentType.thought)
+_REMARKS = (AttachmentType.text, AttachmentType.web_exploring_plan, AttachmentType.function)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """State of the post that is being written."""
+
+    id: str = ""
+    sender: str = ""
+    receiver: str = ""
+    message: str = ""
+    stop: str = ""
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Outcome of the open cell, as far as it is known."""
+
+    status: str = ""
+    report: str = ""
+    files: list[ContentBlock] = field(default_factory=list)
+
+
+class RoundUpdates:
+    """Turns the events of one round into updates.
+
+    Attributes:
+        error: Reason for which the round failed; empty while it did not.
+    """
+
+    def __init__(self, files: Callable[[str, Sequence[str]], list[ContentBlock]]) -> None:
+        """Begin a round; `files` returns files of a branch by their names, as blocks."""
+        self._files = files
+        self.error = ""
+        self._draft = _Draft()
+        self._code = self._plan = self._step = self._status = ""
+        self._sent_plan: AgentPlanUpdate | None = None
+        self._calls = 0
+        self._cell: CellCall | None = None
+        self._outcome = _Outcome()
+        self._asked: dict[str, str] = {}
+
+    def take(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
+        """Yield the updates of an event."""
+        if event.t is RoundEventType.round_error:
+            self.error = event.msg
+            yield from self._end_cell("failed")
+        elif event.t is RoundEventType.round_warning:
+            yield self._thought(f"{event.msg}\n")
+        elif isinstance(event.t, PostEventType):
+            yield from self._post(event.t, event)
+
+    def _post(self, kind: PostEventType, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
+        draft = self._draft
+        match kind:
+            case PostEventType.post_start:
+                self._draft = _Draft(event.post_id or "", event.extra["role"])
+            case PostEventType.post_send_to_update:
+                draft.receiver = event.extra["role"]
+            case PostEventType.post_message_update:
+                draft.message += event.msg
+            case PostEventType.post_message_restart | PostEventType.post_error:
+                draft.message = ""
+            case PostEventType.post_status_update:
+                yield from self._progress(event.msg)
+            case PostEventType.post_attachment_update:
+                yield from self._attachment(event)
+            case PostEventType.post_end:
+                yield from self._end_post()
+            case _:
+                yield from self._run(kind, event)
+
+    def _run(self, kind: PostEventType, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
+        """Yield the updates of an event of a cell that runs or is asked about."""
+        match kind:
+            case PostEventType.post_execution_output:
+                yield from self._begin_cell()
+                if self._cell is not None:
+                    yield self._cell.print(event.extra["text"])
+            case PostEventType.post_confirmation_request:
+                yield from self._ask(event)
+            case PostEventType.post_confirmation_response:
+                yield from self._answered(event)
+
+    def _progress(self, status: str) -> Iterator[SessionUpdate]:
+        if status == _RUNS:
+            yield from self._begin_cell()
+        elif status and status not in _SILENT and status != self._status:
+            yield self._thought(f"{status}\n")
+        self._status = status
+
+    def _thought(self, text: str) -> SessionUpdate:
+        return AgentThoughtChunk(
+            session_update="agent_thought_chunk",
+            content=text_block(shown(text)),
+            message_id=self._draft.id or None,
+        )
+
+    def _attachment(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
+        kind, id_, is_end = event.extra["type"], event.extra["id"], event.extra["is_end"]
+        texts = self._draft.texts
+        texts[id_] = texts.get(id_, "") + event.msg
+        if kind in _THOUGHTS:
+            end = "\n" if is_end and texts[id_].strip() else ""
+            if event.msg or end:
+                yield self._thought(event.msg + end)
+        if is_end:
+            yield from self._finish(kind, texts.pop(id_), event)
+
+    def _finish(
+        self, kind: AttachmentType, text: str, event: TaskWeaverEvent
+    ) -> Iterator[SessionUpdate]:
+        match kind:
+            case AttachmentType.plan if text.strip():
+                self._plan, self._step = text, ""
+            case AttachmentType.current_plan_step:
+                self._step = text
+                yield from self._show_plan(is_done=False)
+            case AttachmentType.stop:
+                self._draft.stop = text.strip()
+            case AttachmentType.reply_content if text.strip():
+                self._code = text.strip("\n")
+            case AttachmentType.execution_status if text in {"SUCCESS", "FAILURE"}:
+                yield from self._begin_cell()
+                self._outcome.status = text
+            case AttachmentType.execution_result:
+                self._outcome.report = text
+            case AttachmentType.artifact_paths:
+                names = [line for line in text.splitlines() if line.strip()]
+                self._outcome.files = self._files(event.branch, names)
+            case _ if kind in _REMARKS and text.strip():
+                yield self._thought(f"{text.strip()}\n")
+
+    def _show_plan(self, *, is_done: bool) -> Iterator[SessionUpdate]:
+        if not self._plan:
+            return
+        update = plan_update(self._plan, self._step, is_done=is_done)
+        if update != self._sent_plan:
+            self._sent_plan = update
+            yield update
+
+    def _begin_cell(self, *, is_running: bool = True) -> Iterator[SessionUpdate]:
+        if self._cell is None:
+            yield from self._show_plan(is_done=False)
+            self._calls += 1
+            call_id = f"{self._draft.id}-{self._calls}"
+            self._cell = CellCall(call_id, self._code, is_running=is_running)
+            self._outcome = _Outcome()
+            yield self._cell.begin()
+        elif is_running and not self._cell.is_running:
+            yield self._cell.run()
+
+    def _end_cell(self, status: ToolCallStatus, outcome: str = "") -> Iterator[SessionUpdate]:
+        if self._cell is not None:
+            yield self._cell.end(status, outcome, self._outcome.files)
+        self._cell = None
+
+    def _ask(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
+        """Begin the call that a person is asked about: the cell, or a tool that it calls."""
+        if _is_of_tools(event):
+            call_id = f"{event.extra['id']}"
+            content = [tool_content(text_block(fenced(shown(event.msg))))]
+            title = ", ".join(event.extra["kinds"])
+            yield start_tool_call(call_id, title, kind="other", status="pending", content=content)
+            self._asked[event.extra["id"]] = call_id
+            return
+        self._code = event.msg
+        yield from self._begin_cell(is_running=False)
+        if self._cell is not None:
+            self._asked[event.extra["id"]] = self._cell.id
+
+    def asked_call(self, request_id: str) -> ToolCallUpdate:
+        """Return the call that a request for confirmation is about."""
+        return ToolCallUpdate(tool_call_id=self._asked[request_id])
+
+    def _answered(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
+        call_id = self._asked.pop(event.extra["id"], "")
+        if call_id and _is_of_tools(event):
+            status: ToolCallStatus = "completed" if event.extra["approved"] else "failed"
+            yield update_tool_call(call_id, status=status)
+
+    def _end_post(self) -> Iterator[SessionUpdate]:
+        draft, outcome = self._draft, self._outcome
+        if self._cell is not None and draft.sender != USER:
+            is_ok = outcome.status == "SUCCESS"
+            report = outcome.report if outcome.status else draft.message
+            yield from self._end_cell("completed" if is_ok else "failed", report)
+        if draft.receiver != USER:
+            return
+        yield from self._show_plan(is_done=draft.stop == "Completed")
+        if draft.message.strip():
+            text: TextContentBlock = text_block(shown(draft.message.strip()))
+            yield AgentMessageChunk(
+                session_update="agent_message_chunk", content=text, message_id=draft.id or None
+            )
+
+
+def _is_of_tools(event: TaskWeaverEvent) -> bool:
+    return any(kind.startswith("tool ") for kind in event.extra["kinds"])

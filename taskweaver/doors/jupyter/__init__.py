@@ -1,0 +1,1 @@
+"""Jupyter: clients join a session's kernel; notebooks get kernels and answers."""

@@ -1,0 +1,108 @@
+"""The connection file by which Jupyter clients join the kernel of a session."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.session.errors import SessionError, SessionInUse
+from taskweaver.session.storage.stored_sessions import stored_sessions
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedKernel:
+    """A kernel that Jupyter clients can join.
+
+    Attributes:
+        session_id: The session.
+        branch: The branch; empty if another process runs the kernel.
+        file: The connection file.
+        problems: Variables that are not restored, in lines for the user.
+    """
+
+    session_id: str
+    branch: str
+    file: Path
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another process has the session open, and runs the kernel."""
+        return not self.branch
+
+
+@contextmanager
+def attached(
+    app: TaskWeaverApp, session_id: str | None = None, branch: str | None = None
+) -> Iterator[AttachedKernel]:
+    """Give the kernel of a session to Jupyter clients.
+
+    Where another process has the session open, it is that process's kernel. Otherwise the session
+    is opened here, and its kernel runs with its variables to the end of the block; the cells of
+    clients are recorded then, and their variables stored.
+
+    Args:
+        app: The project.
+        session_id: The session; None for the one that was used last.
+        branch: Its branch; None for the current one.
+
+    Raises:
+        SessionError: If there is no such session or branch, or no kernel of it here.
+        KernelError: If the kernel cannot be started.
+    """
+    sessions = app.session_manager
+    if session_id is None:
+        found = stored_sessions(sessions.sessions_folder)
+        if not found:
+            raise SessionError("There is no session to attach to yet; ask something first.")
+        session_id = found[0].session_id
+    try:
+        session = app.get_session(session_id)
+    except SessionInUse:
+        file = _running(sessions.sessions_folder / session_id, branch)
+        yield AttachedKernel(session_id, "", file)
+        return
+    with session:
+        name = branch or session.branch
+        problems = session.at(name).start_kernel()
+        file = sessions.connection_file(session_id, name)
+        if not file.exists():
+            raise SessionError("The session's kernel is on another machine; attach to it there.")
+        yield AttachedKernel(session_id, name, file, tuple(problems))
+
+
+def _running(folder: Path, branch: str | None) -> Path:
+    """Return the connection file of a kernel that another process runs."""
+    name = f"{folder.name}-{branch}.json" if branch else "*.json"
+    files = [file for file in sorted(folder.glob(f"kernels/{name}")) if _answers(file)]
+    if not files:
+        raise SessionError(
+            f"Session {folder.name} is open in another process, where no kernel of it runs yet:"
+            " it starts with the first cell. Ask something there first."
+        )
+    if len(files) > 1:
+        names = [file.stem.removeprefix(f"{folder.name}-") for file in files]
+        raise SessionError(
+            f"Several kernels of session {folder.name} run: name one by --branch"
+            f" ({', '.join(names)})."
+        )
+    return files[0]
+
+
+def _answers(file: Path) -> bool:
+    """Return whether a kernel listens at the addresses of a connection file."""
+    try:
+        facts = json.loads(file.read_text("utf-8"))
+        if facts["transport"] == "ipc":
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.connect(f"{facts['ip']}-{facts['shell_port']}")
+        else:
+            socket.create_connection((facts["ip"], facts["shell_port"]), 1.0).close()
+    except (OSError, ValueError, KeyError):
+        return False  # left behind by a process that was killed
+    return True

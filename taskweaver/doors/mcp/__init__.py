@@ -1,0 +1,1 @@
+"""TaskWeaver as an MCP server: the same tools on standard input and output, and over HTTP."""

@@ -1,0 +1,177 @@
+"""The tools of the MCP server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, ImageContent, TextContent
+
+from taskweaver import __version__
+from taskweaver.app.service import RoundResult
+from taskweaver.errors import TaskWeaverError
+from taskweaver.face.figures import is_picture, read_figures
+
+T = TypeVar("T")
+
+Progress = Callable[[str], Coroutine[Any, Any, None]]
+RoundKind = Literal["ask", "code"]
+
+_INSTRUCTIONS = (
+    "Answers questions about data: a planner plans, code runs in a live Python kernel. A call "
+    "without a session starts a new one; its id comes back. Variables, files and the conversation "
+    "stay in the session."
+)
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """A round that a tool has played.
+
+    Attributes:
+        result: Its result.
+        folder: Working directory of its branch.
+        artifacts: Files that it made there.
+    """
+
+    result: RoundResult
+    folder: Path
+    artifacts: tuple[str, ...]
+
+
+class ToolSessions(Protocol):
+    """The sessions that the tools work on. All methods raise TaskWeaverError."""
+
+    async def play(
+        self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
+    ) -> PlayedRound:
+        """Play a round on a branch, and report its progress; one that is cancelled ends."""
+
+    async def fork(self, session: str, name: str) -> str:
+        """Fork a session; return the name of the branch."""
+
+    async def remember(self, fact: str, session: str) -> str:
+        """Keep a fact on a session's current branch; return the outcome."""
+
+    async def search(self, query: str, session: str) -> list[dict[str, Any]]:
+        """Return messages and stored memory that contain a word of the query."""
+
+    async def listed(self) -> list[dict[str, Any]]:
+        """Return the sessions, the newest first."""
+
+
+def make_server(sessions: ToolSessions) -> MCPServer[Any]:
+    """Return a server with the tools on some sessions."""
+    server: MCPServer[Any] = MCPServer(
+        "taskweaver", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
+    )
+    _add_rounds(server, sessions)
+    _add_others(server, sessions)
+    return server
+
+
+def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
+    """Add the tools that play rounds."""
+
+    @server.tool()
+    async def ask(  # noqa: D417 - ctx is not an argument of the caller
+        question: str, ctx: Context, session: str = "", branch: str = ""
+    ) -> Annotated[CallToolResult, RoundResult]:
+        """Ask a question in plain words about data, files and earlier answers of the session.
+
+        Args:
+            question: The question. Name the files it is about.
+            session: Id of a session to continue; empty starts a new one.
+            branch: A branch of it, as `fork` returned; empty takes the current one.
+        """
+        return await _play(sessions, ctx, "ask", question, (session, branch))
+
+    @server.tool()
+    async def run_code(  # noqa: D417 - ctx is not an argument of the caller
+        code: str, ctx: Context, session: str = "", branch: str = ""
+    ) -> Annotated[CallToolResult, RoundResult]:
+        """Run Python code in the session's live kernel; variables stay for later calls.
+
+        Args:
+            code: The code; the value of its last expression is the result.
+            session: Id of a session to go on with; empty starts a new one.
+            branch: A branch of it, as `fork` returned; empty takes the current one.
+        """
+        return await _play(sessions, ctx, "code", code, (session, branch))
+
+
+def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
+    """Add the tools that play none."""
+
+    @server.tool()
+    async def remember(fact: str, session: str) -> dict[str, str]:
+        """Keep a fact for later questions of a session.
+
+        Args:
+            fact: The fact, as a sentence.
+            session: Id of the session.
+        """
+        return {"outcome": await _worded(sessions.remember(fact, session))}
+
+    @server.tool()
+    async def memory_search(query: str, session: str = "") -> list[dict[str, Any]]:
+        """Search questions, answers and stored memory by words.
+
+        Args:
+            query: Words to look for; one match suffices.
+            session: Id of a session; empty searches all of them.
+        """
+        return await _worded(sessions.search(query, session))
+
+    @server.tool()
+    async def fork(session: str, name: str = "") -> dict[str, str]:
+        """Fork a session with its variables and files; the original stays as it is.
+
+        Args:
+            session: Id of the session.
+            name: Name of the branch; empty makes one up.
+        """
+        return {"branch": await _worded(sessions.fork(session, name))}
+
+    @server.tool(name="sessions")
+    async def listed() -> list[dict[str, Any]]:
+        """List the sessions there are, the newest first."""
+        return await _worded(sessions.listed())
+
+
+async def _play(
+    sessions: ToolSessions, ctx: Context, kind: RoundKind, text: str, place: tuple[str, str]
+) -> CallToolResult:
+    """Play a round, report its progress, and return its answer with the figures."""
+    steps = 0
+
+    async def report(status: str) -> None:
+        nonlocal steps
+        steps += 1
+        await ctx.report_progress(float(steps), None, status)
+
+    played = await _worded(sessions.play(kind, text, *place, report))
+    pictures = filter(is_picture, played.artifacts)
+    images = [
+        ImageContent(data=base64.b64encode(figure.data).decode(), mime_type=figure.mime)
+        for figure in read_figures(pictures, played.folder)
+        if figure.data
+    ]
+    return CallToolResult(
+        content=[TextContent(text=played.result.answer), *images],
+        structured_content=asdict(played.result),
+    )
+
+
+async def _worded(work: Awaitable[T]) -> T:
+    """Await a function; the reason of a failure is shown to the caller."""
+    try:
+        return await work
+    except (TaskWeaverError, OSError) as error:
+        raise ToolError(str(error)) from error

@@ -1,0 +1,112 @@
+"""The client of the package `agent-client-protocol`, as a person at an editor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import acp
+from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
+LIMIT_S = 120.0
+
+
+def command(project: Path) -> list[str]:
+    """Return the command of the agent of a project."""
+    return [sys.executable, "-m", "taskweaver", "-p", str(project), "acp"]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the agent, without keys."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_STATE_HOME", "MPLBACKEND")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
+
+
+class Editor:
+    """A client that keeps what it is sent, and answers requests for permission.
+
+    Attributes:
+        updates: The session and the content of each update, in order.
+        asked: The call of each request for permission.
+        answer: Id of the option to choose; empty dismisses the request, None leaves it open.
+    """
+
+    def __init__(self) -> None:
+        self.updates: list[tuple[str, dict[str, Any]]] = []
+        self.asked: list[dict[str, Any]] = []
+        self.answer: str | None = "yes"
+        self._changed = asyncio.Event()
+
+    def on_connect(self, conn: Any) -> None:
+        """Take the connection."""
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        """Keep an update."""
+        self.updates.append((session_id, update.model_dump(mode="json", exclude_none=True)))
+        self._changed.set()
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_: Any
+    ) -> RequestPermissionResponse:
+        """Answer a request for permission."""
+        assert [option.option_id for option in options] == ["yes", "always", "no"]
+        self.asked.append({"session": session_id, "call": tool_call.tool_call_id})
+        self._changed.set()
+        while self.answer is None:
+            await self._next()
+        if not self.answer:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        chosen = AllowedOutcome(outcome="selected", option_id=self.answer)
+        return RequestPermissionResponse(outcome=chosen)
+
+    def decide(self, answer: str) -> None:
+        """Answer the requests that are open, and those to come."""
+        self.answer = answer
+        self._changed.set()
+
+    def of(self, session_id: str, kind: str) -> list[dict[str, Any]]:
+        """Return the updates of a kind that came for a session."""
+        return [
+            update
+            for of_session, update in self.updates
+            if of_session == session_id and update["session_update"] == kind
+        ]
+
+    def text(self, session_id: str, kind: str = "agent_message_chunk") -> str:
+        """Return the text of the chunks of a kind."""
+        return "".join(update["content"]["text"] for update in self.of(session_id, kind))
+
+    async def until(self, is_there: Callable[[], object]) -> None:
+        """Wait until the updates so far fulfil a condition."""
+        async with asyncio.timeout(LIMIT_S):
+            while not is_there():
+                await self._next()
+
+    async def _next(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+@asynccontextmanager
+async def editing(project: Path, log: Path) -> AsyncIterator[tuple[Any, Editor]]:
+    """Give the connection to an agent that was started, and the editor."""
+    editor = Editor()
+    program, *arguments = command(project)
+    with log.open("ab") as errors:
+        async with acp.spawn_agent_process(
+            editor,  # type: ignore[arg-type]
+            program,
+            *arguments,
+            env=environment(),
+            transport_kwargs={"stderr": errors, "shutdown_timeout": LIMIT_S},
+            use_unstable_protocol=True,
+        ) as (agent, process):
+            capable = await agent.initialize(protocol_version=1)
+            assert capable.protocol_version == 1
+            yield agent, editor
+        assert process.returncode == 0, log.read_text()

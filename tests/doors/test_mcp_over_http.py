@@ -1,0 +1,199 @@
+"""MCP over HTTP, used by the client of the package `mcp`, without a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_calls import failure, value
+from served import LIMIT_S, Served, problem, served
+from support import make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.doors.agent_api.door import AgentApi
+from taskweaver.doors.mcp.door import McpDoor
+from taskweaver.server import serving
+from taskweaver.server.accounts import Accounts, Quota
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.operations import Door
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_tools(tmp_path_factory.mktemp("mcp")) as running:
+        yield running
+
+
+@contextmanager
+def serving_tools(folder: Path) -> Iterator[Served]:
+    """Serve a project without a model."""
+    project = make_project(folder / "p", {"llm.api_type": "offline"})
+
+    def doors(accounts: Accounts) -> list[Door]:
+        sessions = AgentSessions(app, accounts, folder / "agents")
+        return [AgentApi(sessions), McpDoor(sessions)]
+
+    with TaskWeaverApp(project) as app, served(doors, folder) as running:
+        yield running
+
+
+@asynccontextmanager
+async def calling(server: Served, token: str = "", mode: str = "auto") -> AsyncIterator[Any]:
+    """Give a client with a token."""
+    sent = {"Authorization": f"Bearer {token or server.token.text}"}
+    async with (
+        asyncio.timeout(LIMIT_S),
+        httpx2.AsyncClient(headers=sent, timeout=LIMIT_S) as http,
+        Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_conversation_with_progress_figures_and_a_fork(server: Served, mode: str) -> None:
+    async def main() -> None:
+        async with calling(server, mode=mode) as client:
+            statuses: list[str] = []
+
+            async def hear(_progress: float, _total: float | None, message: str | None) -> None:
+                statuses.append(message or "")
+
+            question = {"question": "what is the mean of the Count column in tiny.csv?"}
+            result = await client.call_tool("ask", question, progress_callback=hear)
+            said = result.structured_content
+            assert said["is_answered"]
+            assert "**4**" in said["answer"]
+            assert result.content[0].text == said["answer"]
+            assert "running code" in statuses
+            place = {"session": said["session"]}
+            code = "x = 20\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+            drawn = await client.call_tool("run_code", {"code": code, **place})
+            assert [part.type for part in drawn.content] == ["text", "image"]
+            assert drawn.structured_content["files"] == ["figure_1.png"]
+            branch = (await value(client, "fork", name="other", **place))["branch"]
+            there = await value(client, "run_code", code="x += 1; x", branch=branch, **place)
+            assert "21" in there["answer"]
+            assert "20" in (await value(client, "run_code", code="x", **place))["answer"]
+            await value(client, "remember", fact="zebras count twice", **place)
+            assert await value(client, "memory_search", query="zebras", **place)
+            assert not (await value(client, "run_code", code="1 / 0", **place))["is_answered"]
+            listed = await value(client, "sessions")
+            assert said["session"] in {item["session"] for item in listed}
+            assert "no branch 'x'" in await failure(
+                client, "run_code", code="1", branch="x", **place
+            )
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_call_that_is_given_up_ends_its_cell(server: Served, mode: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        begun = tmp_path / "begun"
+        async with calling(server, mode=mode) as client:
+            session = (await value(client, "run_code", code="x = 1"))["session"]
+            code = f"open({str(begun)!r}, 'w').close()\nwhile True: pass"
+            arguments = {"code": code, "session": session}
+            call = asyncio.create_task(client.call_tool("run_code", arguments))
+            while not begun.exists():
+                await asyncio.sleep(0.05)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            again = await value(client, "run_code", code="x + 1", session=session)
+            assert "2" in again["answer"]
+
+    asyncio.run(main())
+
+
+def test_strangers_and_pages_get_nothing(server: Served) -> None:
+    for method in ("POST", "GET", "DELETE"):
+        body = {"json": PING} if method == "POST" else {}
+        send = {"method": method, "url": "/mcp", **body}
+        problem(server.client("", **ACCEPT).request(**send), 401, "token-missing")
+        problem(server.client("tw-wrong", **ACCEPT).request(**send), 401, "token-invalid")
+        host = {"Host": "evil.example", **ACCEPT}
+        problem(server.client(**host).request(**send), 421, "host")
+        origin = {"Origin": "http://evil.example", **ACCEPT}
+        problem(server.client(**origin).request(**send), 403, "origin")
+    client = server.client(**ACCEPT)
+    problem(
+        client.post("/mcp", content=b"{", headers={"Content-Type": "application/json"}),
+        400,
+        "no-json",
+    )
+    problem(
+        client.post("/mcp", content=b"{}", headers={"Content-Type": "text/plain"}),
+        415,
+        "media-type",
+    )
+    problem(client.post("/mcp", json=[PING]), 422, "invalid-body")
+    problem(client.post("/mcp", json={"x": "x" * (5 << 20)}), 413, "too-large")
+
+
+def test_two_users_see_their_own_sessions_alone(server: Served) -> None:
+    ann = server.accounts.add("ann").text
+    bob = server.accounts.add("bob", quota=Quota(kernels=0)).text
+
+    async def main() -> None:
+        async with calling(server, ann) as one, calling(server, bob) as two:
+            session = (await value(one, "run_code", code="secret = 7"))["session"]
+            for tool, arguments in {
+                "run_code": {"code": "secret"},
+                "ask": {"question": "hi"},
+                "fork": {},
+                "remember": {"fact": "x"},
+                "memory_search": {"query": "secret"},
+            }.items():
+                assert "not found" in await failure(two, tool, session=session, **arguments)
+            assert await value(two, "sessions") == []
+            assert await value(two, "memory_search", query="secret") == []
+            assert "may have no more" in await failure(two, "run_code", code="1")
+            both = await asyncio.gather(
+                value(one, "run_code", code="1 + 1", session=session),
+                value(one, "run_code", code="2 + 2"),
+            )
+            assert ["2" in both[0]["answer"], "4" in both[1]["answer"]] == [True, True]
+
+    asyncio.run(main())
+    opening = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}
+    opened = server.client(ann, **ACCEPT).post("/mcp", json=initialize)
+    stolen = {"mcp-session-id": opened.headers["mcp-session-id"], **ACCEPT}
+    assert server.client(bob, **stolen).post("/mcp", json=PING).status_code == 404
+    assert server.client(ann, **stolen).post("/mcp", json=PING).status_code == 200
+
+
+def test_a_server_that_stops_answers_its_calls_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "FINISH_S", 1.0)
+    begun = tmp_path / "begun"
+
+    async def main(running: Served) -> None:
+        async with calling(running) as client:
+            await client.list_tools()  # else it is asked for after the call, to check the result
+            code = f"open({str(begun)!r}, 'w').close()\nwhile True: pass"
+            call = asyncio.ensure_future(value(client, "run_code", code=code))
+            while not begun.exists():
+                await asyncio.sleep(0.05)
+            running.server.should_exit = True
+            cut = await call
+            assert not cut["is_answered"]
+            assert "interrupted" in cut["answer"]
+
+    with serving_tools(tmp_path) as running:
+        asyncio.run(main(running))
