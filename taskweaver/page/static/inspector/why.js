@@ -1,7 +1,7 @@
 /** Why: what stands behind the answer of a round, as far as the session keeps it. */
 
 import { h } from '../core/dom.js';
-import { seen } from '../core/words.js';
+import { count, seen } from '../core/words.js';
 import { last } from '../session/rounds.js';
 import { withMoment } from './moment.js';
 
@@ -24,10 +24,10 @@ function prompt(data, moment) {
   const facts = data.memory?.facts ?? [];
   return section(`What round ${moment.number} was asked with`,
     h('ul', { class: 'plain' },
-      h('li', {}, `${moment.number - 1} earlier rounds of its path, older ones summarised`),
-      h('li', {}, `${data.variables.length} variables, by name, type and size`),
-      data.files?.is_known ? h('li', {}, `${data.files.total} files, by name and beginning`) : null,
-      facts.length ? h('li', {}, `${facts.length} facts: `, facts.map((fact) => seen(fact.text)).join('; ')) : null),
+      h('li', {}, `${count(moment.number - 1, 'earlier round')} of its path, old ones summarised`),
+      h('li', {}, `${count(data.variables.length, 'variable')}, by name, type and size`),
+      data.files?.is_known ? h('li', {}, `${count(data.files.total, 'file')}, by name and beginning`) : null,
+      facts.length ? h('li', {}, `${count(facts.length, 'fact')}: `, facts.map((fact) => seen(fact.text)).join('; ')) : null),
     notes.trim() && notes.trim() !== data.round.question?.trim() ? h('pre', { tabindex: 0, role: 'group', 'aria-label': 'Request' }, seen(data.round.user_query)) : null);
 }
 
