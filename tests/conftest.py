@@ -50,7 +50,7 @@ _SLOW = {
     "browser": (
         "ext_role/test_web_explorer.py", "ext_role/test_web_explorer_page.py",
         "memory/branched/test_page.py", "plugin/test_table_profile.py",
-        "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py",
+        "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py", "doors/page",
     ),
     "postgres": ("plugin/test_sql_postgresql.py",),
     "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),

@@ -110,12 +110,15 @@ def problem(response: httpx2.Response, status: int, kind: str) -> dict[str, Any]
 
 
 @contextmanager
-def serving(project: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(
+    project: Path, *arguments: str, command: str = "serve", **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Give the process of a server, and the line that it announces itself with."""
-    command = [sys.executable, "-m", "taskweaver", "-p", str(project), "serve", "--port", "0"]
+    program = [sys.executable, "-m", "taskweaver", "-p", str(project), command, "--port", "0"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
+    env |= environment
     with subprocess.Popen(
-        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        [*program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
     ) as process:
         assert process.stdout is not None
         try:

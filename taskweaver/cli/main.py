@@ -19,7 +19,7 @@ from taskweaver.cli.options import FILE, FOLDER, PATH
 from taskweaver.cli.projects.plugin import plugin
 from taskweaver.cli.projects.role import role
 from taskweaver.cli.search.search_command import search
-from taskweaver.cli.serving.serve_command import serve_command
+from taskweaver.cli.serving.serve_command import serve_command, web_command
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -43,6 +43,7 @@ Examples:
   taskweaver -p sales acp                 serve it to an editor (Agent Client Protocol)
   taskweaver -p sales attach              let JupyterLab join the last session's kernel
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
+  taskweaver -p sales web                 open it in a browser
   taskweaver -p sales serve               serve it over HTTP
   taskweaver memory tree memory.sqlite    look into a branched memory
 
@@ -286,6 +287,7 @@ commands.add_command(sessions)
 commands.add_command(search)
 commands.add_command(serve_command)
 commands.add_command(trust)
+commands.add_command(web_command)
 
 
 @commands.command()

@@ -68,7 +68,7 @@ class Guard:
 
         self._requests += 1
         try:
-            self._check(headers)
+            self._check(headers, scope["path"])
             await self._app(scope, receive, send_guarded)
         except Exception as error:
             response = problem_response(error, request_id, self._statuses, scope["path"])
@@ -81,7 +81,7 @@ class Guard:
         finally:
             self._requests -= 1
 
-    def _check(self, headers: Headers) -> None:
+    def _check(self, headers: Headers, path: str) -> None:
         """Refuse requests that a foreign page may have sent, and those beyond the most."""
         if self._requests > _MOST_REQUESTS:
             detail = f"{_MOST_REQUESTS} requests are under way."
@@ -94,7 +94,9 @@ class Guard:
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "none")
         is_foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
-        if is_foreign or site not in {"none", "same-origin"}:
+        # A link of a foreign page may open the page: what it shows needs a token of this origin.
+        is_visit = path == "/" and headers.get("sec-fetch-mode") == "navigate"
+        if is_foreign or (site not in {"none", "same-origin"} and not is_visit):
             raise RequestRefused(403, "origin", "Pages of other origins may not use this server.")
 
 

@@ -38,6 +38,7 @@ NOT_RUN = {
     "taskweaver # chat": "terminal",
     "python -m taskweaver -p project/ sessions repair": "damage",
     "taskweaver -p sales serve --": "serving",
+    "taskweaver -p sales web": "serving",
     "dask ": "hosts",
     "taskweaver -p lab search idea.md --executor dask": "hosts",
     "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ": "server",
@@ -48,7 +49,7 @@ REASONS = {
     "network": re.compile(r"\b(clone|install|chat|docker)\b"),
     "terminal": re.compile(r"# chat"),
     "damage": re.compile(r"\brepair\b"),
-    "serving": re.compile(r"\bserve\b"),
+    "serving": re.compile(r"\b(serve|web)\b"),
     "hosts": re.compile(r"^dask |--executor dask"),
     "server": re.compile(r"http://127\.0\.0\.1"),
 }

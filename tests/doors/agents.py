@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,16 +56,20 @@ class SteeredModel:
 
 @contextmanager
 def serving_agents(
-    folder: Path, model: SteeredModel, config: Mapping[str, Any] | None = None, port: int = 0
+    folder: Path,
+    model: SteeredModel,
+    config: Mapping[str, Any] | None = None,
+    port: int = 0,
+    more: Callable[[AgentSessions], Sequence[Door]] = lambda _sessions: (),
 ) -> Iterator[Served]:
-    """Serve the agent API of a project in a folder, made if there is none."""
+    """Serve the agent API of a project in a folder, made if there is none, and more doors."""
     project = folder / "project"
     if not project.exists():
         make_project(project, {"execution.zygote": True, **(config or {})})
 
     def doors(accounts: Accounts) -> list[Door]:
         sessions = AgentSessions(app, accounts, folder / "agents")
-        return [AgentApi(sessions), ChatCompletions(sessions)]
+        return [AgentApi(sessions), ChatCompletions(sessions), *more(sessions)]
 
     with TaskWeaverApp(project, model=model) as app, served(doors, folder, port=port) as running:
         yield running

@@ -112,6 +112,11 @@ def test_pages_of_other_origins_are_refused(server: Served, client: httpx2.Clien
     assert client.get("/open", headers={"Origin": server.url}).status_code == 200
     for site, status in [("cross-site", 403), ("same-site", 403), ("same-origin", 200)]:
         assert client.get("/open", headers={"Sec-Fetch-Site": site}).status_code == status
+    visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert (
+        client.get("/", headers=visit).status_code == 404
+    )  # of the page, which is not served here
+    problem(client.get("/open", headers=visit), 403, "origin")
     preflight = client.options("/echo", headers={"Access-Control-Request-Method": "POST"})
     assert preflight.status_code == 405
     assert not [name for name in preflight.headers if name.startswith("access-control")]

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ def run_server(
     hosts: tuple[str, ...],
     *,
     is_behind_proxy: bool = False,
+    has_browser: bool = False,
 ) -> None:
     """Serve a project until a signal ends it; notices go to standard error.
 
@@ -49,6 +50,7 @@ def run_server(
         port: Port to listen at; 0 takes a free one.
         hosts: Names by which clients may call the server, besides its address.
         is_behind_proxy: Whether a proxy on this machine names the clients.
+        has_browser: Whether a browser opens the page.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or the address cannot be listened at.
@@ -57,7 +59,9 @@ def run_server(
     from taskweaver.server.serving import listen
 
     _raise_file_limit()
-    with closing(listen(host, port)) as listener, open_app(project) as app:
+    with ExitStack() as stack:
+        listener = stack.enter_context(closing(listen(host, port)))
+        app = stack.enter_context(open_app(project))
         for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
             sys.stderr.write(f"taskweaver: {notice}\n")
         from taskweaver.server.serving import address_of
@@ -68,6 +72,10 @@ def run_server(
             whole = f"{address}/#token={token}" if token else address
             sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
             sys.stdout.flush()
+            if has_browser:
+                from taskweaver.cli.serving.browser import open_page
+
+                stack.callback(open_page(whole, app.workspace))
 
         names = (host, *hosts)
         serve_doors(app, listener, names, announce, has_users=True, is_behind_proxy=is_behind_proxy)
@@ -113,6 +121,7 @@ def serve_doors(
     from taskweaver.doors.agent_api.door import AgentApi
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.kernel_api.door import KernelApi
+    from taskweaver.doors.page.door import PageDoor
     from taskweaver.server.accounts import Accounts, accounts_file, server_folder
     from taskweaver.server.agents.sessions import AgentSessions
     from taskweaver.server.gate import Gate
@@ -131,7 +140,8 @@ def serve_doors(
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
             sessions = AgentSessions(app, accounts, folder / "agents")
-            doors += [AgentApi(sessions), ChatCompletions(sessions), *_mcp_door(sessions)]
+            doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
+            doors += _mcp_door(sessions)
 
         def begin() -> None:
             on_start(local.text if local else "", stop)

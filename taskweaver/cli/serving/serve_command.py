@@ -13,17 +13,18 @@ from taskweaver.cli.options import JSON
 from taskweaver.cli.printing import print_json, print_table
 
 _COUNT = click.IntRange(min=0)
-
-
-@click.group("serve", invoke_without_command=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option(
+_PORT = click.option(
     "--port",
     default=8000,
     show_default=True,
     type=click.IntRange(0, 65535),
     help="Port to listen at; 0 takes a free one.",
 )
+
+
+@click.group("serve", invoke_without_command=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@_PORT
 @click.option(
     "--allow-host",
     "hosts",
@@ -50,6 +51,21 @@ def serve_command(
         from taskweaver.cli.serving.run_server import run_server
 
         run_server(ctx.obj, host, port, hosts, is_behind_proxy=behind_proxy)
+
+
+@click.command("web")
+@_PORT
+@click.option("--no-browser", is_flag=True, help="Print the address, and open nothing.")
+@click.pass_obj
+def web_command(project: Path | None, /, *, port: int, no_browser: bool) -> None:
+    """Open the project in a browser, until Ctrl-C.
+
+    The same as `serve` on this machine, and a browser at its page.
+    """
+    require_folder(project)
+    from taskweaver.cli.serving.run_server import run_server
+
+    run_server(project, "127.0.0.1", port, (), has_browser=not no_browser)
 
 
 @serve_command.group()

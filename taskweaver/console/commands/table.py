@@ -25,8 +25,11 @@ from taskweaver.console.commands.remembering import show_forget, show_memory, sh
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
+from taskweaver.page.one_file import conversation_page
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
+from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.files import write_text
 from taskweaver.utils.text import counted
 
 COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
@@ -149,10 +152,23 @@ def _export(chat: Chat, arguments: str) -> None:
         return
     session = chat.session
     title = f"TaskWeaver session {session.session_id}"
+    if kind == "page":
+        _export_page(chat, name.strip() or f"{session.session_id}.html", title)
+        return
     name = arguments or f"{session.session_id}.ipynb"
     with export_target(session, name) as (draft, target):
         rounds, cwd = session.memory.conversation.rounds, session.execution_cwd
         export(rounds, draft, title=title, folder=cwd)
+    chat.note(f"written to {display_path(target)}")
+
+
+def _export_page(chat: Chat, name: str, title: str) -> None:
+    session = chat.session
+    with export_target(session, name) as (draft, target):
+        with Folder.at(session.execution_cwd) as folder:
+            rounds = session.memory.conversation.rounds
+            page = conversation_page(rounds, folder, title=title, branch=session.branch)
+        write_text(draft, page)
     chat.note(f"written to {display_path(target)}")
 
 
@@ -243,8 +259,8 @@ COMMANDS = (
     ConsoleCommand(("trust",), "", "load stored variables written elsewhere", show_trust),
     ConsoleCommand(
         ("export",),
-        "[NAME.ipynb|.py|.md] or receipt [NAME]",
-        "write a notebook, script or report, or the proof of the last answer",
+        "[NAME.ipynb|.py|.md], page [NAME] or receipt [NAME]",
+        "write a notebook, script, report or page, or the proof of the last answer",
         _export,
     ),
     ConsoleCommand(

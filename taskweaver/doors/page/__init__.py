@@ -1,0 +1,1 @@
+"""The page as a door of the server: its files, which need no token."""

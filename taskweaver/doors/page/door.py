@@ -1,0 +1,114 @@
+"""Routes of the page's files, and conversations as files. The rest is the agent API's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from starlette.responses import Response
+
+from taskweaver.page.assets import PageFile, page_files
+from taskweaver.page.one_file import conversation_page
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.utils.file_system.safe_fs import Folder
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:;"
+    " connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script';"
+    " trusted-types 'none'"
+)
+_FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+class PageDoor:
+    """The page's files, and conversations as pages.
+
+    Attributes:
+        operations: Its operations.
+        statuses: Status of the response for each class of errors: it has none of its own.
+    """
+
+    statuses: Mapping[type[Exception], int] = MappingProxyType({})
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        """Offer the page; conversations are those of the caller in `sessions`."""
+        self._sessions = sessions
+        self._files = page_files()
+        self.operations = [
+            ApiOperation(
+                "GET",
+                "/",
+                self._start,
+                "The page for browsers",
+                answer_type="text/html",
+                is_public=True,
+            ),
+            ApiOperation(
+                "GET",
+                "/page/{version}/{path:path}",
+                self._file,
+                "A file of the page",
+                answer_type="text/javascript",
+                problems=(404,),
+                is_public=True,
+            ),
+            ApiOperation(
+                "GET",
+                "/agent/v1/sessions/{session_id}/branches/{branch}/page",
+                self._conversation,
+                "The conversation of a branch as one page that needs no server",
+                query={"until": "Number of the last round; all if it is left out"},
+                answer_type="text/html",
+                problems=(404, 409),
+            ),
+        ]
+
+    async def _start(self, call: Call) -> Response:
+        headers = {"Content-Security-Policy": _POLICY, "Cross-Origin-Opener-Policy": "same-origin"}
+        return _response(call, self._files.start, headers | {"Cache-Control": "no-cache"})
+
+    async def _file(self, call: Call) -> Response:
+        path = call.path("path")
+        found = self._files.files.get(path)
+        if found is None or call.path("version") != self._files.version:
+            raise missing("File", path[:128])
+        return _response(call, found, {"Cache-Control": _FOR_GOOD})
+
+    async def _conversation(self, call: Call) -> Response:
+        own = self._sessions.of(call.user)
+        conversation = await own.conversation(call.path("session_id"))
+        branch, until = conversation.branch(call.path("branch")), call.query("until")
+        if until and not (until.isascii() and until.isdigit() and len(until) < 10):
+            raise RequestRefused(422, "invalid-query", "until must be a number of a round.")
+
+        def write() -> str:
+            rounds = branch.rounds()[: int(until) if until else None]
+            with Folder.at(branch.execution_cwd) as folder:
+                return conversation_page(rounds, folder, title=title, branch=branch.name)
+
+        titles = {item.session: item.title for item in conversation.index.sessions()}
+        title = titles.get(conversation.session.session_id) or "TaskWeaver session"
+        content = await asyncio.to_thread(write)
+        headers = {"Content-Disposition": 'attachment; filename="session.html"'}
+        return Response(content, headers=headers, media_type="text/html")
+
+    async def finish(self, grace_s: float) -> None:
+        """Do nothing: no work runs here."""
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+def _response(call: Call, file: PageFile, headers: dict[str, str]) -> Response:
+    tag = f'"{file.digest}"'
+    headers = headers | {"ETag": tag, "Vary": "Accept-Encoding"}
+    if call.request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    content = file.content
+    if "gzip" in call.request.headers.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = file.packed, "gzip"
+    return Response(content, headers=headers, media_type=file.media_type)

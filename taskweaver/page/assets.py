@@ -1,0 +1,90 @@
+"""Files of the page, under an address that changes with their content."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
+_PLACE = "PAGE_FILES"
+_PRELOADS = "<!-- preloads -->"
+_START = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file of the page.
+
+    Attributes:
+        content: Its bytes.
+        packed: The same, compressed with gzip.
+        media_type: Its media type.
+        digest: Hash of its content, in hexadecimal digits.
+    """
+
+    content: bytes
+    packed: bytes
+    media_type: str
+    digest: str
+
+    @classmethod
+    def of(cls, content: bytes, suffix: str) -> PageFile:
+        """Return the file with some content, whose name has a suffix."""
+        media_type = _TYPES.get(suffix) or mimetypes.types_map.get(suffix, "text/plain")
+        packed = gzip.compress(content, mtime=0)
+        return cls(content, packed, media_type, hashlib.sha256(content).hexdigest()[:32])
+
+
+@dataclass(frozen=True, slots=True)
+class PageFiles:
+    """All files of the page.
+
+    Attributes:
+        version: Hash of all of them: their addresses have it, so that browsers keep them for good.
+        start: The document that a browser opens.
+        files: The others by their paths, such as ``core/dom.js``.
+    """
+
+    version: str
+    start: PageFile
+    files: dict[str, PageFile]
+
+
+@cache
+def page_files() -> PageFiles:
+    """Return the files of the page as they are in the package."""
+    found = dict(sorted(_walk(files("taskweaver.page") / "static", "")))
+    start = found.pop(_START)
+    whole = hashlib.sha256(start)
+    for path, content in found.items():
+        whole.update(path.encode() + b"\0" + content)
+    version = whole.hexdigest()[:16]
+    modules = [path for path in found if path.endswith(".js")]
+    preloads = "\n".join(f'<link rel="modulepreload" href="{_PLACE}/{path}">' for path in modules)
+    text = start.decode().replace(_PRELOADS, preloads).replace(_PLACE, f"/page/{version}")
+    return PageFiles(
+        version,
+        PageFile.of(text.encode(), ".html"),
+        {
+            path: PageFile.of(content, f".{path.rpartition('.')[2]}")
+            for path, content in found.items()
+        },
+    )
+
+
+def _walk(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
+    found = []
+    for item in folder.iterdir():
+        path = f"{above}{item.name}"
+        found += _walk(item, f"{path}/") if item.is_dir() else [(path, item.read_bytes())]
+    return found

@@ -1,0 +1,159 @@
+/** The page: reads the address, holds the session it names, and draws the screen. */
+
+import { announce } from './core/announce.js';
+import * as api from './core/api.js';
+import { button, failure, loading } from './core/bits.js';
+import { h, render } from './core/dom.js';
+import { changed, setDraw } from './core/loop.js';
+import { applyTheme } from './core/prefs.js';
+import { go, onPlace, place } from './core/route.js';
+import { follow, startStream } from './core/stream.js';
+import { onKey } from './commands.js';
+import { compareScreen } from './branches/compare.js';
+import { helpDialog } from './help.js';
+import { palette } from './palette.js';
+import { leaveSearches, readSearches } from './searches/data.js';
+import { searchesScreen } from './searches/screen.js';
+import { SessionModel } from './session/model.js';
+import { sessionScreen } from './session/screen.js';
+import { noticeBar, offlineBar, topbar } from './session/topbar.js';
+import { readSessions, sessionsScreen } from './sessions/list.js';
+import { signIn } from './sessions/sign_in.js';
+import { phoneBar } from './phone.js';
+import { foldAtOpening, here, ui } from './state.js';
+
+const root = document.getElementById('app');
+let signInProblem = '';
+
+function draw() {
+  document.title = titleOf();
+  if (ui.isSignedOut) {
+    render(root, signIn(signInProblem, begin));
+    document.body.dataset.ready = 'yes';
+    return;
+  }
+  root.className = `at-${ui.place.kind} pane-${ui.pane}`;
+  const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
+  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
+  document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
+}
+
+function titleOf() {
+  if (ui.place.kind === 'searches') return 'Searches · TaskWeaver';
+  if (!ui.session || ui.place.kind === 'sessions') return 'TaskWeaver';
+  const asks = ui.session.branchesIn('asks').length ? '? ' : '';
+  return `${asks}${ui.session.name} · TaskWeaver`;
+}
+
+function screen(session) {
+  if (ui.place.kind === 'sessions') return sessionsScreen();
+  if (ui.place.kind === 'searches') return searchesScreen();
+  if (session?.problem && (!session.isLoaded || session.problem.status === 404)) return gone(session);
+  if (!session?.isLoaded) return h('main', { class: 'centre' }, loading(6));
+  return ui.place.kind === 'compare' ? compareScreen(session) : sessionScreen(session);
+}
+
+function gone(session) {
+  const isDeleted = session.problem.kind === 'deleted';
+  return h('main', { class: 'centre' }, failure(isDeleted ? 'This session was deleted' : 'This session cannot be opened', isDeleted ? 'It was deleted in another tab or by another program. Other sessions are as they were.' : session.problem.message,
+    button('All sessions', () => go('#/'), { kind: 'primary' }), isDeleted ? null : button('Try again', () => open(session.id))));
+}
+
+/** Show the place that the address names. */
+function show() {
+  ui.place = place();
+  ui.fork = null;
+  if (ui.place.kind === 'sessions') {
+    follow('', 0);
+    readSessions();
+  }
+  if (ui.place.kind === 'searches') readSearches(ui.place);
+  else leaveSearches();
+  if (['session', 'compare'].includes(ui.place.kind)) enter();
+  changed();
+}
+
+function enter() {
+  const { session } = ui;
+  if (session?.id !== ui.place.session) return open(ui.place.session);
+  if (!session.isLoaded) return null;
+  const moment = here(session);
+  if (!moment.isPast) session.lastLive = moment.branch;
+  for (const round of session.path(moment.branch)) session.unread.delete(round.round_id);
+  return null;
+}
+
+async function open(id) {
+  const session = new SessionModel(id);
+  ui.session = session;
+  changed();
+  try {
+    await session.load();
+    foldAtOpening(session);
+    enter();
+  } catch (error) {
+    if (!(error instanceof api.Problem)) throw error;
+    session.problem = error;
+    announce(error.message);
+  }
+  changed();
+}
+
+function onEvent(kind, data) {
+  if (ui.place.kind === 'sessions' && !('type' in data) && kind.startsWith('session_')) readSessions();
+  ui.session?.handle(kind, data);
+  if (kind === 'round_end' && ui.session) enter();
+}
+
+/** Events were lost, or the session is gone: read the state anew; scroll and drafts stay. */
+async function onGap(session) {
+  if (ui.session?.id !== session) return;
+  try {
+    for (const round of ui.session.rounds.values()) round.isStored = false;
+    await ui.session.load();
+  } catch (error) {
+    ui.session.problem = error;
+  }
+  changed();
+}
+
+function begin() {
+  ui.isSignedOut = false;
+  startOnce();
+  show();
+}
+
+let isStarted = false;
+
+function startOnce() {
+  if (isStarted) return;
+  isStarted = true;
+  startStream({ onEvent, onConnection: changed, gap: onGap });
+}
+
+function start() {
+  applyTheme();
+  api.takeToken();
+  setDraw(draw);
+  api.whenRefused(() => {
+    ui.isSignedOut = true;
+    signInProblem = api.hasToken() ? 'The token is not valid any more. Sign in again; what is typed is kept.' : '';
+    changed();
+  });
+  onPlace(() => {
+    if (/^#token=/.test(location.hash)) {
+      api.takeToken();
+      begin();
+    } else show();
+  });
+  addEventListener('keydown', onKey);
+  addEventListener('resize', changed);
+  if (api.hasToken()) begin();
+  else {
+    ui.isSignedOut = true;
+    changed();
+  }
+}
+
+start();
+

@@ -1,0 +1,53 @@
+/** The whole tree as horizontal lines, for overview. */
+
+import { button } from '../core/bits.js';
+import { h } from '../core/dom.js';
+import { changed } from '../core/loop.js';
+import { seen } from '../core/words.js';
+import { here, ui } from '../state.js';
+import { goTo } from '../session/actions.js';
+import { stepsTo } from '../session/paths.js';
+
+const ROW = 30;
+const LABEL = 150;
+const MOST_STEP = 44;
+
+/** Return the map of a session. */
+export function mapPane(session) {
+  const moment = here(session);
+  const onPath = new Map(stepsTo(session.tree, moment.branch, moment.number).map((step) => [step.branch, step.round]));
+  const branches = [...session.tree.values()];
+  const longest = Math.max(1, ...branches.map((node) => node.own.at(-1)?.number ?? node.forkedAt));
+  const step = Math.max(8, Math.min(MOST_STEP, 900 / longest));
+  const width = LABEL + longest * step + 60;
+  const x = (number) => LABEL + number * step;
+  const rows = new Map(branches.map((node, at) => [node.name, at * ROW + 20]));
+  const close = () => {
+    ui.map = false;
+    changed();
+  };
+  return h('section', { class: 'map', 'aria-label': 'Map of the tree' },
+    h('div', { class: 'pane-head' }, h('h2', {}, 'Map'), h('span', { class: 'muted' }, 'left to right by round; a click goes there'), button('Close', close, { kind: 'quiet end', key: 'M' })),
+    h('div', { class: 'map-scroll', tabindex: 0, role: 'group', 'aria-label': 'Map' },
+      h('svg', { width, height: branches.length * ROW + 24, viewBox: `0 0 ${width} ${branches.length * ROW + 24}`, role: 'group', 'aria-label': 'Branches' }, branches.map((node) => lineOf(session, node, { rows, x, onPath, moment })))));
+}
+
+function lineOf(session, node, { rows, x, onPath, moment }) {
+  const y = rows.get(node.name);
+  const reach = onPath.get(node.name) ?? -1;
+  const from = node.own[0]?.number ?? node.forkedAt + 1;
+  const to = node.own.at(-1)?.number ?? node.forkedAt;
+  const colour = `c${node.colour}`;
+  const above = rows.get(node.parent);
+  const join = node.parent === null || above === undefined ? null : h('path', { class: `${colour}${reach >= 0 ? ' thick' : ''}`, d: `M${x(Math.max(1, node.forkedAt))} ${above}C${x(Math.max(1, node.forkedAt)) + 14} ${above} ${x(from) - 20} ${y} ${x(from) - 4} ${y}` });
+  return h('g', { key: node.name },
+    h('text', { class: `map-name ${colour}`, x: 4, y: y + 4 }, seen(node.name).slice(0, 20)), join,
+    to >= from ? h('path', { class: colour, d: `M${x(from)} ${y}H${x(to)}` }) : null,
+    reach >= from ? h('path', { class: `${colour} thick`, d: `M${x(from)} ${y}H${x(Math.min(reach, to))}` }) : null,
+    node.own.map((round) => h('g', {
+      key: round.round_id, class: 'map-round', role: 'button', tabindex: 0, 'aria-label': `Round ${round.number} of ${seen(node.name)}, ${seen(round.title)}`,
+      onclick: () => goTo(session, node.name, round.number), onkeydown: (event) => event.key === 'Enter' && goTo(session, node.name, round.number),
+    }, h('title', {}, `${round.number} ${seen(round.title)}`),
+    h('circle', { class: `${colour} ${reach >= round.number ? 'full' : 'hollow'}`, cx: x(round.number), cy: y, r: moment.branch === node.name && moment.number === round.number ? 7 : 5 }))),
+    moment.branch === node.name ? h('text', { class: 'map-you', x: x(Math.max(moment.number, 1)) + 12, y: y + 4 }, 'you') : null);
+}

@@ -1,0 +1,125 @@
+/** Every command by name and key; those that work where one is. */
+
+import { changed } from './core/loop.js';
+import { pref } from './core/prefs.js';
+import { go, momentAddress, searchAddress } from './core/route.js';
+import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
+import { toEnd } from './session/conversation.js';
+import { askBoth } from './branches/compare.js';
+import { renameSession, undoRound } from './session/changes.js';
+import { exportPage } from './session/export.js';
+import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
+import { treeKeys } from './searches/screen.js';
+
+/** Return the commands that work here: `{text, key, run}`. */
+export function commandsHere() {
+  const { session } = ui;
+  const isSession = session?.isLoaded && ['session', 'compare'].includes(ui.place.kind);
+  const everywhere = [
+    { text: 'Sessions', run: () => go('#/') },
+    { text: 'Searches', run: () => go(searchAddress()) },
+    { text: 'Help and keys', key: '?', run: () => show('help', true) },
+  ];
+  return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? treeKeys() : []), ...everywhere];
+}
+
+function show(name, value) {
+  ui[name] = value;
+  changed();
+}
+
+function sessionCommands(session) {
+  const moment = here(session);
+  const isComparing = ui.place.kind === 'compare';
+  const toggleTree = () => {
+    ui.panes.isTreeHidden = !ui.panes.isTreeHidden;
+    changed();
+  };
+  return [
+    { text: 'Write a question', key: '/', run: () => focusOn('.composer textarea') },
+    { text: 'Fork here', key: 'f', run: () => openFork(session, moment.branch, moment.number) },
+    { text: 'Compare two branches', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
+    ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => askBoth() }] : []),
+    { text: 'Map of the tree', key: 'm', run: () => show('map', !ui.map) },
+    { text: 'Branches, show or hide', key: 't', run: toggleTree },
+    { text: 'Inspector, show or hide', key: 'd', run: toggleInspector },
+    { text: 'Next round', key: 'j', run: () => step(session, moment, 1) },
+    { text: 'Previous round', key: 'k', run: () => step(session, moment, -1) },
+    { text: 'Next branch', key: ']', run: () => stepBranch(session, moment, 1) },
+    { text: 'Previous branch', key: '[', run: () => stepBranch(session, moment, -1) },
+    { text: 'Next that asks or runs', key: 'g', run: () => goToNext(session, ['asks', 'running']) },
+    { text: 'Open or fold all code', key: 'o', run: () => show('allCode', !ui.allCode) },
+    { text: 'Rename the session', key: 'r', run: () => renameSession(session) },
+    { text: 'Undo the last round', key: 'u', run: () => undoRound(session, moment) },
+    { text: 'Save this conversation as a page', run: () => exportPage(session, moment) },
+    { text: 'Follow the answer', key: 'End', run: () => toEnd() },
+    { text: 'Stop the answer', run: () => stop(session, moment.branch) },
+  ];
+}
+
+function compareNext(session, moment) {
+  const other = session.branches.find((one) => one.name !== moment.branch);
+  if (other) compare(session, other.name);
+}
+
+function step(session, moment, by) {
+  const next = moment.number + by;
+  if (next < 1) return;
+  goTo(session, moment.branch, Math.min(next, moment.total));
+}
+
+function stepBranch(session, moment, by) {
+  const names = session.branches.map((one) => one.name);
+  goTo(session, names[(names.indexOf(moment.branch) + by + names.length) % names.length]);
+  openWay(session);
+}
+
+let escapedAt = 0;
+
+/** Handle a key of the page. */
+export function onKey(event) {
+  if (event.defaultPrevented) return;
+  const isField = event.target.matches?.('input, textarea, select, [contenteditable]');
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
+  if (event.key === 'Escape') escape(event, isField);
+  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help) return;
+  if (event.key.length === 1 && !pref('letters', true) && event.key !== '?' && event.key !== '/') return;
+  const wanted = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const found = commandsHere().find((one) => one.key === wanted);
+  if (!found) return;
+  event.preventDefault();
+  found.run();
+}
+
+/** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
+function escape(event, isField) {
+  if (ui.palette || ui.help) return;
+  if (ui.fork || ui.map) {
+    if (ui.fork) ui.fork = null;
+    else ui.map = false;
+    changed();
+    return;
+  }
+  const { session } = ui;
+  if (!session?.isLoaded || ui.place.kind !== 'session') return;
+  const moment = here(session);
+  if (moment.isPast) {
+    go(backAddress(session));
+    return;
+  }
+  const now = Date.now();
+  if (isField && event.target.value) event.target.blur();
+  else if (now - escapedAt < 1000 && session.stateOf(moment.branch) !== 'idle') stop(session, moment.branch);
+  escapedAt = now;
+}
+
+/** Return the address of the last moment that was not a past one. */
+export function backAddress(session) {
+  const branch = session.lastLive ?? here(session).branch;
+  return momentAddress(session.id, branch);
+}
+

@@ -1,0 +1,38 @@
+/** Small parts that all screens use. */
+
+import { h } from './dom.js';
+import { icon, keyHint } from './icons.js';
+
+/** Return a button with an icon, a word and the hint of a key. */
+export function button(text, onclick, { kind = '', sign = null, key = '', label = null, ...more } = {}) {
+  return h('button', { type: 'button', class: `button ${kind}`, onclick, 'aria-label': label, title: label, ...more },
+    sign ? icon(sign) : null, text ? h('span', {}, text) : null, key ? keyHint(key) : null);
+}
+
+/** Return the name of a branch in its colour. */
+export function branchName(name, colour) {
+  return h('span', { class: `branch-name c${colour}` }, name);
+}
+
+/** Return what is shown instead of content: a sentence that says what to do next. */
+export function empty(text, ...more) {
+  return h('div', { class: 'empty' }, h('p', {}, text), more);
+}
+
+/** Return grey bars in place of content that comes; they show after a moment. */
+export function loading(lines = 4) {
+  return h('div', { class: 'loading', role: 'status', 'aria-label': 'Loading' },
+    Array.from({ length: lines }, (_, at) => h('span', { class: `bar w${at % 3}` })));
+}
+
+/** Return an error: what happened, what is unharmed, what one can do. */
+export function failure(title, text, ...actions) {
+  return h('div', { class: 'failure', role: 'group', 'aria-label': title },
+    h('p', { class: 'failure-title' }, icon('cross'), title), text ? h('p', {}, text) : null,
+    actions.length ? h('div', { class: 'row' }, actions) : null);
+}
+
+/** Return a labelled field. */
+export function field(label, control) {
+  return h('label', { class: 'field' }, h('span', {}, label), control);
+}

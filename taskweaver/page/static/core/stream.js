@@ -1,0 +1,192 @@
+/**
+ * One event stream for a browser. The tab that holds the lock reads it and passes events on; the
+ * others listen. When it goes, another tab takes over, from the last number that it has seen.
+ */
+
+import { send } from './api.js';
+
+const CHANNEL = 'taskweaver.events';
+const FIRST_WAIT_S = 0.5;
+const MOST_WAIT_S = 15;
+const CHANGES = 'changes';
+
+const channel = 'BroadcastChannel' in window ? new BroadcastChannel(CHANNEL) : null;
+const me = crypto.getRandomValues(new Uint32Array(2)).join('-');
+
+/** State of the connection: `isOpen`, and seconds until the next attempt. */
+export const connection = { isOpen: true, retryAt: null, problem: null };
+
+const wants = new Map(); // what each tab follows: tab -> {session, after}
+const seen = new Map(); // last number of each source that this tab has handled
+let listener = () => {};
+let onState = () => {};
+let onGap = () => {};
+let isLeader = false;
+let abort = null;
+let wake = () => {};
+
+/** Begin; `onEvent(kind, data)` gets each event once, `gap(session)` says that some were lost. */
+export function startStream({ onEvent, onConnection, gap }) {
+  listener = onEvent;
+  onState = onConnection;
+  onGap = gap;
+  channel?.addEventListener('message', ({ data }) => heard(data));
+  addEventListener('pagehide', () => tell({ kind: 'leave', tab: me }));
+  addEventListener('online', retryNow);
+  if (navigator.locks && channel) navigator.locks.request(CHANNEL, lead);
+  else document.addEventListener('visibilitychange', leadWhileVisible);
+  if (!(navigator.locks && channel)) leadWhileVisible();
+}
+
+/** Follow a session after one of its events; an empty id follows the list of sessions alone. */
+export function follow(session, after) {
+  if (session) seen.set(session, after);
+  const want = { session, after };
+  wants.set(me, want);
+  tell({ kind: 'want', tab: me, ...want });
+  restart();
+}
+
+/** Try to connect again at once. */
+export function retryNow() {
+  if (isLeader) wake();
+  else tell({ kind: 'retry' });
+}
+
+function tell(message) {
+  channel?.postMessage(message);
+}
+
+function heard(message) {
+  if (message.kind === 'event') take(message.name, message.data);
+  else if (message.kind === 'state' && !isLeader) setState(message.state);
+  else if (message.kind === 'gap') onGap(message.session, message.status);
+  else if (message.kind === 'who' && wants.has(me)) {
+    const { session } = wants.get(me);
+    tell({ kind: 'want', tab: me, session, after: seen.get(session) ?? 0 });
+  } else if (isLeader && message.kind === 'want') {
+    wants.set(message.tab, { session: message.session, after: message.after });
+    restart();
+  } else if (isLeader && message.kind === 'leave') wants.delete(message.tab);
+  else if (isLeader && message.kind === 'retry') wake();
+}
+
+function take(name, data) {
+  const source = isChange(data) ? CHANGES : data.session_id;
+  if (data.number <= (seen.get(source) ?? -1)) return;
+  if (source !== CHANGES && wants.get(me)?.session !== source) return;
+  seen.set(source, data.number);
+  listener(name, data);
+}
+
+function isChange(data) {
+  return !('type' in data);
+}
+
+function leadWhileVisible() {
+  if (document.hidden) {
+    isLeader = false;
+    abort?.abort();
+  } else if (!isLeader) lead();
+}
+
+async function lead() {
+  isLeader = true;
+  tell({ kind: 'who' });
+  let wait = FIRST_WAIT_S;
+  while (isLeader) {
+    const outcome = await readOnce();
+    if (!isLeader) return;
+    if (outcome === 'again') {
+      wait = FIRST_WAIT_S;
+      continue;
+    }
+    if (outcome === 'ended') wait = FIRST_WAIT_S;
+    setState({ isOpen: false, retryAt: Date.now() + wait * 1000, problem: null });
+    await new Promise((done) => {
+      wake = done;
+      setTimeout(done, wait * 1000);
+    });
+    wait = Math.min(MOST_WAIT_S, wait * 2);
+  }
+}
+
+function restart() {
+  if (!isLeader) return;
+  abort?.abort();
+  wake();
+}
+
+function positions() {
+  const found = new Map();
+  if (seen.has(CHANGES)) found.set(CHANGES, seen.get(CHANGES));
+  for (const { session, after } of wants.values()) {
+    if (session) found.set(session, Math.min(found.get(session) ?? Infinity, Math.max(after, seen.get(session) ?? after)));
+  }
+  return found;
+}
+
+/** Read the stream until it ends; return `again` when it must be asked anew at once. */
+async function readOnce() {
+  const own = new AbortController();
+  abort = own;
+  const from = positions();
+  const sessions = [...from.keys()].filter((name) => name !== CHANGES);
+  try {
+    const id = [...from].map(([name, number]) => `${name}:${number}`).join(',');
+    const query = { sessions: sessions.join(',') };
+    const response = await send('GET', 'events', { query, headers: id ? { 'Last-Event-ID': id } : {}, signal: own.signal });
+    setState({ isOpen: true, retryAt: null, problem: null });
+    await readEvents(response.body.getReader());
+    return own.signal.aborted ? 'again' : 'ended';
+  } catch (error) {
+    if (error.name === 'AbortError') return 'again';
+    if ([404, 409, 410].includes(error.status)) return afterRefusal(error, sessions);
+    return 'failed';
+  }
+}
+
+function afterRefusal(error, sessions) {
+  for (const session of sessions) {
+    tell({ kind: 'gap', session, status: error.status });
+    onGap(session, error.status);
+    for (const [tab, want] of wants) if (want.session === session) wants.delete(tab);
+  }
+  seen.clear();
+  return 'failed';
+}
+
+async function readEvents(reader) {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += decoder.decode(value, { stream: true });
+    const parts = rest.split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) handle(part);
+  }
+}
+
+function handle(part) {
+  const fields = {};
+  for (const line of part.split('\n')) {
+    const at = line.indexOf(': ');
+    if (at > 0) fields[line.slice(0, at)] = line.slice(at + 2);
+  }
+  if (!fields.data) return;
+  const data = JSON.parse(fields.data);
+  if (fields.event === 'position') {
+    if (!seen.has(CHANGES)) seen.set(CHANGES, data[CHANGES]);
+    return;
+  }
+  tell({ kind: 'event', name: fields.event, data });
+  take(fields.event, data);
+}
+
+function setState(state) {
+  Object.assign(connection, state);
+  if (isLeader) tell({ kind: 'state', state });
+  onState();
+}

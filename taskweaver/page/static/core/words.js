@@ -1,0 +1,71 @@
+/** Numbers, sizes, times and foreign text in words. */
+
+const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Return text with control characters of the writing direction as visible marks. */
+export function seen(text) {
+  return String(text ?? '').replace(BIDI, (char) => `‹U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}›`);
+}
+
+/** Return a count with its noun: `1 round`, `4 rounds`. */
+export function count(number, noun, plural = `${noun}s`) {
+  return `${grouped(number)} ${number === 1 ? noun : plural}`;
+}
+
+/** Return a number with separators of thousands. */
+function grouped(number) {
+  return Number(number).toLocaleString('en-US');
+}
+
+/** Return a size in bytes, rounded. */
+export function bytes(size) {
+  if (size === null || size === undefined) return '';
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let value = size;
+  let at = 0;
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000;
+    at += 1;
+  }
+  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
+}
+
+/** Return a duration: `0.8 s`, `74 s`, `12 min`. */
+export function seconds(value) {
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 120) return `${Math.round(value)} s`;
+  if (value < 7200) return `${Math.round(value / 60)} min`;
+  return `${(value / 3600).toFixed(1)} h`;
+}
+
+/** Return an amount of money in dollars. */
+export function money(value) {
+  return `$${value < 0.1 && value > 0 ? value.toFixed(4) : value.toFixed(2)}`;
+}
+
+/** Return a time: the hour of today, the day before that. */
+export function when(text) {
+  const at = new Date(text);
+  const isToday = at.toDateString() === new Date().toDateString();
+  const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+  return isToday ? hour : `${at.toLocaleDateString('en-CA')} ${hour}`;
+}
+
+/** Return a value of a metric with few digits. */
+export function metric(value) {
+  if (value === null || value === undefined) return '';
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(3);
+  return String(Number(value.toPrecision(5)));
+}
+
+/** Return the first line of a text, at most `most` characters of it. */
+export function firstLine(text, most = 120) {
+  const line = String(text ?? '').trim().split('\n')[0];
+  return line.length > most ? `${line.slice(0, most - 1)}…` : line;
+}
+
+/** Return the title of a round; one of the user's own code has the server's words for it. */
+export function roundTitle(title) {
+  return title === 'Run this:' ? 'Run code' : seen(title) || 'Untitled';
+}

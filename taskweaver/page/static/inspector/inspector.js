@@ -1,0 +1,41 @@
+/** The inspector: data of the moment that is shown, by tabs. */
+
+import { h } from '../core/dom.js';
+import { changed } from '../core/loop.js';
+import { ui } from '../state.js';
+import { forkPanel } from '../session/fork_panel.js';
+import { filesTab } from './files.js';
+import { figuresTab } from './figures.js';
+import { memoryTab } from './memory.js';
+import { variablesTab } from './variables.js';
+import { whyTab } from './why.js';
+
+const TABS = [['data', 'Data', variablesTab], ['files', 'Files', filesTab], ['figures', 'Figures', figuresTab], ['memory', 'Memory', memoryTab], ['why', 'Why', whyTab]];
+/** Return the inspector of a moment, or the fork that is prepared in its place. */
+export function inspector(session, moment) {
+  const tabs = ui.pane === 'memory' ? TABS.filter(([name]) => name === 'memory' || name === 'why') : TABS;
+  const [chosen, , view] = tabs.find(([name]) => name === ui.tab) ?? tabs[0];
+  const choose = (name) => {
+    ui.tab = name;
+    changed();
+  };
+  return h('aside', { class: `data-pane${ui.fork ? ' forking' : ''}`, 'aria-label': 'Data', hidden: ui.panes.isDataHidden },
+    tabBar(tabs, chosen, choose),
+    ui.fork ? forkPanel(session) : null,
+    h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0, key: `${chosen}-${moment.branch}` }, view(session, moment)));
+}
+
+/** Return a bar of tabs; arrows go from one to the next. */
+export function tabBar(tabs, chosen, choose, controls = 'tab-panel') {
+  const onkeydown = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = tabs.findIndex(([name]) => name === chosen);
+    const [next] = tabs[(at + step + tabs.length) % tabs.length];
+    choose(next);
+    event.currentTarget.querySelector(`#tab-${next}`).focus();
+  };
+  return h('div', { class: 'tabs', role: 'tablist', onkeydown }, tabs.map(([name, title]) =>
+    h('button', { key: name, type: 'button', role: 'tab', id: `tab-${name}`, class: 'tab', 'aria-selected': String(name === chosen), 'aria-controls': controls, tabindex: name === chosen ? 0 : -1, onclick: () => choose(name) }, title)));
+}

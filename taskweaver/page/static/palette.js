@@ -1,0 +1,80 @@
+/** Find: commands by name, and passages of all conversations. */
+
+import * as api from './core/api.js';
+import { h } from './core/dom.js';
+import { icon } from './core/icons.js';
+import { changed } from './core/loop.js';
+import { go, momentAddress } from './core/route.js';
+import { firstLine, seen } from './core/words.js';
+import { commandsHere } from './commands.js';
+import { ui } from './state.js';
+
+const WAIT_MS = 200;
+const MOST_COMMANDS = 6;
+let asked = null;
+
+function closePalette() {
+  ui.palette = null;
+  changed();
+}
+
+/** Return the palette as a dialog. */
+export function palette() {
+  const items = itemsOf(ui.palette);
+  const oninput = (event) => {
+    Object.assign(ui.palette, { text: event.target.value, at: 0 });
+    look();
+    changed();
+  };
+  const onkeydown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && items.length) ui.palette.at = (ui.palette.at + step + items.length) % items.length;
+    else if (event.key === 'Enter' && items[ui.palette.at]) run(items[ui.palette.at]);
+    else return;
+    event.preventDefault();
+    changed();
+  };
+  return h('dialog', { class: 'dialog palette', 'aria-label': 'Find', mount: (element) => element.showModal(), onclose: closePalette, onclick: (event) => event.target === event.currentTarget && closePalette() },
+    h('div', { class: 'dialog-body' },
+      h('input', { type: 'search', placeholder: 'Find in all conversations, or a command', 'aria-label': 'Find', value: ui.palette.text, oninput, onkeydown, role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', autofocus: true }),
+      h('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Found' }, items.map((item, at) =>
+        h('li', { role: 'option', 'aria-selected': String(at === ui.palette.at), class: at === ui.palette.at ? 'chosen' : '', onclick: () => run(item) },
+          icon(item.sign), h('span', { class: 'shrink' }, seen(item.text)), h('span', { class: 'muted end' }, seen(item.note ?? ''))))),
+      items.length ? null : h('p', { class: 'muted' }, ui.palette.state || 'Nothing found.')));
+}
+
+function itemsOf(state) {
+  const words = state.text.toLowerCase().trim();
+  const commands = commandsHere().filter((one) => one.text.toLowerCase().includes(words)).slice(0, words ? MOST_COMMANDS : 20);
+  return [...commands.map((one) => ({ ...one, sign: 'right', note: one.key })), ...state.passages];
+}
+
+function run(item) {
+  ui.palette = null;
+  item.run();
+  changed();
+}
+
+function look() {
+  clearTimeout(asked);
+  const state = ui.palette;
+  const wanted = state.text.trim();
+  state.state = wanted ? 'Looking.' : '';
+  if (!wanted) state.passages = [];
+  else asked = setTimeout(() => find(state, wanted), WAIT_MS);
+}
+
+async function find(state, wanted) {
+  try {
+    const found = await api.get('find', { q: wanted });
+    if (state.text.trim() !== wanted) return;
+    state.passages = found.passages.slice(0, 30).map((one) => ({
+      sign: 'find', text: firstLine(one.text, 110), note: one.round ? `${one.branch} ${one.round}` : one.branch,
+      run: () => go(momentAddress(one.session_id, one.branch || 'main', one.number ?? one.round ?? null)),
+    }));
+    state.state = found.passages.length ? '' : 'No conversation has these words.';
+  } catch (error) {
+    state.state = error.message;
+  }
+  changed();
+}

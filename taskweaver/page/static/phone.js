@@ -1,0 +1,27 @@
+/** The bar below on small screens: one pane at a time. */
+
+import { h } from './core/dom.js';
+import { icon } from './core/icons.js';
+import { changed } from './core/loop.js';
+import { go, momentAddress, searchAddress } from './core/route.js';
+import { here, ui } from './state.js';
+
+const PANES = [['tree', 'Tree', 'tree'], ['chat', 'Chat', 'chat'], ['data', 'Data', 'data'], ['memory', 'Memory', 'memory'], ['searches', 'Searches', 'search']];
+
+/** Return the bar. */
+export function phoneBar() {
+  const isSearches = ui.place.kind === 'searches';
+  const shown = isSearches ? 'searches' : ui.pane;
+  const choose = (name) => () => {
+    if (name === 'searches') return go(searchAddress());
+    ui.pane = name;
+    if (name === 'memory') ui.tab = 'memory';
+    else if (name === 'data' && ui.tab === 'memory') ui.tab = 'data';
+    if (isSearches && ui.session?.isLoaded) go(momentAddress(ui.session.id, here(ui.session).branch));
+    else if (isSearches) go('#/');
+    changed();
+    return null;
+  };
+  return h('nav', { class: 'phone-bar', 'aria-label': 'Panes' }, PANES.map(([name, title, sign]) =>
+    h('button', { key: name, type: 'button', class: shown === name ? 'chosen' : '', 'aria-current': shown === name ? 'page' : null, onclick: choose(name) }, icon(sign), h('span', {}, title))));
+}

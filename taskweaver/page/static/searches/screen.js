@@ -1,0 +1,95 @@
+/** Searches: the runs, the tree of one above its curve, and one attempt. */
+
+import { isAble } from '../core/abilities.js';
+import { button, empty, failure, field, loading } from '../core/bits.js';
+import { h } from '../core/dom.js';
+import { stateTag } from '../core/icons.js';
+import { changed } from '../core/loop.js';
+import { go, searchAddress } from '../core/route.js';
+import { count, metric, seconds, seen } from '../core/words.js';
+import { ui } from '../state.js';
+import { attemptPane } from './attempt.js';
+import { curve } from './curve.js';
+import { searches, shownNode, startSearch, stopSearch } from './data.js';
+import { layout } from './layout.js';
+import { treeList } from './list.js';
+import { tree } from './tree.js';
+
+const own = { isList: false, isStarting: false, idea: '', steps: 10, isFit: false };
+let placed = { of: null, result: null };
+
+/** Return the commands of this screen. */
+export function treeKeys() {
+  return [
+    { text: 'Attempts as a list', key: 'l', run: () => set('isList', !own.isList) },
+    { text: 'Fit the tree into the window', key: '0', run: () => set('isFit', !own.isFit) },
+  ];
+}
+
+function set(name, value) {
+  own[name] = value;
+  changed();
+}
+
+/** Return the screen. */
+export function searchesScreen() {
+  const { runs, tree: found, problem } = searches;
+  const id = shownNode(ui.place);
+  return h('div', { class: 'searches' },
+    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', () => set('isStarting', !own.isStarting), { kind: 'primary end' }) : null),
+      problem ? failure('Searches cannot be read', problem) : null,
+      runs === null && !problem ? loading(3) : null,
+      runs?.length === 0 ? empty('There is no search yet.', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,
+      h('ul', {}, (runs ?? []).map(runRow))),
+    h('main', { class: 'run', tabindex: -1 }, own.isStarting ? startForm() : null, found ? runView(found, id) : null),
+    attemptPane(found ? id : ''));
+}
+
+function runRow(run) {
+  const isHere = run.name === searches.run;
+  const best = run.best_value === null ? 'no value yet' : `${metric(run.best_value)} ${seen(run.metric)}`;
+  return h('li', { key: run.name }, h('a', { class: `run-row${isHere ? ' here' : ''}`, href: searchAddress(run.name), 'aria-current': isHere ? 'page' : null },
+    h('b', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : null, run.state === 'stopped' ? stateTag('stopped') : null,
+    h('span', { class: 'muted' }, `${count(run.nodes, 'attempt')}, ${best}`)));
+}
+
+function runView(found, id) {
+  const { run } = found;
+  if (placed.of !== found) placed = { of: found, result: layout(found.nodes, run) };
+  const choose = (node) => go(searchAddress(run.name, node));
+  const direction = `${seen(run.metric)}, ${run.maximize ? 'higher' : 'lower'} is better`;
+  return [
+    h('div', { class: 'pane-head' }, h('h2', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : h('span', { class: 'muted' }, run.state),
+      run.state === 'running' && isAble('post', 'searches/{run}/stop') ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null),
+    budgets(found),
+    h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
+      button('Fit', () => set('isFit', !own.isFit), { kind: 'quiet', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'quiet', key: 'L' }))),
+    own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'group', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
+    legend(run), curve(found.nodes, run)];
+}
+
+function budgets({ run }) {
+  const parts = [['attempts', String(run.nodes), run.budget_nodes ? run.nodes / run.budget_nodes : null, run.budget_nodes], ['time', seconds(run.seconds), run.budget_seconds ? run.seconds / run.budget_seconds : null, run.budget_seconds && seconds(run.budget_seconds)]];
+  if (run.cost !== undefined && run.cost !== null) parts.push(['money', `$${run.cost.toFixed(2)}`, run.budget_cost ? run.cost / run.budget_cost : null, run.budget_cost && `$${run.budget_cost}`]);
+  return h('dl', { class: 'budgets' }, parts.map(([name, text, part, most]) => h('div', {}, h('dt', { class: 'muted' }, name), h('dd', {}, most ? `${text} of ${most}` : text),
+    part === null ? null : h('div', { class: 'budget' }, h('span', { style: { width: `${Math.min(100, part * 100)}%` } })))));
+}
+
+function legend(run) {
+  const sign = (kind, text) => h('span', { class: 'row' }, h('svg', { width: 18, height: 18, viewBox: '0 0 18 18', 'aria-hidden': 'true' }, kind), text);
+  return h('p', { class: 'legend-line muted' },
+    sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed'),
+    sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running'), run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best ${metric(run.best_value)}`), 'thick line = path to the best');
+}
+
+function startForm() {
+  const start = async (event) => {
+    event.preventDefault();
+    if (await startSearch({ idea: own.idea, steps: own.steps })) Object.assign(own, { isStarting: false, idea: '' });
+    changed();
+  };
+  return h('form', { class: 'card start-form', onsubmit: start }, h('h2', {}, 'Start a search'),
+    field('Idea, as Markdown: what is tried, and what is measured', h('textarea', { rows: 6, value: own.idea, oninput: (event) => set('idea', event.target.value), mount: (element) => element.focus() })),
+    field('Most attempts', h('input', { type: 'number', min: 1, max: 1000, value: String(own.steps), oninput: (event) => set('steps', Number(event.target.value)) })),
+    h('div', { class: 'row end' }, button('Cancel', () => set('isStarting', false)), h('button', { type: 'submit', class: 'button primary', disabled: !own.idea.trim() }, 'Start')));
+}

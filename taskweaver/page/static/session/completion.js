@@ -1,0 +1,71 @@
+/** Names after `@`: variables and files of the branch, and rounds. */
+
+import * as api from '../core/api.js';
+import { h } from '../core/dom.js';
+import { icon } from '../core/icons.js';
+import { changed } from '../core/loop.js';
+import { seen } from '../core/words.js';
+
+const MOST = 8;
+const BEFORE = /(?:^|\s)@([\w.\-/]*)$/;
+const lists = new Map(); // of each composer: {names, at, word}
+
+/** Look for names when the text before the cursor ends in `@` and a beginning. */
+export async function lookForNames(session, branch, slot, area) {
+  const match = BEFORE.exec(area.value.slice(0, area.selectionStart));
+  if (!match) {
+    lists.delete(slot);
+    return;
+  }
+  const all = await namesOf(session, branch);
+  const word = match[1].toLowerCase();
+  const names = all.filter((one) => one.name.toLowerCase().includes(word)).slice(0, MOST);
+  if (names.length) lists.set(slot, { names, at: 0 });
+  else lists.delete(slot);
+  changed();
+}
+
+async function namesOf(session, branch) {
+  const number = session.path(branch).length;
+  const [moment, files] = await Promise.all([
+    number ? api.get(`${session.where}/branches/${api.path(branch)}/rounds/${number}`).catch(() => null) : null,
+    api.get(`${session.where}/files`, { branch }).catch(() => null),
+  ]);
+  return [
+    ...(moment?.variables ?? []).map((one) => ({ name: one.name, kind: 'variable', text: one.text })),
+    ...(files?.files ?? []).map((one) => ({ name: one.path, kind: 'file', text: 'file' })),
+  ];
+}
+
+/** Return the list of names of a composer, if it is open. */
+export function completion(session, branch, slot) {
+  const list = lists.get(slot);
+  if (!list) return null;
+  return h('ul', { class: 'completion', role: 'listbox', 'aria-label': 'Names' }, list.names.map((one, at) =>
+    h('li', { role: 'option', 'aria-selected': String(at === list.at), class: at === list.at ? 'chosen' : '', 'data-name': one.name },
+      icon(one.kind === 'file' ? 'file' : 'data'), h('code', {}, seen(one.name)), h('span', { class: 'muted' }, seen(one.text).slice(0, 60)))));
+}
+
+/** Handle a key while the list is open; `choose(name)` takes a name. Return whether it was used. */
+export function completionKey(event, choose) {
+  const slot = event.target.closest('.composer').dataset.slot;
+  const list = lists.get(slot);
+  if (!list) return false;
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) list.at = (list.at + step + list.names.length) % list.names.length;
+  else if (event.key === 'Enter' || event.key === 'Tab') choose(list.names[list.at].name);
+  else if (event.key !== 'Escape') return false;
+  if (!step) lists.delete(slot);
+  event.preventDefault();
+  event.stopPropagation();
+  changed();
+  return true;
+}
+
+/** Return the text of a field with a name in place of what was begun, and the cursor after it. */
+export function chosenName(slot, area, name) {
+  const before = area.value.slice(0, area.selectionStart);
+  const start = before.length - BEFORE.exec(before)[1].length - 1;
+  const made = `${area.value.slice(0, start)}${name} `;
+  return { text: made + area.value.slice(area.selectionStart), at: made.length };
+}

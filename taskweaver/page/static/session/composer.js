@@ -1,0 +1,156 @@
+/** The composer of a branch: its draft, its files, and the names that `@` completes. */
+
+import * as api from '../core/api.js';
+import { branchName, button } from '../core/bits.js';
+import { h } from '../core/dom.js';
+import { icon, keyHint } from '../core/icons.js';
+import { changed } from '../core/loop.js';
+import { draft, keepDraft } from '../core/prefs.js';
+import { bytes, seen } from '../core/words.js';
+import { here, notify } from '../state.js';
+import { ask, attempt, goTo, openFork, stop } from './actions.js';
+import { chosenName, completion, completionKey, lookForNames } from './completion.js';
+import { toEnd } from './conversation.js';
+
+const RUN = /^\/run\s*\n?/;
+const uploads = new Map(); // of a branch: files on their way, and those that were refused
+
+/** Return the composer for a branch. */
+export function composer(session, branch, slot = 'main') {
+  const text = draft(session.id, branch);
+  const state = session.stateOf(branch);
+  const isBusy = state !== 'idle';
+  const send = () => submit(session, branch, slot);
+  return h('form', {
+    class: 'composer', 'data-slot': slot, key: `composer-${slot}`, onsubmit: (event) => { event.preventDefault(); send(); },
+    ondragover: (event) => { event.preventDefault(); event.currentTarget.classList.add('drop'); },
+    ondragleave: (event) => event.currentTarget.classList.remove('drop'),
+    ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove('drop'); upload(session, branch, [...event.dataTransfer.files]); },
+  },
+  chips(session, branch),
+  completion(session, branch, slot),
+  h('div', { class: 'composer-box' },
+    branchButton(session, branch, slot),
+    h('textarea', {
+      rows: 1, value: text, placeholder: isBusy ? 'Ask next, it waits' : 'Ask, or @ a name', 'aria-label': `Ask ${seen(branch)}`, autocomplete: 'off', spellcheck: 'true',
+      oninput: (event) => typed(session, branch, slot, event.target), onkeydown: (event) => key(event, session, branch, slot), update: grow,
+      onpaste: (event) => { if (event.clipboardData.files.length) upload(session, branch, [...event.clipboardData.files]); },
+    }),
+    h('label', { class: 'button quiet attach', title: 'Add files' }, icon('file'), h('span', { class: 'unseen' }, 'Add files'),
+      h('input', { type: 'file', multiple: true, class: 'unseen', onchange: (event) => { upload(session, branch, [...event.target.files]); event.target.value = ''; } })),
+    isBusy && !text ? button('Stop', () => stop(session, branch), { sign: 'stop', key: 'Esc Esc', kind: 'stop' }) : h('button', { type: 'submit', class: 'button primary', disabled: !text.trim() }, h('span', {}, isBusy ? 'Queue' : 'Ask'), keyHint('↵'))),
+  RUN.test(text) ? h('p', { class: 'caption muted hint' }, 'Runs as code in the kernel of this branch, without a model.') : null);
+}
+
+function branchButton(session, branch, slot) {
+  const colour = session.tree.get(branch)?.colour ?? 0;
+  if (slot !== 'main') return branchName(seen(branch), colour);
+  return h('select', { class: `branch-select c${colour}`, 'aria-label': 'Branch that is asked', value: branch, onchange: (event) => goTo(session, event.target.value) },
+    session.branches.map((one) => h('option', { key: one.name, value: one.name }, seen(one.name))));
+}
+
+function typed(session, branch, slot, area) {
+  keepDraft(session.id, branch, area.value);
+  lookForNames(session, branch, slot, area);
+  changed();
+}
+
+function grow(area) {
+  if (area.shownValue === area.value && area.shownWidth === area.clientWidth) return;
+  area.shownValue = area.value;
+  area.shownWidth = area.clientWidth;
+  area.style.height = 'auto';
+  area.style.height = `${Math.min(area.scrollHeight, 220)}px`;
+}
+
+function key(event, session, branch, slot) {
+  if (event.isComposing) return;
+  if (completionKey(event, (name) => insertName(session, branch, slot, event.target, name))) return;
+  const area = event.target;
+  if (event.key === 'Enter' && event.altKey) {
+    event.preventDefault();
+    const question = area.value;
+    keepDraft(session.id, branch, '');
+    openFork(session, branch, session.path(branch).length, question);
+  } else if (event.key === 'Enter' && !event.shiftKey) {
+    event.preventDefault();
+    submit(session, branch, slot);
+  } else if (event.key === 'ArrowUp' && !area.value) {
+    event.preventDefault();
+    keepDraft(session.id, branch, lastQuestion(session, branch));
+    changed();
+  }
+}
+
+function lastQuestion(session, branch) {
+  const last = session.path(branch).at(-1);
+  return session.rounds.get(last?.round_id)?.question.trim() ?? last?.title ?? '';
+}
+
+function insertName(session, branch, slot, area, name) {
+  const { text, at } = chosenName(slot, area, name);
+  keepDraft(session.id, branch, text);
+  area.value = text;
+  area.setSelectionRange(at, at);
+  changed();
+}
+
+async function submit(session, branch, slot) {
+  const text = draft(session.id, branch);
+  if (!text.trim()) return;
+  const files = uploads.get(`${session.id}/${branch}`);
+  keepDraft(session.id, branch, '');
+  uploads.delete(`${session.id}/${branch}`);
+  toEnd(slot);
+  const isCode = RUN.test(text);
+  const isSent = await ask(session, branch, isCode ? text.replace(RUN, '') : text.trim(), isCode ? 'code' : 'ask');
+  if (!isSent && files) uploads.set(`${session.id}/${branch}`, files);
+  if (!isSent && !draft(session.id, branch)) keepDraft(session.id, branch, text);
+  changed();
+}
+
+/** Send files to the working directory of a branch. */
+export function upload(session, branch, files) {
+  const list = uploads.get(`${session.id}/${branch}`) ?? [];
+  uploads.set(`${session.id}/${branch}`, list);
+  for (const file of files) {
+    const entry = { name: file.name, size: file.size, state: 'sending', problem: '' };
+    list.push(entry);
+    sendFile(session, branch, file, entry);
+  }
+  changed();
+}
+
+async function sendFile(session, branch, file, entry) {
+  try {
+    await api.send('PUT', `${session.where}/files/${encodeURIComponent(file.name)}`, { query: { branch }, bytes: file });
+    entry.state = 'there';
+    session.filesVersion = (session.filesVersion ?? 0) + 1;
+  } catch (error) {
+    entry.state = 'refused';
+    entry.problem = error.message;
+    notify(`${file.name} was not taken: ${error.message}`);
+  }
+  changed();
+}
+
+function chips(session, branch) {
+  const list = uploads.get(`${session.id}/${branch}`) ?? [];
+  if (!list.length) return null;
+  const drop = (entry) => attempt(async () => {
+    list.splice(list.indexOf(entry), 1);
+    if (entry.state === 'there') await api.remove(`${session.where}/files/${encodeURIComponent(entry.name)}`, { branch });
+  });
+  return h('ul', { class: 'chips', 'aria-label': 'Files' }, list.map((entry) => h('li', { class: `chip ${entry.state}`, title: entry.problem },
+    icon(entry.state === 'refused' ? 'warn' : 'file'), seen(entry.name), h('span', { class: 'muted' }, entry.state === 'sending' ? 'sending' : entry.state === 'refused' ? 'refused' : bytes(entry.size)),
+    button('', () => drop(entry), { kind: 'quiet', sign: 'cross', label: `Remove ${seen(entry.name)}` }))));
+}
+
+/** Drop files anywhere on the session: they go to the branch that is shown. */
+export function dropAnywhere(session) {
+  return (event) => {
+    if (!event.dataTransfer?.files.length || event.defaultPrevented) return;
+    event.preventDefault();
+    upload(session, here(session).branch, [...event.dataTransfer.files]);
+  };
+}

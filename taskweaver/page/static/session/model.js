@@ -1,0 +1,269 @@
+/** The session that is open: its tree, its rounds, and what runs, waits and asks in it. */
+
+import { announce } from '../core/announce.js';
+import * as api from '../core/api.js';
+import { changed } from '../core/loop.js';
+import { follow } from '../core/stream.js';
+import { roundTitle } from '../core/words.js';
+import { ownerOf, pathOf, treeOf } from './paths.js';
+import { applyEvent, newRound, storedRound } from './rounds.js';
+
+const PAGE = 30;
+const MORE = 50;
+const MOST_IN_DOCUMENT = 200;
+
+/** A session as the server has it; every change of it is drawn. */
+export class SessionModel {
+  constructor(id) {
+    this.id = id;
+    this.where = `sessions/${api.path(id)}`;
+    this.title = '';
+    this.branches = [];
+    this.index = [];
+    this.tree = new Map();
+    this.rounds = new Map();
+    this.messages = [];
+    this.asking = [];
+    this.artifacts = new Map();
+    this.unread = new Set();
+    this.windows = new Map();
+    this.isLoaded = false;
+    this.problem = null;
+    this.lastEvent = 0;
+    this.version = 0;
+  }
+
+  /** Read the state, and follow the events after it. Raises Problem. */
+  async load() {
+    const [view, index, messages, asking] = await Promise.all([
+      api.get(this.where), api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
+    ]);
+    this.setView(view);
+    this.setIndex(index.rounds);
+    this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
+    this.asking = asking.confirmations;
+    this.lastEvent = Math.min(view.last_event, index.last_event);
+    this.isLoaded = true;
+    follow(this.id, this.lastEvent);
+    this.loadUsage();
+    this.touch();
+  }
+
+  touch() {
+    this.version += 1;
+    changed();
+  }
+
+  setView(view) {
+    this.title = view.title;
+    this.branches = view.branches;
+    this.tree = treeOf(this.branches, this.index);
+  }
+
+  setIndex(rounds) {
+    this.index = rounds;
+    this.tree = treeOf(this.branches, rounds);
+  }
+
+  /** Return the rounds that a branch sees. */
+  path(branch) {
+    if (this.pathsOf !== this.tree) {
+      this.paths = new Map();
+      this.pathsOf = this.tree;
+    }
+    if (!this.paths.has(branch)) this.paths.set(branch, pathOf(this.tree, branch));
+    return this.paths.get(branch);
+  }
+
+  /** Return the title, or what stands for it. */
+  get name() {
+    return this.title || (this.index.length ? roundTitle(this.index[0].title) : 'New session');
+  }
+
+  /** Return the state of a branch: `idle`, `running` or `asks`. */
+  stateOf(branch) {
+    if (this.asking.some((one) => one.branch === branch)) return 'asks';
+    if (this.messages.some((one) => one.branch === branch && one.state === 'running')) return 'running';
+    return 'idle';
+  }
+
+  /** Return the branches in a state, in the order of the outline. */
+  branchesIn(state) {
+    return this.branches.map((one) => one.name).filter((name) => this.stateOf(name) === state);
+  }
+
+  /** Return the part of a path that is in the document: `{first, last}`, numbers from 1. */
+  windowOf(branch, number) {
+    const key = `${branch}/${number ?? ''}`;
+    const end = number ?? this.path(branch).length;
+    let found = this.windows.get(key);
+    if (!found) {
+      found = { first: Math.max(1, end - PAGE + 1), last: end };
+      this.windows.set(key, found);
+    }
+    const isAtEnd = found.last >= (found.end ?? end);
+    if (isAtEnd) found.last = end;
+    found.end = end;
+    return found;
+  }
+
+  /** Show more rounds above or below; those at the other end leave the document. */
+  extend(branch, number, direction) {
+    const window = this.windowOf(branch, number);
+    if (direction < 0) {
+      window.first = Math.max(1, window.first - MORE);
+      window.last = Math.min(window.last, window.first + MOST_IN_DOCUMENT - 1);
+    } else {
+      window.last = Math.min(window.end, window.last + MORE);
+      window.first = Math.max(window.first, window.last - MOST_IN_DOCUMENT + 1);
+    }
+    this.touch();
+  }
+
+  /** Load the rounds of a window that are not here yet. */
+  async fill(branch, number) {
+    const { first, last } = this.windowOf(branch, number);
+    const path = this.path(branch).slice(first - 1, last);
+    const missing = path.filter((one) => !this.rounds.has(one.round_id));
+    const key = `${branch}/${missing[0]?.number}`;
+    if (!missing.length || this.filling === key) return;
+    this.filling = key;
+    try {
+      const page = await api.get(`${this.where}/branches/${api.path(branch)}/rounds`, { first: missing[0].number, limit: Math.min(100, missing.at(-1).number - missing[0].number + 1) });
+      page.rounds.forEach((data, at) => this.keepStored(data, ownerOf(this.tree, branch, page.first + at)));
+      this.loadArtifacts(branch);
+    } catch (error) {
+      this.problem = error;
+    } finally {
+      this.filling = null;
+    }
+    this.touch();
+  }
+
+  /** Take a stored round in place of the one that was built from events. */
+  keepStored(data, branch) {
+    const before = this.rounds.get(data.id);
+    if (before && before.state !== 'created' && before.isStored) return;
+    const made = storedRound(data, branch, before);
+    made.isStored = data.state !== 'created';
+    // Events of a round that runs are not repeated: what came before this tab stays as stored.
+    this.rounds.set(data.id, made);
+  }
+
+  async loadArtifacts(branch) {
+    const found = await api.get(`${this.where}/artifacts`, { branch }).catch(() => null);
+    if (!found) return;
+    for (const one of found.artifacts) this.artifacts.set(`${one.round_id}/${one.path}`, one);
+    this.touch();
+  }
+
+  async loadUsage() {
+    const found = await api.get(`${this.where}/usage`).catch(() => null);
+    this.cost = found?.session_cost ?? 0;
+    this.touch();
+  }
+
+  /** Handle an event of the stream. */
+  handle(kind, data) {
+    if (!('type' in data)) this.handleChange(kind, data);
+    else if (data.round_id) this.handleRound(data);
+    this.touch();
+  }
+
+  handleChange(kind, data) {
+    if (data.session_id !== this.id) return;
+    if (kind === 'session_renamed') this.title = data.title;
+    if (kind === 'session_deleted') this.problem = new api.Problem(404, 'deleted', 'This session was deleted in another tab.');
+    if (kind.startsWith('branch_')) this.reload();
+    if (kind.startsWith('message_')) this.handleMessage(data);
+  }
+
+  async handleMessage({ message_id: id, branch, state, round_id: round }) {
+    const known = this.messages.find((one) => one.message_id === id);
+    if (known && ['queued', 'running'].includes(state)) Object.assign(known, { state, round_id: round });
+    else if (['queued', 'running'].includes(state)) {
+      const message = { message_id: id, branch, state, round_id: round, text: '' };
+      this.messages.push(message);
+      message.text = (await this.message(id)).text;
+    } else {
+      this.messages = this.messages.filter((one) => one.message_id !== id);
+      if (state === 'failed' && !round) this.refused = (await this.message(id)).answer;
+      if (round && !this.rounds.has(round)) this.reload();
+    }
+    this.touch();
+  }
+
+  async message(id) {
+    return api.get(`${this.where}/messages/${api.path(id)}`).catch(() => ({ text: '', answer: '' }));
+  }
+
+  handleRound(event) {
+    let round = this.rounds.get(event.round_id);
+    if (event.type === 'round_start') round = this.begin(event);
+    if (!round) {
+      // It began before this tab looked: its stored form comes with the next page.
+      if (event.type === 'round_end') this.finish(event);
+      return;
+    }
+    applyEvent(round, event);
+    if (event.type === 'post_confirmation_request') this.readAsking(round);
+    if (event.type === 'post_confirmation_response') this.asking = this.asking.filter((one) => one.confirmation_id !== event.extra.id);
+    if (event.type === 'post_attachment_update' && event.extra.type === 'artifact_paths') this.loadArtifacts(round.branch);
+    if (event.type === 'round_end') this.finish(event);
+  }
+
+  begin(event) {
+    const known = this.rounds.get(event.round_id);
+    if (known?.isStored) return known;
+    const round = newRound(event.round_id, event.branch, event.msg, event.at);
+    this.rounds.set(round.id, round);
+    if (!this.index.some((one) => one.round_id === round.id)) {
+      const number = this.path(event.branch).length + 1;
+      const title = round.question.trim().split('\n')[0].slice(0, 60);
+      this.setIndex([...this.index, { round_id: round.id, branch: event.branch, number, title, state: 'created', forks: [] }]);
+    }
+    announce('Answer started.');
+    return round;
+  }
+
+  async readAsking(round) {
+    announce(`${round.branch} asks you.`);
+    const found = await api.get(`${this.where}/confirmations`).catch(() => null);
+    if (found) this.asking = found.confirmations;
+    this.touch();
+  }
+
+  async finish(event) {
+    const round = this.rounds.get(event.round_id);
+    const entry = this.index.find((one) => one.round_id === event.round_id);
+    this.asking = this.asking.filter((one) => one.branch !== event.branch);
+    if (entry) {
+      entry.state = round?.state ?? 'finished';
+      this.tree = treeOf(this.branches, this.index);
+      this.unread.add(event.round_id);
+    }
+    if (round) announce(round.state === 'failed' ? 'The answer failed.' : `The answer is finished: ${round.posts.at(-1)?.message.split(/\s+/).length ?? 0} words.`);
+    await this.store(event);
+  }
+
+  async store(event) {
+    const number = this.index.find((one) => one.round_id === event.round_id)?.number;
+    if (!number) return this.reload();
+    const where = `${this.where}/branches/${api.path(event.branch)}/rounds`;
+    const page = await api.get(where, { first: number, limit: 1 }).catch(() => null);
+    const data = page?.rounds[0];
+    if (data?.id === event.round_id) this.keepStored(data, event.branch);
+    this.loadArtifacts(event.branch);
+    this.loadUsage();
+    return this.reload();
+  }
+
+  /** Read branches and index again; rounds stay. */
+  async reload() {
+    const [view, index] = await Promise.all([api.get(this.where), api.get(`${this.where}/rounds`)]).catch(() => []);
+    if (!view) return;
+    this.index = index.rounds;
+    this.setView(view);
+    this.touch();
+  }
+}

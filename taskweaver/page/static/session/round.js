@@ -1,0 +1,111 @@
+/** A round in the conversation: its question, plan, cells and answer. */
+
+import { branchName, button, failure } from '../core/bits.js';
+import { h, memo } from '../core/dom.js';
+import { icon, spinner, stateTag } from '../core/icons.js';
+import { count, seen } from '../core/words.js';
+import { markdown } from '../text/markdown.js';
+import { ui } from '../state.js';
+import { ask, goTo, openFork } from './actions.js';
+import { cell } from './cell.js';
+import { viewOf } from './view.js';
+
+const CODE_QUESTION = /^Run this:\n```(\w*)\n([\s\S]*?)\n?```\s*$/;
+const FOLDED_ANSWER_CHARS = 1_000_000;
+
+/** Return a round; one that is over is built again only when it changed. */
+export function round(session, entry, context) {
+  const found = session.rounds.get(entry.round_id);
+  if (!found) return h('article', { key: entry.round_id, class: 'round waiting' }, head(session, entry, null, context), h('h3', { class: 'question' }, seen(entry.title)));
+  const forks = entry.forks.map((name) => `${name}:${session.stateOf(name)}:${session.tree.get(name)?.own.length}`).join();
+  const figures = session.artifacts.size;
+  const open = ui.openCells.get(found.id) ?? '';
+  const isRunning = found.state === 'created' && session.stateOf(entry.branch) !== 'idle';
+  return memo(entry.round_id, [found, found.version, forks, figures, open, ui.allCode, context.branch, context.isPast, isRunning], () => built(session, entry, found, context, isRunning));
+}
+
+function built(session, entry, found, context, isRunning) {
+  const view = viewOf(found);
+  const isHalted = found.state === 'created' && !isRunning;
+  return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${seen(entry.branch)}` },
+    head(session, entry, found, context, isRunning),
+    question(found.question),
+    plan(view.plan),
+    view.items.map((item) => itemOf(session, found, item)),
+    view.answer ? answer(view.answer, entry) : null,
+    found.warnings.map((text) => h('p', { class: 'warning' }, icon('warn'), seen(text))),
+    found.error ? failure('The round failed', seen(found.error), ...retry(session, entry, found, context)) : null,
+    isHalted && !found.error ? h('p', { class: 'muted' }, icon('stop'), 'This round was cut off.') : null,
+    forkChips(session, entry, context));
+}
+
+function retry(session, entry, found, context) {
+  if (context.isPast) return [];
+  return [button('Ask again', () => ask(session, context.branch, found.question), { kind: 'small' })];
+}
+
+function head(session, entry, found, context, isRunning = false) {
+  const colour = session.tree.get(entry.branch)?.colour ?? 0;
+  return h('header', { class: 'round-head' },
+    branchName(seen(entry.branch), colour), h('span', { class: 'muted' }, `round ${entry.number}`),
+    h('span', { class: 'rule' }),
+    isRunning ? stateTag(session.stateOf(entry.branch) === 'asks' ? 'asks' : 'running') : null,
+    entry.state === 'failed' || found?.state === 'failed' ? stateTag('failed') : null,
+    button('Fork here', () => openFork(session, context.branch, entry.number), { kind: 'quiet', sign: 'fork' }));
+}
+
+function question(text) {
+  const code = CODE_QUESTION.exec(text);
+  if (code) return h('h3', { class: 'question code-question' }, icon('right'), 'Run code');
+  const [first, ...rest] = text.trim().split('\n');
+  return h('div', { class: 'asked' }, h('h3', { class: 'question' }, seen(first)), rest.length ? h('p', { class: 'question-more' }, seen(rest.join('\n').trim())) : null);
+}
+
+const STEP_SIGNS = { done: () => icon('check'), running: spinner, open: () => icon('open'), failed: () => icon('cross'), dropped: () => icon('more') };
+const STEP_WORDS = { done: 'done', running: 'now', open: 'to come', failed: 'not done', dropped: 'no longer planned' };
+
+function plan(steps) {
+  if (!steps.length) return null;
+  return h('ol', { class: 'plan', 'aria-label': 'Plan' }, steps.map((step) => h('li', { class: `step ${step.state}` },
+    STEP_SIGNS[step.state](), h('span', { class: 'unseen' }, `${STEP_WORDS[step.state]}: `), h('span', {}, seen(step.text)))));
+}
+
+function itemOf(session, found, item) {
+  if (item.kind === 'cell') return cell(session, found, item);
+  if (item.kind === 'order') return h('p', { key: item.id, class: 'order muted' }, h('b', {}, `${item.from} to ${item.to}: `), seen(item.text.slice(0, 400)));
+  if (item.kind === 'retry') return h('p', { key: item.id, class: 'order muted' }, icon('warn'), 'The model was asked again: ', seen(item.text.slice(0, 300)));
+  return failure('A step failed', seen(item.text));
+}
+
+function answer(view, entry) {
+  const isHuge = view.whole.length > FOLDED_ANSWER_CHARS;
+  const text = isHuge ? view.text.slice(0, 20_000) : view.text;
+  return h('div', { key: view.id, class: `answer${view.isFailure ? ' no-answer' : ''}` },
+    view.reading ? h('p', { class: 'reading' }, markdown(view.reading)) : null,
+    markdown(text, view.unsupported),
+    isHuge ? h('p', { class: 'muted' }, `${count(view.whole.length, 'character')}; the beginning is shown. `, button('Save', () => saveText(view.whole, `round-${entry.number}.md`), { kind: 'small', sign: 'save' })) : null,
+    view.unsupported.length ? h('p', { class: 'note' }, icon('warn'), `${count(view.unsupported.length, 'number')} (underlined) in no outcome of this session.`) : null,
+    view.isDone ? h('div', { class: 'answer-tools' }, button('Copy', () => navigator.clipboard?.writeText(view.whole), { kind: 'quiet', sign: 'copy' })) : null);
+}
+
+/** Save a text as a file of the browser. */
+function saveText(text, name) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function forkChips(session, entry, context) {
+  const others = entry.forks.filter((name) => name !== context.branch && session.tree.has(name));
+  if (!others.length) return null;
+  return h('div', { class: 'fork-chips' }, others.map((name) => {
+    const node = session.tree.get(name);
+    const state = session.stateOf(name);
+    return h('button', { key: name, type: 'button', class: 'fork-chip', onclick: () => goTo(session, name) },
+      icon('fork'), h('span', {}, `Forked from round ${entry.number}: `), branchName(seen(name), node.colour),
+      h('span', { class: 'muted' }, count(node.own.length, 'round')), state === 'idle' ? null : stateTag(state));
+  }));
+}
+

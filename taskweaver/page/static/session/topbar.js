@@ -1,0 +1,89 @@
+/** The bar on top: where one is, what runs, and what asks. */
+
+import { branchName, button } from '../core/bits.js';
+import { h } from '../core/dom.js';
+import { icon, stateTag } from '../core/icons.js';
+import { changed } from '../core/loop.js';
+import { connection, retryNow } from '../core/stream.js';
+import { momentAddress } from '../core/route.js';
+import { money, seen } from '../core/words.js';
+import { here, openPalette, toggleInspector, ui } from '../state.js';
+import { goToNext } from './actions.js';
+import { stepsTo } from './paths.js';
+
+/** Return the bar. */
+export function topbar(session) {
+  return h('header', { class: 'topbar' },
+    session ? h('a', { class: 'home', href: '#/', title: 'All sessions' }, icon('up'), h('h1', { class: 'session-name' }, seen(session.name))) : h('a', { class: 'home', href: '#/' }, ui.place.kind === 'searches' ? h('h1', { class: 'session-name' }, 'TaskWeaver') : h('b', {}, 'TaskWeaver')),
+    session?.isLoaded ? way(session) : h('span', { class: 'way' }),
+    session ? states(session) : null,
+    session ? button('Data', toggleInspector, { kind: 'quiet drawer-button', key: 'D', 'aria-pressed': String(ui.isDrawerOpen) }) : null,
+    session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,
+    ui.place.kind === 'searches' ? h('a', { class: 'button quiet wide', href: '#/' }, 'Sessions') : h('a', { class: 'button quiet wide', href: '#/searches' }, 'Searches'),
+    button('Find', () => openPalette(), { kind: 'quiet wide', key: 'Ctrl K' }),
+    button('', () => openHelp(), { kind: 'quiet', sign: 'ask', label: 'Help and keys' }));
+}
+
+function openHelp() {
+  ui.help = true;
+  changed();
+}
+
+function way(session) {
+  const { branch, number } = here(session);
+  const other = ui.place.kind === 'compare' ? ui.place.other : '';
+  const steps = stepsTo(session.tree, branch, number);
+  return h('nav', { class: 'way', 'aria-label': 'Path to here' }, steps.map((step, at) => {
+    const colour = session.tree.get(step.branch)?.colour ?? 0;
+    const isLast = at === steps.length - 1;
+    const text = [branchName(seen(step.branch), colour), step.round ? [icon('right'), h('span', {}, String(step.round))] : null];
+    if (isLast) return h('span', { key: step.branch, class: 'step here', 'aria-current': 'location' }, text, other ? [' | ', branchName(seen(other), session.tree.get(other)?.colour ?? 0)] : null);
+    return h('a', { key: step.branch, class: 'step', href: momentAddress(session.id, step.branch, step.round || null) }, text, icon('right'));
+  }));
+}
+
+function states(session) {
+  const running = session.branchesIn('running').length;
+  const asking = session.branchesIn('asks').length;
+  return h('div', { class: 'states' },
+    running ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${session.branchesIn('running').join(', ')}`, onclick: () => goToNext(session, ['running']) }, stateTag('running', `${running} running`)) : null,
+    asking ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${session.branchesIn('asks').join(', ')}`, onclick: () => goToNext(session, ['asks']) }, stateTag('asks', `${asking} ${asking === 1 ? 'asks' : 'ask'} you`)) : null);
+}
+
+/** Return the bar that says that the server is gone, with the time until the next attempt. */
+export function offlineBar() {
+  if (connection.isOpen) return null;
+  const mount = (element) => {
+    const tick = () => {
+      const left = Math.max(0, Math.ceil(((connection.retryAt ?? Date.now()) - Date.now()) / 1000));
+      element.textContent = left ? `Trying again in ${left} s.` : 'Trying now.';
+    };
+    tick();
+    const id = setInterval(tick, 250);
+    return () => clearInterval(id);
+  };
+  return h('div', { class: 'offline', role: 'alert' }, h('b', {}, 'Connection lost.'), h('span', { mount }), button('Now', retryNow, { kind: 'small' }), h('span', { class: 'muted' }, 'What is typed is kept.'));
+}
+
+/** Return the notice that is shown for some seconds. */
+export function noticeBar() {
+  if (!ui.notice) return null;
+  const { text, action, at } = ui.notice;
+  const close = () => {
+    ui.notice = null;
+    changed();
+  };
+  const mount = () => {
+    const id = setTimeout(() => ui.notice?.at === at && close(), action ? 20_000 : 8_000);
+    return () => clearTimeout(id);
+  };
+  return h('div', { class: 'notice', role: 'status', key: `notice-${at}`, mount }, h('span', {}, seen(text)), action ? button(action.text, () => { action.run(); close(); }, { kind: 'small' }) : null, button('', close, { kind: 'quiet', sign: 'cross', label: 'Close' }));
+}
+
+/** Return the bar of a past moment, with the way to fork it and the way back. */
+export function momentBar(session, moment, onFork, onBack, backText) {
+  return h('div', { class: 'moment-bar', role: 'region', 'aria-label': 'A past moment' },
+    h('p', {}, h('b', {}, `${seen(moment.branch)}, round ${moment.number}, as it was.`), ' Read only.'),
+    button('Fork here', onFork, { kind: 'primary', sign: 'fork', key: 'F' }), button(backText, onBack, { key: 'Esc' }));
+}
+

@@ -1,0 +1,157 @@
+/** What is shown of a round: its plan, its cells in order, and its answer. */
+
+import { firstLine } from '../core/words.js';
+import { contents, last } from './rounds.js';
+
+const RUNNING = 'running';
+
+/** Return a round as `{plan, items, answer}`; items are cells, orders and failures in order. */
+export function viewOf(round) {
+  const items = [];
+  let answer = null;
+  round.posts.forEach((post, at) => {
+    const isCell = contents(post, 'reply_content').length > 0 || contents(post, 'verification').length > 0 || (at > 0 && isOrderedCell(round, at - 1));
+    // The post after an order with a cell runs it, and is shown in its place.
+    if (isCell && !isOrderedCell(round, at)) items.push(cellOf(round, at));
+    else if (isCell) return;
+    else if (contents(post, 'invalid_response').length) items.push({ kind: 'retry', id: post.id, text: last(post, 'revise_message') });
+    else if (isAnswer(post)) answer = answerOf(post);
+    else if (isOrder(post)) items.push({ kind: 'order', id: post.id, from: post.from, to: post.to, text: withoutCode(post.message) });
+    if (post.error) items.push({ kind: 'error', id: `${post.id}-error`, text: post.error });
+  });
+  markCorrections(items);
+  const named = new Set(items.filter((item) => item.kind === 'cell').map((item) => item.intent));
+  const isSaid = (item) => item.kind === 'order' && named.has(firstLine(plainWords(item.text)));
+  return { plan: planOf(round), items: items.filter((item) => !isSaid(item)), answer };
+}
+
+/** Whether a post is an order with a cell that the next post has begun to carry out. */
+function isOrderedCell(round, at) {
+  const [order, next] = [round.posts[at], round.posts[at + 1]];
+  return Boolean(next && isCellOrder(round, order) && next.from === order.to);
+}
+
+/** The leader, whose post is the first, orders cells; others report on them. */
+function isCellOrder(round, post) {
+  return post.from === round.posts[0].from && post.to && post.to !== 'User' && post.to !== post.from && contents(post, 'reply_content').length > 0 && !contents(post, 'execution_status').length;
+}
+
+function isAnswer(post) {
+  return post.to === 'User' && post.message && post.from !== 'CodeInterpreter';
+}
+
+function isOrder(post) {
+  return post.isDone && post.to && post.to !== 'User' && post.to !== post.from && withoutCode(post.message);
+}
+
+function withoutCode(text) {
+  return text.replace(/```[\s\S]*?(?:```|$)/g, '').trim();
+}
+
+function answerOf(post) {
+  const check = post.parts.filter((part) => part.type === 'answer_check').at(-1);
+  const [first, ...rest] = post.message.split(/\n\s*\n/);
+  // A first line with the number of rows is the reading of the question; the answer follows it.
+  const isReading = rest.length > 0 && /\(\d[\d,]* rows?\b[^)]*\)\s*$/.test(first) && first.length < 400;
+  return {
+    id: post.id, whole: post.message, isDone: post.isDone,
+    reading: isReading ? first : '',
+    text: isReading ? rest.join('\n\n') : post.message,
+    unsupported: check?.extra?.unsupported_numbers ?? [],
+    isFailure: last(post, 'stop') === 'TaskFailure',
+  };
+}
+
+function cellOf(round, at) {
+  const post = round.posts[at];
+  const order = at > 0 && isOrderedCell(round, at - 1) ? round.posts[at - 1] : null;
+  const code = last(post, 'reply_content') || (order ? last(order, 'reply_content') : '');
+  const status = last(post, 'execution_status');
+  return {
+    kind: 'cell', id: (order ?? post).id, code, language: last(post, 'reply_type') || 'python',
+    intent: intentOf(round, at), lines: code ? code.split('\n').length : 0,
+    state: cellState(round, post, status), runAt: post.runAt, seconds: post.runAt && post.endedAt ? (post.endedAt - post.runAt) / 1000 : null,
+    output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: last(post, 'code_error'),
+    refused: last(post, 'verification'), figures: contents(post, 'artifact_paths').flat().map(String),
+    asks: post.asks, isDenied: /^The user did not allow/.test(post.message) || post.answered === 'denied', corrects: null,
+  };
+}
+
+function cellState(round, post, status) {
+  if (post.asks) return 'asks';
+  if (status === 'SUCCESS') return 'done';
+  if (status === 'FAILURE') return 'failed';
+  if (status) return 'skipped';
+  const isDenied = post.answered === 'denied' || /^The user did not allow/.test(post.message);
+  if (isDenied || contents(post, 'verification').some((text) => !/^(?:CORRECT|NONE)/.test(text))) return 'skipped';
+  return round.state === 'created' ? (post.runAt ? RUNNING : 'writing') : 'stopped';
+}
+
+function intentOf(round, at) {
+  const own = last(round.posts[at], 'thought').trim();
+  if (own) return firstLine(plainWords(own));
+  if (isCellOrder(round, round.posts[at]) && at === round.posts.length - 1 && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
+  const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);
+  const asked = before ? withoutCode(before.message) || last(before, 'current_plan_step') : '';
+  return firstLine(plainWords(asked)) || 'Code';
+}
+
+function plainWords(text) {
+  return text.replace(/^\d+\.\s*/, '').replace(/`/g, '');
+}
+
+/** Parts of an outcome by their headings: `Result`, `Output`, `Error` and so on. */
+function sectionsOf(text) {
+  const found = [];
+  for (const part of text.split(/^### /m).slice(1)) {
+    const [name, ...body] = part.split('\n');
+    const content = body.join('\n').trim();
+    const fence = /^(`{3,})[^\n]*\n([\s\S]*?)\n?\1\s*$/.exec(content);
+    found.push({ name: name.trim(), text: fence ? fence[2] : content });
+  }
+  return found;
+}
+
+/** A cell that follows a failed one corrects it: its difference is shown. */
+function markCorrections(items) {
+  const cells = items.filter((item) => item.kind === 'cell');
+  cells.forEach((cell, at) => {
+    const before = cells[at - 1];
+    if (before && ['failed', 'skipped'].includes(before.state) && before.code && cell.code) cell.corrects = before.code;
+  });
+}
+
+/** The newest plan with the state of its steps; steps that an earlier plan had are struck. */
+function planOf(round) {
+  const plans = round.posts.flatMap((post) => contents(post, 'plan')).filter((text) => String(text).trim());
+  if (!plans.length) return [];
+  const steps = stepsOf(plans.at(-1));
+  const current = round.posts.map((post) => last(post, 'current_plan_step')).filter(Boolean).at(-1) ?? '';
+  const at = steps.findIndex((step) => sameStep(step, current));
+  const isOver = round.state !== 'created';
+  const isComplete = round.state === 'finished' && !round.posts.some((post) => last(post, 'stop') === 'TaskFailure');
+  const known = new Set(steps.map(plainStep));
+  const dropped = plans.slice(0, -1).flatMap(stepsOf).filter((step) => !known.has(plainStep(step)));
+  return [
+    ...[...new Set(dropped)].map((text) => ({ text, state: 'dropped' })),
+    ...steps.map((text, index) => ({ text: plainStep(text), state: stepState(index, at, isOver, isComplete) })),
+  ];
+}
+
+function stepState(index, at, isOver, isComplete) {
+  if (isComplete || (at >= 0 && index < at)) return 'done';
+  if (index === at) return isOver ? 'failed' : RUNNING;
+  return 'open';
+}
+
+function stepsOf(plan) {
+  return String(plan).split('\n').map((line) => line.trim()).filter((line) => /^\d+[.)]/.test(line));
+}
+
+function plainStep(step) {
+  return step.replace(/^\d+[.)]\s*/, '').replace(/\s*<[^>]*depend[^>]*>\s*$/i, '');
+}
+
+function sameStep(step, current) {
+  return plainStep(step) === plainStep(current.trim()) || step.split(/[.)]/)[0] === current.trim().split(/[.)]/)[0];
+}

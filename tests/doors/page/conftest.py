@@ -1,0 +1,45 @@
+"""One server with the page and one tab for the tests of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from page_server import DirectedModel, page_server, start_address
+from page_tab import PageTab, page_tab
+from served import Served
+from test_agent_searches import write_run
+
+
+@pytest.fixture(scope="module")
+def model() -> DirectedModel:
+    return DirectedModel()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, model: DirectedModel) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("page")
+    write_run(folder / "searches" / "run-one")
+    with page_server(folder, model, {"search.folder": str(folder / "searches")}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tab(server: Served) -> Iterator[PageTab]:
+    """Give a tab, which is closed with its connections before the server stops."""
+    with page_tab() as made:
+        made.tab.view(1280)
+        yield made
+
+
+@pytest.fixture
+def page(server: Served, tab: PageTab) -> Iterator[PageTab]:
+    """Give the page in a new session; nothing of it may complain, or leave the server."""
+    tab.open(start_address(server))
+    tab.button("New session")
+    tab.until("document.querySelector('.composer textarea')")
+    yield tab
+    assert [text for text in tab.tab.complaints if "exception" in text.lower()] == []
+    own = (server.url, "blob:", "about:")
+    foreign = [one for one in tab.tab.requests if not one.startswith(own)]
+    assert foreign == []

@@ -1,0 +1,144 @@
+"""The page in a browser as a person uses it: clicks, keys, and waiting for what is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from browser import Tab, chromium_tab
+
+_VIRTUAL = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "End": 35}
+ALT, SHIFT = 1, 8
+_WITHIN_MS = 45_000
+
+
+class PageTab:
+    """The page in a tab.
+
+    Attributes:
+        tab: The tab.
+    """
+
+    def __init__(self, tab: Tab) -> None:
+        self.tab = tab
+        tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
+
+    def value(self, expression: str) -> Any:
+        """Return what an expression gives in the page."""
+        return self.tab.value(expression)
+
+    def open(self, address: str) -> None:
+        """Open an address anew, and wait until the page is drawn."""
+        self.tab.call("Page.navigate", url="about:blank")
+        self.tab.requests.clear()
+        self.tab.complaints.clear()
+        self.tab.call("Page.navigate", url=address)
+        self.until("document.body?.dataset.ready === 'yes'")
+
+    def leave(self) -> None:
+        """Go to an empty page: the connections of the one before end."""
+        self.tab.call("Page.navigate", url="about:blank")
+        self.value("location.href")
+
+    def until(self, condition: str) -> Any:
+        """Wait until a condition holds in the page; return its value."""
+        found = self.value(
+            f"new Promise((done) => {{ const until = Date.now() + {_WITHIN_MS};"
+            f" const look = () => {{ let found = null; try {{ found = {condition}; }} catch {{}}"
+            " if (found) done(typeof found === 'object' ? true : found);"
+            " else if (Date.now() > until) done(null); else setTimeout(look, 10); }; look(); })"
+        )
+        if not found:
+            shown = self.value("document.getElementById('app').innerText")
+            raise AssertionError(f"{condition} did not come; {self.tab.complaints[-3:]}\n{shown}")
+        return found
+
+    def shows(self, text: str, selector: str = "#app") -> None:
+        """Wait until a text is to be read in an element."""
+        self.until(
+            f"[...document.querySelectorAll({json.dumps(selector)})]"
+            f".some((one) => one.innerText.includes({json.dumps(text)}))"
+        )
+
+    def hides(self, selector: str) -> None:
+        """Wait until no element is visible."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        self.until(f"!{found}.some((one) => one.offsetParent)")
+
+    def press_on(self, selector: str, text: str = "", modifiers: int = 0) -> None:
+        """Click the first visible element that has a text, in its middle, as a mouse does."""
+        x, y = self.value(
+            "new Promise((done) => { const look = () => {"
+            f" const found = [...document.querySelectorAll({json.dumps(selector)})].find((one) =>"
+            f" (one.offsetParent || one instanceof SVGElement)"
+            f" && (one.innerText ?? one.textContent).includes({json.dumps(text)})"
+            " && !one.disabled); if (!found) return setTimeout(look, 10);"
+            " found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect();"
+            " done([box.x + box.width / 2, box.y + box.height / 2]); }; look(); })"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.tab.call(
+                "Input.dispatchMouseEvent",
+                type=kind, x=x, y=y, button="left", clickCount=1, modifiers=modifiers,
+            )  # fmt: skip
+
+    def button(self, text: str) -> None:
+        """Click a button or link by its words."""
+        self.press_on("button, a, summary, [role=treeitem]", text)
+
+    def key(self, key: str, modifiers: int = 0) -> None:
+        """Press a key."""
+        text = {"text": key} if len(key) == 1 and not modifiers else {}
+        if key == "Enter":
+            text = {"text": "\r"}
+        code = _VIRTUAL.get(key, ord(key.upper()) if len(key) == 1 else 0)
+        common = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.tab.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
+        self.tab.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def type(self, text: str, selector: str = "") -> None:
+        """Type a text, into an element if there is one."""
+        if selector:
+            self.press_on(selector)
+        self.tab.call("Input.insertText", text=text)
+
+    def ask(self, text: str) -> None:
+        """Ask in the composer."""
+        self.type(text, ".composer textarea")
+        self.key("Enter")
+
+    def finished(self, number: int) -> None:
+        """Wait until a round is over."""
+        self.until(f"document.querySelector('#round-{number}.over')")
+
+    def address(self) -> str:
+        """Return the part of the address behind the mark."""
+        return str(self.value("location.hash"))
+
+
+@contextmanager
+def page_tab() -> Iterator[PageTab]:
+    """Open a tab for the page."""
+    with chromium_tab() as tab:
+        yield PageTab(tab)
+
+
+def drop_file(page: PageTab, name: str, content: str, selector: str = ".composer") -> None:
+    """Drop a file on an element."""
+    page.value(
+        "(() => { const data = new DataTransfer();"
+        f" data.items.add(new File([{json.dumps(content)}], {json.dumps(name)}));"
+        f" document.querySelector({json.dumps(selector)}).dispatchEvent("
+        "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})); })()"
+    )
+
+
+def screenshot(page: PageTab, path: Path) -> None:
+    """Write what is shown as a picture."""
+    from base64 import b64decode
+
+    shot = page.tab.call("Page.captureScreenshot", format="png")
+    path.write_bytes(b64decode(shot["data"]))

@@ -1,0 +1,34 @@
+"""Code that waits for a person, on the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from page_server import DirectedModel, page_server, start_address
+from page_tab import PageTab
+
+
+def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
+    config = {"code_interpreter.require_confirmation": True}
+    with page_server(tmp_path, DirectedModel(), config) as server:
+        tab.open(start_address(server))
+        tab.button("New session")
+        allow_and_deny(tab)
+        tab.leave()
+
+
+def allow_and_deny(page: PageTab) -> None:
+    """Allow the code of one question by a key, deny that of another."""
+    page.ask("cell: x = 6 * 7\\nprint(x) end")
+    page.shows("Run this code?", ".ask-card")
+    page.shows("1 asks you", ".topbar")
+    page.until("document.activeElement.matches('.ask-card')")
+    page.key("y")
+    page.finished(1)
+    page.shows("42", ".cell-out")
+    page.shows("x", ".variables")
+    page.ask("cell: y = 1 end")
+    page.shows("Run this code?", ".ask-card")
+    page.button("Deny")
+    page.finished(2)
+    page.shows("not run", ".cell-head")

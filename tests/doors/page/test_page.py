@@ -1,0 +1,260 @@
+"""The page as a person uses it, in a real browser."""
+
+from __future__ import annotations
+
+from page_server import DirectedModel, start_address
+from page_tab import ALT, SHIFT, PageTab, drop_file
+from served import Served
+
+TABLE = "/run\nimport pandas as pd\ndf = pd.DataFrame({'a': [3, 1, 2], 'b': ['x', 'y', 'z']})\ndf"
+
+
+def run(page: PageTab, code: str, number: int) -> None:
+    """Run code in the kernel of the branch, and wait for the end of its round."""
+    page.ask(f"/run\n{code}")
+    page.finished(number)
+
+
+def test_the_token_leaves_address_and_history(page: PageTab, server: Served) -> None:
+    token = server.token.text
+    assert page.value("localStorage.getItem('taskweaver.token')") == token
+    assert token not in page.value("location.href")
+    assert not [one for one in page.tab.requests if token in one and "#token" not in one]
+    page.value("localStorage.removeItem('taskweaver.token')")
+    page.open(f"{server.url}/")
+    page.shows("Token")
+    page.type("wrong", "input[name=token]")
+    page.key("Enter")
+    page.shows("not valid any more")
+    page.type(token, "input[name=token]")
+    page.key("Enter")
+    page.shows("New session")
+
+
+def test_an_answer_has_its_plan_and_its_text(page: PageTab) -> None:
+    page.ask("say: The total is **42** in `df`. end")
+    page.finished(1)
+    page.shows("The total is 42", ".answer")
+    assert page.value("document.querySelector('.answer strong').textContent") == "42"
+    assert page.value("document.querySelectorAll('.plan .step.done').length") == 3
+    assert page.value("document.querySelector('.tree-row.here .number').textContent") == "1"
+    assert "say: The total" in page.value("document.title")
+
+
+def test_output_is_watched_and_the_answer_stopped(page: PageTab) -> None:
+    page.ask("/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)")
+    page.shows("tick 1", ".output.live")
+    page.shows("1 running", ".topbar")
+    page.ask("say: later end")
+    page.shows("Waits for its turn")
+    page.button("Withdraw")
+    page.hides(".round.queued")
+    page.button("Stop")
+    page.finished(1)
+    page.hides(".state-button")
+
+
+def test_files_are_dropped_named_and_read(page: PageTab) -> None:
+    drop_file(page, "prices.csv", "price\n1\n2\n")
+    page.shows("prices.csv", ".chip.there")
+    page.type("see @pri", ".composer textarea")
+    page.shows("prices.csv", ".completion")
+    page.key("Enter")
+    assert page.value("document.querySelector('.composer textarea').value") == "see prices.csv "
+    page.button("Files")
+    page.press_on(".files .variable", "prices.csv")
+    page.shows("price", ".variable-more")
+
+
+def test_a_table_is_sorted(page: PageTab) -> None:
+    page.ask(TABLE)
+    page.finished(1)
+    cells = "[...document.querySelectorAll('.cell td:nth-child(2)')].map((one) => one.innerText)"
+    assert page.value(cells) == ["3", "1", "2"]
+    page.press_on(".cell th button", "a")
+    assert page.value(cells) == ["3", "2", "1"]
+    page.press_on(".cell th button", "a")
+    assert page.value(cells) == ["1", "2", "3"]
+
+
+def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    run(page, "x = 2", 2)
+    page.press_on(".tree-row[role=treeitem]", "1\nRun code")
+    page.shows("main, round 1, as it was.")
+    page.hides(".composer")
+    page.until("document.querySelector('.variables').innerText.includes('1')")
+    page.key("f")
+    page.shows("1 variable", ".fork-panel")
+    page.type("lost-orders")
+    page.type("say: hello from the fork end", ".fork-panel textarea")
+    page.button("Fork and ask")
+    page.shows("hello from the fork", ".answer")
+    page.shows("lost-orders", ".way")
+    assert page.address().endswith("/lost-orders")
+    page.value("history.back()")
+    page.shows("main, round 1, as it was.")
+    page.key("Escape")
+    page.hides(".moment-bar")
+
+
+def test_an_undone_round_can_be_taken_back(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    run(page, "x = 2", 2)
+    page.value("document.activeElement.blur()")
+    page.key("u")
+    page.shows("Round 2 is undone", ".notice")
+    page.until("document.querySelector('.variables').innerText.includes('1')")
+    page.hides("#round-2")
+    page.button("Take it back")
+    page.until("document.querySelector('#round-2')")
+
+
+def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    page.type("say: on the fork end", ".composer textarea")
+    page.key("Enter", ALT)
+    page.shows("1 variable", ".fork-panel")
+    page.button("Fork and ask")
+    page.shows("on the fork", ".answer")
+    page.press_on(".tree-row.branch", "main", SHIFT)
+    page.shows("round 1 of main is common to both")
+    page.key("b")
+    page.until("document.activeElement.matches('.ask-both textarea')")
+    page.type("say: for both end")
+    page.key("Enter")
+    page.until("document.querySelectorAll('.side .answer').length >= 3")
+    assert page.value(
+        "[...document.querySelectorAll('.side')].every((one) => one.innerText.includes('for both'))"
+    )
+    page.shows("Variables", ".differences")
+    page.shows("Merge main into", ".merge")
+
+
+def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    page.button("Memory")
+    page.type("Revenue is net of tax", ".remember input")
+    page.button("Remember")
+    page.shows("Revenue is net of tax", ".fact")
+    page.press_on(".fact button", "Edit")
+    page.until("document.activeElement.matches('.fact-editor textarea')")
+    page.value("document.querySelector('.fact-editor textarea').select()")
+    page.type("Revenue is gross")
+    page.press_on(".fact-editor button", "Save")
+    page.shows("Revenue is gross", ".fact")
+    page.press_on(".fact button", "Forget")
+    page.hides(".fact")
+
+
+def test_sessions_are_found_renamed_and_deleted_in_another_tab(
+    page: PageTab, server: Served
+) -> None:
+    page.ask("say: the zebra crossing end")
+    page.finished(1)
+    session = page.address().split("/")[2]
+    page.key("Escape")
+    page.value("document.activeElement.blur()")
+    page.key("r")
+    page.until("document.activeElement.matches('.rename-bar input')")
+    page.type("Animals")
+    page.key("Enter")
+    page.shows("Animals", ".topbar")
+    page.value("location.hash = '#/'")
+    page.shows("Animals", ".session-list")
+    page.type("zebra", ".big-field")
+    page.shows("zebra crossing", ".passage")
+    page.press_on(".passage a", "Animals")
+    page.shows("zebra crossing", ".conversation")
+    assert server.client().delete(f"/agent/v1/sessions/{session}").status_code == 204
+    page.shows("This session was deleted")
+
+
+def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
+    page.value("location.hash = '#/searches'")
+    page.shows("An idea", ".runs")
+    page.press_on(".search-tree .node", "n0001")
+    page.shows("Attempt 1", ".attempt")
+    page.shows("more", ".attempt")
+    page.key("l")
+    page.shows("n0002", ".tree-list")
+
+
+def test_keys_reach_every_command(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    page.value("document.activeElement.blur()")
+    for key, selector in (("t", ".tree-pane"), ("d", ".data-pane")):
+        page.key(key)
+        page.hides(selector)
+        page.key(key)
+        page.until(f"document.querySelector('{selector}').offsetParent")
+    page.key("m")
+    page.shows("Map", ".map")
+    page.key("Escape")
+    page.hides(".map")
+    page.key("/")
+    page.until("document.activeElement.matches('.composer textarea')")
+    page.key("Escape")
+    page.value("document.activeElement.blur()")
+    page.key("?")
+    page.shows("fork at the round", "dialog")
+    page.key("Escape")
+    page.hides("dialog")
+
+
+def test_text_of_others_is_shown_and_never_run(page: PageTab, server: Served) -> None:
+    from markdown_payloads import PAYLOADS
+
+    page.value("window.before = document.querySelectorAll('script').length")
+    hostile = "".join(PAYLOADS)[:20_000]
+    session = f"/agent/v1/sessions/{page.address().split('/')[2]}"
+    client = server.client()
+    client.patch(session, json={"title": "<img src=x onerror=alert(1)>"})
+    client.put(
+        f"{session}/files/%3Cimg src=x onerror=alert(1)%3E.csv",
+        content=b"a\n1\n",
+        headers={"Content-Type": "application/octet-stream"},
+    )
+    text = hostile.replace("\\", " ").replace(" end", " ")
+    run(page, f"bad = {text!r}\nprint(bad)\nbad", 1)
+    client.post(f"{session}/messages", json={"text": f"say: {text} end"})
+    page.finished(2)
+    page.button("Files")
+    page.shows("onerror", ".files")
+    assert "RUN" not in page.value("document.title")
+    assert page.value("document.querySelectorAll('script').length === window.before")
+    inside = "document.querySelectorAll('.conversation :is(script, iframe, object, embed, form, "
+    assert page.value(inside + "base, meta, link, style, video, audio)').length") == 0
+    assert [one for one in page.tab.complaints if "dialog" in one.lower()] == []
+
+
+def test_nothing_moves_while_an_answer_streams(page: PageTab, model: DirectedModel) -> None:
+    run(page, "print('first')", 1)
+    words = " ".join(f"word{number}" for number in range(400))
+    page.ask(f"say: # wait go\\n\\n{words}\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n{words} end")
+    page.until("document.querySelector('#round-2')")
+    model.await_question("go")
+    page.value(
+        "window.shift = 0; new PerformanceObserver((list) => { for (const one of list.getEntries())"
+        " window.shift += one.value; }).observe({type: 'layout-shift', buffered: false}); 0"
+    )
+    model.let_go("go")
+    page.finished(2)
+    page.shows("word399", ".answer")
+    assert page.value("window.shift") == 0
+
+
+def test_the_page_fits_a_phone(page: PageTab, server: Served) -> None:
+    page.ask(TABLE)
+    page.finished(1)
+    try:
+        page.tab.view(400)
+        for pane in ("Tree", "Chat", "Data", "Memory"):
+            page.press_on(".phone-bar button", pane)
+            assert page.value("document.documentElement.scrollWidth <= innerWidth")
+        page.press_on(".phone-bar button", "Chat")
+        page.shows("round 1", ".conversation")
+    finally:
+        page.tab.view(1280)
+    page.open(f"{server.url}/")
+    assert start_address(server)

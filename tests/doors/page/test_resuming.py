@@ -1,0 +1,56 @@
+"""The page when its server is killed and comes back."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+from page_tab import PageTab
+from served import serving
+from support import make_project
+
+from taskweaver.server.accounts import Accounts, accounts_file
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def test_the_page_goes_on_when_its_killed_server_is_back(tab: PageTab, tmp_path: Path) -> None:
+    project = make_project(tmp_path / "p", {"llm.api_type": "offline", "execution.zygote": True})
+    with Accounts(accounts_file(project / "workspace")) as accounts:
+        token = accounts.add("ann", "admin").text
+    port = str(free_port())
+    with serving(project, "--port", port) as (_, line):
+        address = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert address, line
+        tab.open(f"{address[0]}/#token={token}")
+        tab.button("New session")
+        tab.ask(
+            "/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)"
+        )
+        tab.shows("tick 1", ".output.live")
+    tab.shows("Connection lost", ".offline")
+    tab.type("what is typed stays", ".composer textarea")
+    with serving(project, "--port", port):
+        tab.hides(".offline")
+        tab.shows("The round failed", ".round")
+        typed = "document.querySelector('.composer textarea')"
+        assert tab.value(f"{typed}.value") == "what is typed stays"
+        tab.value(f"{typed}.select()")
+        tab.ask("/run\nprint('here again')")
+        tab.shows("here again", ".output")
+
+
+def test_a_file_of_this_machine_leads_to_the_page(
+    tab: PageTab, server: object, tmp_path: Path
+) -> None:
+    from page_server import start_address
+
+    target = json.dumps(f"0; url={start_address(server)}")  # type: ignore[arg-type]
+    (tmp_path / "open.html").write_text(f'<meta http-equiv="refresh" content={target}>')
+    tab.tab.call("Page.navigate", url=(tmp_path / "open.html").as_uri())
+    tab.shows("New session")

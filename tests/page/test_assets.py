@@ -1,0 +1,57 @@
+"""Files of the page: their form, and their size."""
+
+from __future__ import annotations
+
+import re
+
+from taskweaver.page.assets import page_files
+
+MOST_LINES, MOST_PACKED_BYTES = 300, 120_000
+
+
+def test_modules_are_short_and_build_no_html_from_strings() -> None:
+    own = {path: file for path, file in page_files().files.items() if "vendor/" not in path}
+    texts = {path: file.content.decode() for path, file in own.items() if path.endswith(".js")}
+    assert {path for path, text in texts.items() if text.count("\n") > MOST_LINES} == set()
+    risky = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+    )
+    assert {path for path, text in texts.items() if risky.search(text)} == set()
+    undocumented = {
+        f"{path}: {match[1]}"
+        for path, text in texts.items()
+        for match in re.finditer(
+            r"(?<!\*/\n)^export (?:async )?(?:function|class) (\w+)", text, re.M
+        )
+    }
+    assert undocumented == set()
+
+
+def test_modules_import_what_is_there_and_in_no_circle() -> None:
+    files = page_files().files
+    found: dict[str, list[str]] = {}
+    for path, file in files.items():
+        if not path.endswith(".js") or "vendor/" in path:
+            continue
+        for wanted in re.findall(r"from '(\.[^']+)'", file.content.decode()):
+            parts = path.split("/")[:-1]
+            for part in wanted.split("/"):
+                if part == "..":
+                    parts.pop()
+                elif part != ".":
+                    parts.append(part)
+            found.setdefault(path, []).append("/".join(parts))
+    assert {target for targets in found.values() for target in targets} <= set(files)
+    done: set[str] = set()
+    while left := [path for path in found if path not in done]:
+        free = [
+            path for path in left if all(one in done or one not in found for one in found[path])
+        ]
+        assert free, f"a circle among {left}"
+        done.update(free)
+
+
+def test_all_of_it_is_small() -> None:
+    files = page_files()
+    packed = sum(len(file.packed) for file in (files.start, *files.files.values()))
+    assert packed <= MOST_PACKED_BYTES
