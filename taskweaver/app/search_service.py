@@ -133,7 +133,20 @@ def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
     Raises:
         SearchError: If there is none.
     """
-    return results_of(places, SearchConfig(settled_config(app.config, load_config(places).values)))
+    return results_of(places, _config_of(app, places))
+
+
+def allowance_of(app: TaskWeaverApp, places: RunPlaces) -> tuple[int, float, int, float]:
+    """Return the most nodes, seconds, tokens and money of a run; 0 is no limit.
+
+    Raises:
+        SearchError: If its configuration cannot be read.
+    """
+    return _config_of(app, places).allowance
+
+
+def _config_of(app: TaskWeaverApp, places: RunPlaces) -> SearchConfig:
+    return SearchConfig(settled_config(app.config, load_config(places).values))
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:

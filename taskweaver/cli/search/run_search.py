@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import click
@@ -42,8 +44,13 @@ from taskweaver.utils.text import counted
 _STOPPED = "stopped"
 
 
-def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: bool) -> int:
+def search_and_show(
+    project: Path | None, options: SearchOptions, *, is_plain: bool, is_owned: bool = False
+) -> int:
     """Search, show the progress, and return the exit status.
+
+    One that is owned by another program stops when its standard input ends, which also happens
+    when that program is killed.
 
     Returns:
         0 when a node measured something, else 1.
@@ -71,6 +78,8 @@ def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: b
         with search:
             _introduce(app, search)
             with _shown(search, plain=is_plain) as (changed, say), _stopping(search, say):
+                if is_owned:
+                    Thread(target=_stop_with_input, args=(search,), daemon=True).start()
                 search.run(changed)
             _say("writing the report ...")
             write_results(search.places, search.state, search.budget, search.store)
@@ -110,6 +119,12 @@ def _stopping(search: Search, say: Callable[[str], None]) -> AbstractContextMana
         search.stop()
 
     return handling(signal.SIGINT, stop)
+
+
+def _stop_with_input(search: Search) -> None:
+    while os.read(sys.stdin.fileno(), 1 << 10):
+        pass
+    search.stop()
 
 
 @contextmanager

@@ -124,6 +124,7 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--memory_retrieval_k", type=int, hidden=True)
 @click.option("--memory_max_compression_iterations", type=int, hidden=True)
 @click.option("--phase1_max_steps", "--phase1-max-steps", type=_SOME, hidden=True)
+@click.option("--until_input_ends", is_flag=True, hidden=True)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
 def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **options: Any) -> None:
@@ -134,9 +135,9 @@ def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **opt
     from taskweaver.cli.search.run_search import search_and_show
     from taskweaver.cli.search.search_options import read_options
 
-    is_plain = options.pop("plain")
+    is_plain, is_owned = options.pop("plain"), options.pop("until_input_ends")
     choice = read_options(options.pop("load_ideas") or idea, resume, options)
-    sys.exit(search_and_show(project, choice, is_plain=is_plain))
+    sys.exit(search_and_show(project, choice, is_plain=is_plain, is_owned=is_owned))
 
 
 @search.command(name="list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -13,7 +14,8 @@ from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
 from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
 from taskweaver.doors.agent_api.moments.variable_operations import VariableOperations
-from taskweaver.doors.agent_api.search_operations import SearchOperations
+from taskweaver.doors.agent_api.searches.processes import SearchProcesses
+from taskweaver.doors.agent_api.searches.search_operations import SearchOperations
 from taskweaver.doors.agent_api.session_operations import SessionOperations
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.server.agents.sessions import AgentSessions
@@ -50,6 +52,7 @@ class AgentApi:
     def __init__(self, sessions: AgentSessions) -> None:
         """Offer the sessions of users; the door finishes and closes them."""
         self._sessions = sessions
+        self._searches = SearchProcesses(sessions.app.app_dir)
         self.operations = [
             *SessionOperations(sessions).operations,
             *MessageOperations(sessions).operations,
@@ -59,13 +62,13 @@ class AgentApi:
             *EventOperations(sessions).operations,
             *AgentFiles(sessions).operations,
             *MemoryOperations(sessions).operations,
-            *SearchOperations(sessions).operations,
+            *SearchOperations(sessions, self._searches).operations,
         ]
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new messages, and end the running ones."""
-        await self._sessions.finish(grace_s)
+        """Refuse new messages and searches, and end the running ones."""
+        await asyncio.gather(self._sessions.finish(grace_s), self._searches.finish(grace_s))
 
     async def close(self) -> None:
-        """Close the sessions."""
-        await self._sessions.close()
+        """Close the sessions, and end the searches."""
+        await asyncio.gather(self._sessions.close(), self._searches.close())

@@ -289,53 +289,6 @@ class FoundPassages(BaseModel):
     passages: list[FoundPassage]
 
 
-class SearchRun(BaseModel):
-    """A run of a tree search."""
-
-    name: str
-    title: str
-    state: Literal["running", "stopped", "over"]
-    nodes: int
-    metric: str
-    maximize: bool
-    best: str
-    best_value: float | None
-    started_at: float
-    seconds: float
-
-
-class SearchRuns(BaseModel):
-    """The runs of tree searches, the newest first."""
-
-    runs: list[SearchRun]
-
-
-class SearchNodeSummary(BaseModel):
-    """An attempt of a search, with the first line of its plan."""
-
-    node: str
-    parent: str | None
-    kind: str
-    stage: int
-    status: str
-    value: float | None
-    plan: str
-    seconds: float
-
-
-class SearchTree(BaseModel):
-    """A run with all its attempts, in the order of creation."""
-
-    run: SearchRun
-    nodes: list[SearchNodeSummary]
-
-
-class SearchNode(BaseModel):
-    """An attempt with all that is kept of it, as the run's log has it."""
-
-    node: dict[str, Any]
-
-
 class SessionId(BaseModel):
     """The id of a session."""
 

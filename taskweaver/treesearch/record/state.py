@@ -53,8 +53,13 @@ class RunState:
     reason: str = ""
 
 
-def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
+def fold(entries: Iterable[Mapping[str, Any]], *, keeps_running: bool = False) -> RunState | None:
     """Return the state that a log describes; None for an empty one.
+
+    Args:
+        entries: The entries of the log.
+        keeps_running: Whether a process works on the run, so that nodes which had not finished
+            are not left out.
 
     Raises:
         SearchError: If an entry is not one of a run.
@@ -75,7 +80,7 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
                 f"The run's log has an entry that cannot be read: {error}."
             ) from error
     if state is not None:
-        for node in state.journal.running:
+        for node in () if keeps_running else state.journal.running:
             state.journal.drop(node.id)
         # What calls consumed may be missing: of a machine that went down, or an older version.
         of_nodes = total_cost(state.journal.nodes)

@@ -18,6 +18,7 @@ from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
+from taskweaver.treesearch.record.phase_logs import read_phase_logs
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.files import write_text
@@ -159,7 +160,7 @@ class _Details:
             "diff": changes(before, own, 2 * self._chars) if node.parent else "",
             "code": self._cut(code, 2),
             "commands": self._commands(node),
-            "logs": dict(self._logs(node)),
+            "logs": read_phase_logs(self._places.node(node.id), self._chars),
             "output": self._cut(node.output),
             "review": self._cut(node.analysis),
             "summary": {name: self._cut(text) for name, text in node.summary.items()},
@@ -187,18 +188,6 @@ class _Details:
     def _commands(self, node: Node) -> dict[str, list[str]]:
         found = artifact_commands(node.artifacts)
         return {phase: [*map(self._cut, listed)] for phase, listed in found.items() if listed}
-
-    def _logs(self, node: Node) -> Iterator[tuple[str, str]]:
-        folder = self._places.node(node.id).phase_logs
-        here = str(self._places.node(node.id).workspace)  # a page is shown to others
-        for name in ("download", "coding", "compile", "run"):
-            path = folder / f"{name}.log"
-            if path.is_file():
-                with path.open("rb") as file:
-                    head = file.read(self._chars).decode("utf-8", "replace")
-                    left = path.stat().st_size - self._chars
-                head = head.replace(here, "/workspace")
-                yield name, head if left <= 0 else f"{head}\n... {left:,} bytes left out"
 
     def _plots(self, node: Node) -> Iterator[dict[str, str]]:
         for relative in node.plots:

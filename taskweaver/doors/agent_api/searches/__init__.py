@@ -1,0 +1,1 @@
+"""Runs of tree searches over HTTP: started, watched, and stopped."""

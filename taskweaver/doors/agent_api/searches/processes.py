@@ -1,0 +1,227 @@
+"""Processes of the searches that a server started; they end with it.
+
+Each is a command `taskweaver search` that reads from a pipe of the server, and stops cleanly when
+that is closed: when somebody stops the run, when the server ends, and when it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from taskweaver.server.errors import RequestRefused, conflict, stopping
+
+MOST_RUNNING = 4
+"""Most searches that a server runs at once."""
+
+_MOST_KEPT = 20
+_TAIL_BYTES = 16 << 10
+_BEGUN = re.compile(rb"^run: (.+)\n", re.MULTILINE)
+_REASON_CHARS = 1_000
+
+
+class SearchProcesses:
+    """The searches of a server. Finish and close it; it is used from one event loop."""
+
+    def __init__(self, project: Path) -> None:
+        """Prepare to run searches of a project."""
+        self._project = project
+        self._processes: list[_SearchProcess] = []
+        self._is_stopping = False
+
+    async def start(self, idea: str, files: Mapping[str, str], options: Sequence[str]) -> str:
+        """Start a search of an idea; return the name of its run once that has begun.
+
+        Args:
+            idea: The idea, Markdown.
+            files: Texts of files beside the idea, by name.
+            options: Options of the command.
+
+        Raises:
+            RequestRefused: If too many run, the server stops, or the search does not begin.
+        """
+        with tempfile.TemporaryDirectory(prefix="taskweaver-idea-") as folder:
+            for name, text in {**files, "idea.md": idea}.items():
+                Path(folder, name).write_text(text, "utf-8")
+            return await self._begun([str(Path(folder, "idea.md")), *options])
+
+    async def resume(self, run: str, options: Sequence[str]) -> None:
+        """Go on with a run by its full name; raises as `start`."""
+        await self._begun([f"--resume={run}", *options])
+
+    async def _begun(self, arguments: Sequence[str]) -> str:
+        if self._is_stopping:
+            raise stopping()
+        if len(self._running) >= MOST_RUNNING:
+            raise conflict(f"{MOST_RUNNING} searches run already; stop one, or wait.")
+        process = _SearchProcess()
+        self._processes = [*self._running, *self._ended[-_MOST_KEPT:], process]
+        try:
+            command = [sys.executable, "-m", "taskweaver", "-p", str(self._project), "search"]
+            await process.start([*command, "run", "--plain", "--until_input_ends", *arguments])
+            return await process.begun()
+        except BaseException:
+            process.stop()
+            raise
+
+    @property
+    def _running(self) -> list[_SearchProcess]:
+        return [process for process in self._processes if not process.has_ended]
+
+    @property
+    def _ended(self) -> list[_SearchProcess]:
+        return [process for process in self._processes if process.has_ended]
+
+    def _of(self, run: str) -> _SearchProcess | None:
+        """Return the process that works on a run, or the last one that did."""
+        found = [process for process in self._processes if process.name == run]
+        return next((one for one in found if not one.has_ended), found[-1] if found else None)
+
+    def stop(self, run: str) -> None:
+        """Let a run stop cleanly, which takes a while.
+
+        Raises:
+            RequestRefused: If this server does not work on it.
+        """
+        process = self._of(run)
+        if process is None or process.has_ended:
+            raise conflict(f"This server does not work on the run {run[:128]}.")
+        process.stop()
+
+    def is_running(self, run: str) -> bool:
+        """Return whether this server works on a run."""
+        process = self._of(run)
+        return process is not None and not process.has_ended
+
+    def is_stopping(self, run: str) -> bool:
+        """Return whether a run was told to stop, and has not ended."""
+        process = self._of(run)
+        return process is not None and process.is_stopping and not process.has_ended
+
+    def output(self, run: str) -> str:
+        """Return the last lines that a run printed; nothing of one that was started elsewhere."""
+        process = self._of(run)
+        return process.output if process is not None else ""
+
+    async def finish(self, grace_s: float) -> None:
+        """Start no more, and stop those that run; within a time they may keep what they have."""
+        self._is_stopping = True
+        running = self._running
+        for process in running:
+            process.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await asyncio.gather(*(process.ended() for process in running))
+
+    async def close(self) -> None:
+        """End those that still run, by force; safe to call again."""
+        await self.finish(0)
+        for process in self._running:
+            process.kill()
+        await asyncio.gather(*(process.ended() for process in self._running))
+
+
+class _SearchProcess:
+    """A process that works on a run.
+
+    Attributes:
+        name: Name of the run; empty before it has begun.
+        is_stopping: Whether it was told to stop.
+        has_ended: Whether it has ended; one that has not started has not.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.is_stopping = False
+        self.has_ended = False
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._tail = bytearray()
+
+    @property
+    def output(self) -> str:
+        """The last lines that it printed."""
+        text = self._tail.decode("utf-8", "replace")
+        return text if len(self._tail) < _TAIL_BYTES else text.partition("\n")[2]
+
+    async def start(self, command: Sequence[str]) -> None:
+        """Start it, in a session of its own: a signal of the terminal is not for it.
+
+        Raises:
+            RequestRefused: If that cannot be done.
+        """
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=STDOUT, start_new_session=True
+            )
+        except BaseException as error:
+            self.has_ended = True
+            if isinstance(error, OSError):
+                raise _not_begun(f"The process cannot start: {error.strerror}.") from error
+            raise
+        self._reader = asyncio.ensure_future(self._read(self._process))
+        if self.is_stopping:
+            self.stop()
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        try:
+            while chunk := await process.stdout.read(_TAIL_BYTES):
+                self._tail += chunk
+                found = None if self.name else _BEGUN.search(self._tail)
+                if found is not None:
+                    self.name = Path(os.fsdecode(found[1].strip())).name
+                    self._changed.set()
+                del self._tail[:-_TAIL_BYTES]
+            await process.wait()
+        finally:
+            self.has_ended = True
+            self._changed.set()
+
+    async def begun(self) -> str:
+        """Wait until its run has begun; return the name of that.
+
+        Raises:
+            RequestRefused: If it ended before.
+        """
+        await self._changed.wait()
+        if not self.name:
+            raise _not_begun(_reason(self.output) or "The process ended without a word.")
+        return self.name
+
+    def stop(self) -> None:
+        """Tell it to stop."""
+        self.is_stopping = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def kill(self) -> None:
+        """End it at once; its workers end with it, and the run can be gone on with."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait for its end."""
+        if self._reader is not None:
+            await asyncio.wait([self._reader])
+
+
+def _reason(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [number for number, line in enumerate(lines) if line.startswith("Error: ")]
+    told = lines[errors[-1] :] if errors else lines[-3:]
+    return " ".join(told).removeprefix("Error: ")[:_REASON_CHARS]
+
+
+def _not_begun(detail: str) -> RequestRefused:
+    return RequestRefused(409, "search-not-begun", detail)
