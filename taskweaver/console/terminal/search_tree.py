@@ -15,6 +15,7 @@ _SIGNS = {
     NodeStatus.OK: ("●", "green"),
     NodeStatus.RUNNING: ("○", "cyan"),
     NodeStatus.CANCELLED: ("○", "dim"),
+    NodeStatus.SKIPPED: ("○", "dim"),
 }
 _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
