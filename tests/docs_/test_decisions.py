@@ -15,14 +15,13 @@ FOLDER = ROOT / "docs" / "decisions"
 def test_every_record_has_context_decision_and_consequences_and_is_listed() -> None:
     listed = (FOLDER / "README.md").read_text("utf-8")
     records = sorted(FOLDER.glob("[0-9]*.md"))
-    assert len({record.name[:4] for record in records}) == len(records) > 20
-    for record in records:  # numbers that work on other branches has taken may be left out
-        number = record.name[:4]
+    assert len(records) > 20
+    for number, record in enumerate(records, 1):
         title, *lines = record.read_text("utf-8").splitlines()
-        assert title.startswith(f"# {number}. ")
+        assert title.startswith(f"# {number:04}. ")
         parts = [line for line in lines if line.startswith("## ")]
         assert parts == ["## Context", "## Decision", "## Consequences"], record.name
-        assert f"| [{number}]({record.name}) | {title[8:]} |" in listed
+        assert f"| [{number:04}]({record.name}) | {title[8:]} |" in listed
 
 
 def test_every_dependency_has_a_reason() -> None:

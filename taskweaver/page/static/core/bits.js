@@ -36,3 +36,13 @@ export function failure(title, text, ...actions) {
 export function field(label, control) {
   return h('label', { class: 'field' }, h('span', {}, label), control);
 }
+
+/** Return the field of a form for a title: what is typed over it stays when the page is drawn again. */
+export function titleField(label, title) {
+  const mount = (element) => {
+    element.value = title;
+    element.focus();
+    element.select();
+  };
+  return h('input', { type: 'text', name: 'title', 'aria-label': label, maxlength: 200, mount });
+}

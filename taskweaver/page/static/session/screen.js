@@ -1,6 +1,6 @@
 /** The screen of a session: outline, conversation, inspector. */
 
-import { button } from '../core/bits.js';
+import { button, titleField } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { keepPref } from '../core/prefs.js';
@@ -53,7 +53,7 @@ function renameBar(session) {
     event.stopPropagation();
     endRenaming(session, '');
   };
-  return h('form', { class: 'rename-bar row', onsubmit: end, onkeydown }, h('input', { type: 'text', name: 'title', 'aria-label': 'Title of the session', maxlength: 200, value: session.name, mount: (element) => { element.focus(); element.select(); } }),
+  return h('form', { class: 'rename-bar row', onsubmit: end, onkeydown }, titleField('Title of the session', session.name),
     h('button', { type: 'submit', class: 'button primary' }, 'Rename'), button('Cancel', () => endRenaming(session, '')));
 }
 

@@ -1,7 +1,7 @@
 /** The list of sessions: find, open, rename, delete, begin. */
 
 import * as api from '../core/api.js';
-import { button, empty, failure, loading } from '../core/bits.js';
+import { button, empty, failure, loading, titleField } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
@@ -103,7 +103,7 @@ function renameForm(item) {
       item.title = title;
     });
   };
-  return h('form', { class: 'row', onsubmit: end }, h('input', { type: 'text', name: 'title', 'aria-label': 'Title', maxlength: 200, value: item.title, mount: (element) => { element.focus(); element.select(); } }), h('button', { type: 'submit', class: 'button small primary' }, 'Save'),
+  return h('form', { class: 'row', onsubmit: end }, titleField('Title', item.title), h('button', { type: 'submit', class: 'button small primary' }, 'Save'),
     button('Cancel', () => { state.renaming = null; changed(); }, { kind: 'small' }));
 }
 
