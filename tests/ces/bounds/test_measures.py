@@ -69,6 +69,19 @@ def test_what_is_too_deep_is_estimated_by_the_space_that_is_gone(tmp_path: Path)
     assert size.bytes >= 20 * MEBIBYTE
 
 
+def test_growth_is_seen_although_others_free_as_much(tmp_path: Path) -> None:
+    inside, other = tmp_path / "inside", tmp_path / "other"
+    inside.mkdir()
+    other.write_bytes(b"1" * 40 * MEBIBYTE)
+    size = FolderSize()
+    size.add(inside)
+    size.settle(60, 24 * MEBIBYTE)
+    (inside / "large").write_bytes(b"1" * 30 * MEBIBYTE)
+    other.unlink()
+    size.settle(60, 24 * MEBIBYTE)
+    assert size.bytes >= 30 * MEBIBYTE
+
+
 def test_a_folder_is_measured_a_little_at_a_time(tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / str(number)).write_bytes(b"1" * 8192)
