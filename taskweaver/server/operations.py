@@ -206,3 +206,22 @@ def plain_name(text: str, kind: str) -> str:
 def missing(kind: str, name: str) -> RequestRefused:
     """Return the refusal of a request for a thing that this user does not have."""
     return not_found(f"{kind} {name} not found.")
+
+
+def optional_number(call: Call, name: str) -> int | None:
+    """Return a number of the query; None if it is left out. Raises as `number_of`."""
+    return number_of(call, name, 0, 1 << 40) if call.query(name) else None
+
+
+def number_of(call: Call, name: str, default: int, most: int) -> int:
+    """Return a number of the query, at most a bound.
+
+    Raises:
+        RequestRefused: If it is none.
+    """
+    text = call.query(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise RequestRefused(422, "invalid-query", f"{name} must be a number from 0 on.")
+    return min(int(text), most)

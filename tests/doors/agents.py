@@ -60,6 +60,7 @@ def serving_agents(
     model: SteeredModel,
     config: Mapping[str, Any] | None = None,
     port: int = 0,
+    trust: bool | None = None,
     more: Callable[[AgentSessions], Sequence[Door]] = lambda _sessions: (),
 ) -> Iterator[Served]:
     """Serve the agent API of a project in a folder, made if there is none, and more doors."""
@@ -71,7 +72,10 @@ def serving_agents(
         sessions = AgentSessions(app, accounts, folder / "agents")
         return [AgentApi(sessions), ChatCompletions(sessions), *more(sessions)]
 
-    with TaskWeaverApp(project, model=model) as app, served(doors, folder, port=port) as running:
+    with (
+        TaskWeaverApp(project, model=model, trust=trust) as app,
+        served(doors, folder, port=port) as running,
+    ):
         yield running
 
 

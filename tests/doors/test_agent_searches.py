@@ -216,6 +216,15 @@ def test_a_search_that_cannot_begin_says_why(server: Served, client: httpx2.Clie
     problem(user.post(f"{SEARCHES}/x/resume", json={}), 404, "not-found")
 
 
+def test_a_search_has_no_more_trust_than_its_server(
+    tmp_path: Path, hills: tuple[Hills, dict[str, Any]]
+) -> None:
+    with serving_agents(tmp_path, SteeredModel(), hills[1], trust=False) as server:
+        idea = {"idea": IDEA.format("maximize"), "steps": 1}
+        refused = problem(server.client().post(SEARCHES, json=idea), 409, "search-not-begun")
+    assert "No model is configured" in refused["detail"]  # that of the project is off
+
+
 def test_an_evaluator_comes_with_the_idea(
     client: httpx2.Client, hills: tuple[Hills, dict[str, Any]]
 ) -> None:

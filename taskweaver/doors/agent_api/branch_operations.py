@@ -7,16 +7,9 @@ import asyncio
 from pydantic import BaseModel
 
 from taskweaver.doors.agent_api import models, views
-from taskweaver.doors.agent_api.routes import (
-    BRANCH,
-    OF_BRANCH,
-    ONE,
-    found,
-    number_of,
-    optional_number,
-)
+from taskweaver.doors.agent_api.routes import BRANCH, OF_BRANCH, ONE, found
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.operations import ApiOperation, Call
+from taskweaver.server.operations import ApiOperation, Call, number_of, optional_number
 
 _MOST_ROUNDS = 100
 _PAGE = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call
 from taskweaver.utils.file_system.safe_fs import Folder
 
@@ -37,22 +36,3 @@ def working_folder(conversation: UserConversation, branch: str) -> Folder:
 def last_seen(call: Call) -> str:
     """Return the id of the last event that a client saw: Last-Event-ID, else the query's after."""
     return call.request.headers.get("last-event-id", "") or call.query("after")
-
-
-def optional_number(call: Call, name: str) -> int | None:
-    """Return a number of the query; None if it is left out. Raises as `number_of`."""
-    return number_of(call, name, 0, 1 << 40) if call.query(name) else None
-
-
-def number_of(call: Call, name: str, default: int, most: int) -> int:
-    """Return a number of the query, at most a bound.
-
-    Raises:
-        RequestRefused: If it is none.
-    """
-    text = call.query(name)
-    if not text:
-        return default
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise RequestRefused(422, "invalid-query", f"{name} must be a number from 0 on.")
-    return min(int(text), most)

@@ -9,11 +9,11 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.agent_api import models
-from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, found, number_of
+from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, found
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call
+from taskweaver.server.operations import ApiOperation, Call, number_of
 
 
 class SessionOperations:

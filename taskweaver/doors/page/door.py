@@ -11,8 +11,7 @@ from starlette.responses import Response
 from taskweaver.page.assets import PageFile, page_files
 from taskweaver.page.one_file import conversation_page
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.server.operations import ApiOperation, Call, missing, optional_number
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _POLICY = (
@@ -81,12 +80,10 @@ class PageDoor:
     async def _conversation(self, call: Call) -> Response:
         own = self._sessions.of(call.user)
         conversation = await own.conversation(call.path("session_id"))
-        branch, until = conversation.branch(call.path("branch")), call.query("until")
-        if until and not (until.isascii() and until.isdigit() and len(until) < 10):
-            raise RequestRefused(422, "invalid-query", "until must be a number of a round.")
+        branch, until = conversation.branch(call.path("branch")), optional_number(call, "until")
 
         def write() -> str:
-            rounds = branch.rounds()[: int(until) if until else None]
+            rounds = branch.rounds()[:until]
             with Folder.at(branch.execution_cwd) as folder:
                 return conversation_page(rounds, folder, title=title, branch=branch.name)
 

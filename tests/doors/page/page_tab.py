@@ -13,6 +13,7 @@ from browser import Tab, chromium_tab
 _VIRTUAL = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "End": 35}
 ALT, SHIFT = 1, 8
 _WITHIN_MS = 45_000
+_MOST_CLICKS = 20
 
 
 class PageTab:
@@ -69,7 +70,23 @@ class PageTab:
         self.until(f"!{found}.some((one) => one.offsetParent)")
 
     def press_on(self, selector: str, text: str = "", modifiers: int = 0) -> None:
-        """Click the first visible element that has a text, in its middle, as a mouse does."""
+        """Click the first visible element that has a text, in its middle, as a mouse does.
+
+        It may have moved by the time the mouse is there; then it is clicked where it is now.
+        """
+        for _ in range(_MOST_CLICKS):
+            x, y = self._aim(selector, text)
+            for kind in ("mousePressed", "mouseReleased"):
+                self.tab.call(
+                    "Input.dispatchMouseEvent",
+                    type=kind, x=x, y=y, button="left", clickCount=1, modifiers=modifiers,
+                )  # fmt: skip
+            if self.value("window.isMissed") is not True:
+                return
+        raise AssertionError(f"{selector} {text} moved from each of {_MOST_CLICKS} clicks")
+
+    def _aim(self, selector: str, text: str) -> tuple[float, float]:
+        """Wait for an element, and return its middle; the page notes if the next click misses."""
         x, y = self.value(
             "new Promise((done) => { const look = () => {"
             f" const found = [...document.querySelectorAll({json.dumps(selector)})].find((one) =>"
@@ -77,13 +94,11 @@ class PageTab:
             f" && (one.innerText ?? one.textContent).includes({json.dumps(text)})"
             " && !one.disabled); if (!found) return setTimeout(look, 10);"
             " found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect();"
+            " addEventListener('mousedown', ({target}) => { window.isMissed ="
+            " !found.contains(target); }, {capture: true, once: true});"
             " done([box.x + box.width / 2, box.y + box.height / 2]); }; look(); })"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.tab.call(
-                "Input.dispatchMouseEvent",
-                type=kind, x=x, y=y, button="left", clickCount=1, modifiers=modifiers,
-            )  # fmt: skip
+        return x, y
 
     def button(self, text: str) -> None:
         """Click a button or link by its words."""

@@ -7,10 +7,10 @@ import asyncio
 from pydantic import BaseModel
 
 from taskweaver.doors.agent_api.moments import models, views
-from taskweaver.doors.agent_api.routes import BRANCH, ONE, found, number_of, optional_number
+from taskweaver.doors.agent_api.routes import BRANCH, ONE, found
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.server.operations import ApiOperation, Call, missing, number_of, optional_number
 from taskweaver.session.moments.moment import Moment
 
 _MOST_FILES = 1_000

@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from taskweaver.doors.agent_api.moments import models
-from taskweaver.doors.agent_api.routes import BRANCH, found, number_of
+from taskweaver.doors.agent_api.routes import BRANCH, found
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call
+from taskweaver.server.operations import ApiOperation, Call, number_of
 
 _MOST_ROWS, _MOST_COLUMNS = 200, 50
 _STATUSES = {
