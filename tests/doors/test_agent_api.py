@@ -240,7 +240,7 @@ def test_code_forks_moments_and_differences(client: httpx2.Client) -> None:
     variables = {item["name"]: (item["text"], item["is_changed"]) for item in moment["variables"]}
     assert variables["x"] == ("2", True)
     assert moment["round"]["state"] == "finished"
-    problem(client.get(f"{session}/branches/main/rounds/3"), 404, "not-found")
+    problem(client.get(f"{session}/branches/main/rounds/3"), 404, "unknown-round")
     page = client.get(f"{session}/branches/main/rounds", params={"first": "2"}).json()
     assert ([item["id"] for item in page["rounds"]], page["total"]) == ([index[1]["round_id"]], 2)
     params = {"first": "main", "second": "past"}
