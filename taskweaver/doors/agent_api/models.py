@@ -219,7 +219,7 @@ class NewLink(BaseModel):
 
 
 class ArtifactView(BaseModel):
-    """A file that code of a round wrote; width and height of a PNG picture, in pixels."""
+    """A file that code of a round wrote; width and height of a picture, in pixels."""
 
     path: str
     round_id: str
