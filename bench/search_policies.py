@@ -2,10 +2,10 @@
 
 The policies are the real ones, with the real journal; `taskweaver.treesearch.simulation` has the
 landscapes. Baselines of the same runs: random choice, and greedy choice by the highest measurement
-(AIDE's policy). Repetitions count as evaluations; only `best_first` makes any, of the best draft.
-The node with the highest mean is returned, as by a run; `estimate` is `best_first` with the best
-estimate returned instead. Run with ``python -m bench.search_policies [SEEDS]``; 100 seeds take
-about three minutes.
+(AIDE's policy). Repetitions count as evaluations; only `best_first` makes any, of the best draft
+and of new bests. The node with the highest mean is returned, as by a run; `estimate` is
+`best_first` with the best estimate returned instead. Run with
+``python -m bench.search_policies [SEEDS]``; 100 seeds take about three minutes.
 """
 
 from __future__ import annotations

@@ -370,6 +370,7 @@ def _config(connection_file: str) -> Config:
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.xmode = "Plain"
     config.InteractiveShell.cache_size = 0
+    config.InteractiveShell.enable_tip = False  # choosing one would change the state of `random`
     config.HistoryManager.enabled = False
     config.Completer.use_jedi = False
     config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name

@@ -159,9 +159,7 @@ def _line(node: Node, journal: Journal) -> str:
 
 
 def _marked(node: Node, journal: Journal) -> str:
-    best = journal.best()
-    is_best = best is not None and best.id == node.id
-    return f"{_line(node, journal)}{'  best' if is_best else ''}"
+    return f"{_line(node, journal)}  {run_statistics.standing(journal, node)}".rstrip()
 
 
 def _conclude(project: Path | None, search: Search) -> int:
@@ -174,7 +172,8 @@ def _conclude(project: Path | None, search: Search) -> int:
         if modules:
             _say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
     else:
-        _say(f"best: {_line(best, state.journal)}", "green")
+        standing = run_statistics.standing(state.journal, best)
+        _say(f"{standing}: {_line(best, state.journal)}", "green")
         again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
             _say(f"      all its runs: {again}", "green")

@@ -50,7 +50,8 @@ def _headline(snapshot: SearchSnapshot) -> Text:
     if best is None:
         line.append("nothing measured yet", style="dim")
     else:
-        line.append(f"{objective.text(best.value)} ({best.id})", style="bold yellow")
+        once = ", measured once" if snapshot.is_candidate else ""
+        line.append(f"{objective.text(best.value)} ({best.id}{once})", style="bold yellow")
     return line
 
 
@@ -109,5 +110,6 @@ def _line(snapshot: SearchSnapshot, node: NodeFacts, depth: int) -> Text:
     line.append(f" {' '.join(safe(node.name).split())}" if node.name else "", style="dim")
     value = snapshot.objective.text(node.value) if node.value is not None else str(node.status)
     line.append(f"  {value}", style="bold yellow" if is_best else "")
-    line.append("  best" if is_best else "", style="bold yellow")
+    standing = "candidate" if snapshot.is_candidate else "best"
+    line.append(f"  {standing}" if is_best else "", style="bold yellow")
     return line

@@ -14,6 +14,7 @@ from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import LARGEST
 from taskweaver.treesearch.model.node import Node, NodeError, NodeStatus
 
 
@@ -88,7 +89,7 @@ class NodeAssessor:
         if metric is None:
             problem = "the run measured nothing: working/result.json holds no metric"
         elif metric.value is None:
-            problem = f"the metric is no finite number: {dict(metric.values)}"
+            problem = f"the metric is no finite number up to {LARGEST:g}: {dict(metric.values)}"
         else:
             metric, problem = self.journal.comparable(metric)
         names = tuple(name for name in metric.values if name) if metric else ()

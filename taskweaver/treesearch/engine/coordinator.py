@@ -28,6 +28,7 @@ from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.model.policy import NodeChoice, Policy, StageView, policy_named
+from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog
@@ -37,7 +38,6 @@ Changed = Callable[[RunState], None]
 _POLL_S = 1.0
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _MOST_BROKEN = 3
-_MOST_REPEATED = 3
 
 
 @dataclass(slots=True)
@@ -61,10 +61,12 @@ class Coordinator:
     _is_stopping: bool = False
     _changed: Changed = field(init=False)
     _policy: Policy = field(init=False)
+    _repetitions: Repetitions = field(init=False)
     _branches: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._policy = policy_named(self.config.policy, self.config.rules)
+        self._repetitions = Repetitions(self.journal, self.config.seed, self.config.num_seeds)
         self._branches = set(self.store or ())
 
     @property
@@ -140,13 +142,20 @@ class Coordinator:
             task.cut_off()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
-        """Begin attempts while there is room: of the stage, or of the next where it is over."""
+        """Begin attempts while there is room: of the stage, or of the next where it is over.
+
+        Where measurements scatter, repetitions of the best go before new attempts.
+        """
         while len(self._working) < self.config.workers and not self._is_stopping:
             if self._queue:
                 self._begin(threads, stage, self._queue.pop(0))
                 continue
             if self.budget.why_spent(self.journal.attempts):
                 return
+            again = self._repetitions.during(stage.stage.number)
+            if again is not None:
+                self._begin(threads, stage, again)
+                continue
             open_ = stage if self._has_room(stage) else self._ahead(stage)
             if open_ is None:
                 return
@@ -309,12 +318,14 @@ class Coordinator:
             self._collect()
 
     def _advance(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
-        """Queue the seeds of a finished stage's best node, or close the stage.
+        """Queue the repetitions that a finished stage waits for, or close the stage.
 
         With one slot nothing goes on meanwhile: the run is a function of journal, seed and replies.
         """
-        best = self.journal.best_until(stage.stage.number)
-        if best is not None and self._wants_seeds(best, stage.stage.number):
+        is_last = self.transition.following(stage) is None
+        slots = self.config.workers
+        self._queue = self._repetitions.closing(stage.stage.number, slots, is_last=is_last)
+        if self._queue:
             return
         reason = self._why_over(stage)
         if self.config.workers > 1:
@@ -322,35 +333,6 @@ class Coordinator:
             return
         self.transition.go_on(stage, reason)
         self._changed(self.state)
-
-    def _wants_seeds(self, best: Node, stage: int) -> bool:
-        """Queue the seed evaluations a stage's best node has not had yet.
-
-        One that was only lucky is not the best any more then, and the next has its turn. The first
-        comes alone: a program that gives the same value again is not repeated further.
-        """
-        repeated = dict.fromkeys(
-            node.parent
-            for node in self.journal.nodes
-            if node.kind is NodeKind.SEED and node.stage == stage and node.parent is not None
-        )
-        if len(repeated) < _MOST_REPEATED:
-            repeated[best.id] = None
-        missing = {node_id: self._missing_seeds(node_id) for node_id in repeated}
-        node_id = next((node_id for node_id, seeds in missing.items() if seeds), best.id)
-        self._queue = [
-            NodeChoice(NodeKind.SEED, node_id, seed=seed) for seed in missing.get(node_id, ())
-        ]
-        return bool(self._queue)
-
-    def _missing_seeds(self, node_id: str) -> list[int]:
-        """Return the seeds to repeat a node with now: one at first, the others if it differed."""
-        had = {node.seed for node in self.journal.repetitions(node_id)}
-        if self.journal.samples(node_id).is_deterministic:
-            return []
-        seeds = (self.config.seed + n for n in range(1, self.config.num_seeds + 1))
-        missing = [seed for seed in seeds if seed not in had]
-        return missing if had else missing[:1]
 
 
 def _is_cancelled(error: BaseException) -> bool:

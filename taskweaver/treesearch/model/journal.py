@@ -202,6 +202,11 @@ class Journal:
         failed = sum(run.has_failed for run in self.repetitions(node_id))
         return Samples(self._values(node_id), failed, self.noise)
 
+    def is_candidate(self, node_id: str) -> bool:
+        """Return whether a node was measured once alone, where measurements scatter."""
+        noise = self.noise
+        return noise is not None and noise.deviation > 0 and len(self._values(node_id)) == 1
+
     def files(self, node_id: str) -> Mapping[str, str]:
         """Return the text of a node's files by path, those it took over from its parent too."""
         unknown: list[Node] = []
@@ -240,9 +245,13 @@ class Journal:
         """Return the best of all or some nodes, the first of `leaders`; None if none measured."""
         return next(iter(self.leaders(1, among)), None)
 
+    def until(self, stage: int) -> list[Node]:
+        """Return the nodes of a stage and those before it, in order."""
+        return [node for node in self._nodes.values() if node.stage <= stage]
+
     def best_until(self, stage: int) -> Node | None:
         """Return the best node of a stage and those before it; see `best`."""
-        return self.best([node for node in self.nodes if node.stage <= stage])
+        return self.best(self.until(stage))
 
     def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
         """Return the best nodes, the best first: by metric, of equals the earliest.

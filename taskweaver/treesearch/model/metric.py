@@ -20,6 +20,9 @@ _TIMED_UNIT = re.compile(
     re.IGNORECASE,
 )
 
+LARGEST = 1e70
+"""Largest size of a value that counts: squares, and squares of shares of it, stay numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -55,7 +58,7 @@ class Objective:
     def rank(self, measurement: Measurement | None) -> float:
         """Return a number that is higher for a better value; a missing one is the worst.
 
-        A total order: neither NaN nor an infinite value ever counts as a result.
+        A total order: neither NaN nor a value beyond `LARGEST` ever counts as a result.
         """
         value = measurement.value if measurement else None
         if value is None:
@@ -77,9 +80,9 @@ class Measurement:
 
     @property
     def value(self) -> float | None:
-        """The mean over the data sets; None when there is none, or one of them is no number."""
+        """The mean over the data sets; None when there is none, or one of them does not count."""
         numbers = [float(value) for value in self.values.values()]
-        if not numbers or not all(map(math.isfinite, numbers)):
+        if not numbers or not all(abs(number) <= LARGEST for number in numbers):  # nor NaN
             return None
         return fmean(numbers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -12,6 +12,10 @@ from taskweaver.treesearch.model.metric import Objective
 
 CLEAR_ERRORS = 2.0
 """Standard errors from which on a difference is no noise."""
+_EQUAL = 1e-9
+"""Spread, relative to the values, up to which measurements count as equal."""
+_MOST_SQUARES = 1e150
+"""Largest sum of squares of a program; shares of a mean near zero may be of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Samples:
     @property
     def is_deterministic(self) -> bool:
         """Whether repetitions gave the very same value, and none failed."""
-        return self.n > 1 and not self.failed and len(set(self.values)) == 1
+        return self.n > 1 and not self.failed and _are_equal(self.values)
 
     @property
     def standard_error(self) -> float | None:
@@ -132,6 +136,11 @@ def difference(objective: Objective, after: Samples, before: Samples) -> Differe
     return Difference(gain if objective.maximize else -gain, error)
 
 
+def _are_equal(values: Sequence[float]) -> bool:
+    """Return whether values differ by no more than the rounding of numbers."""
+    return max(values) - min(values) <= _EQUAL * max(map(abs, values))
+
+
 def with_error(value: float, error: float) -> str:
     """Return a value and its standard error, both to the second digit of the error."""
     if not math.isfinite(error) or not 1e-6 < error < 1e6:
@@ -160,12 +169,12 @@ class NoisePool:
         self._squares += squares - before[0]
 
     def _part(self, values: tuple[float, ...]) -> tuple[float, int]:
-        if len(values) < 2:
-            return 0.0, 0
+        if len(values) < 2 or _are_equal(values):
+            return 0.0, max(len(values) - 1, 0)
         mean = fmean(values)
         scale = abs(mean) if self._is_relative else 1.0
-        squares = sum(((value - mean) / scale) ** 2 for value in values) if scale else 0.0
-        return squares, len(values) - 1
+        apart = [(value - mean) / scale for value in values] if scale else []
+        return min(sum(one * one for one in apart), _MOST_SQUARES), len(values) - 1
 
     @property
     def noise(self) -> MeasurementNoise | None:

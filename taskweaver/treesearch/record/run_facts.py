@@ -112,7 +112,7 @@ class SearchSnapshot:
     """A search at one moment, in seconds since 1970.
 
     The stage is spelled as in `StageState.title`, and empty before the first; the best node is None
-    while nothing was measured.
+    while nothing was measured, and may only be lucky where it is a candidate.
     """
 
     name: str
@@ -123,6 +123,7 @@ class SearchSnapshot:
     running: tuple[RunningPhase, ...]
     budgets: Budgets
     now: float
+    is_candidate: bool = False
 
     @classmethod
     def of(
@@ -148,5 +149,14 @@ class SearchSnapshot:
             )
             for node in journal.nodes
         )
-        best_id = best.id if best else None
-        return cls(name, journal.objective, stage, nodes, best_id, tuple(running), budgets, now)
+        return cls(
+            name,
+            journal.objective,
+            stage,
+            nodes,
+            best.id if best else None,
+            tuple(running),
+            budgets,
+            now,
+            is_candidate=best is not None and journal.is_candidate(best.id),
+        )

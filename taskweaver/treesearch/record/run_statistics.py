@@ -14,6 +14,7 @@ from taskweaver.treesearch.model.samples import Difference, Samples, difference,
 from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.text import counted
 
+_MOST_RIVALS = 6
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 
@@ -91,7 +92,7 @@ def measured_ancestor(journal: Journal, node: Node) -> Node | None:
 
 
 def certainty(journal: Journal) -> str:
-    """Return how far the figures of a run can be trusted, in a sentence."""
+    """Return how far the figures of a run can be trusted, and whether its best is surely so."""
     noise, best = journal.noise, journal.best()
     if best is None:
         return ""
@@ -102,10 +103,34 @@ def certainty(journal: Journal) -> str:
         return f"Repeated programs gave the very same figures ({repeated})."
     percent = f"{100 * noise.deviation:.2g} % of its value"
     scatter = percent if noise.is_relative else f"{noise.deviation:.2g}"
-    return (
+    said = (
         f"One measurement scatters by {scatter} (standard deviation, from {repeated});"
         " ± is a standard error, and a difference below two of them is within the noise."
     )
+    return " ".join(filter(None, [said, _rivals(journal, best)]))
+
+
+def _rivals(journal: Journal, best: Node) -> str:
+    """Return which other nodes may be as good as the best, in a sentence; empty for none."""
+    said = ""
+    if journal.is_candidate(best.id):
+        said = f"{best.id} was measured once: it may have been lucky."
+    others = [(node, gain(journal, best, node)) for node in journal.leaders(_MOST_RIVALS)[1:]]
+    rivals = [(node, found) for node, found in others if found and not found.is_clear]
+    if not rivals:
+        return said
+    (first, found), count = rivals[0], len(rivals) - 1
+    names = f"{first.id}, {reached(journal, first)}" + (f", and {count} more" if count else "")
+    gained = gain_text(journal.objective, found).removesuffix(", within the noise")
+    told = f"{best.id} cannot be told from {names}: {gained} is within the noise."
+    return f"{said} {told}".strip()
+
+
+def standing(journal: Journal, node: Node) -> str:
+    """Return ``best`` of the best node, ``candidate`` while it may only be lucky, else nothing."""
+    if journal.best() is not node:
+        return ""
+    return "candidate" if journal.is_candidate(node.id) else "best"
 
 
 def first_draft(journal: Journal) -> Node | None:

@@ -1,7 +1,8 @@
 """A search on an invented landscape: the real policy and journal, and no attempt carried out.
 
-As in a run, the first stage's best node is repeated with other seeds, and slots are filled as soon
-as they are free. Each evaluation, repetitions too, counts.
+As in a run, the best draft is repeated with other seeds, new bests are repeated and race where that
+showed noise, and slots are filled as soon as they are free. Each evaluation, repetitions too,
+counts.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
-from taskweaver.treesearch.model.estimates import measured_noise
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import NodeChoice, Policy, SearchRules, StageView
+from taskweaver.treesearch.model.policy import (
+    NodeChoice,
+    Policy,
+    SearchRules,
+    StageView,
+    drafts_missing,
+)
+from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.simulation.landscapes import Landscape, Spot
 
 _FAILS, _REPAIR_FAILS = 0.25, 0.5
@@ -33,7 +40,7 @@ class RunConditions:
         noise: Standard deviation of a measurement.
         workers: Attempts at one time.
         evaluations: Evaluations of a run.
-        repeats: Repetitions of the best first attempt.
+        repeats: Most repetitions of one attempt, and of races.
         rules: Rules of the policy.
     """
 
@@ -71,7 +78,9 @@ class SimulatedRun:
         self._random = Random(f"landscape {seed}")
         self._ends: list[tuple[float, str]] = []
         self._clock = 0.0
-        self._queue: list[NodeChoice] | None = None
+        self._repetitions = Repetitions(self.journal, 0, setting.repeats)
+        self._is_drafted = False
+        self._is_tuned = False
 
     def work(self) -> None:
         """Make all evaluations."""
@@ -88,32 +97,35 @@ class SimulatedRun:
             if choice is None:
                 return
             step = len(self.journal) + 1
+            is_over = self._is_tuned if choice.kind is NodeKind.SEED else self._is_drafted
             node = Node(
-                f"n{step:04d}", step, choice.kind, 1, parent=choice.parent,
-                artifacts=ScriptArtifact(f"step = {step}"),
+                f"n{step:04d}", step, choice.kind, 2 if is_over else 1, parent=choice.parent,
+                seed=choice.seed or 0, artifacts=ScriptArtifact(f"step = {step}"),
             )  # fmt: skip
             self.journal.put(node)
             seconds = self._random.uniform(_SHORTEST, _LONGEST)
             heapq.heappush(self._ends, (self._clock + seconds, node.id))
 
     def _next(self) -> NodeChoice | None:
-        rules, nodes = self._setting.rules, self.journal.of_stage(1)
+        rules, nodes = self._setting.rules, self.journal.until(2)
         view = StageView(self.journal, nodes, NodeKind.IMPROVE, None, rules.num_drafts)
-        if self._queue is None:
-            drafts = [node for node in nodes if node.kind is NodeKind.DRAFT]
-            is_over = len(drafts) >= rules.num_drafts and not any(
-                node.status is NodeStatus.RUNNING for node in drafts
-            )
-            best = self.journal.best(nodes)
-            if is_over and best is not None:
-                self._queue = [NodeChoice(NodeKind.SEED, best.id)] * self._setting.repeats
-        if self._queue:
-            noise = measured_noise(self.journal)
-            if noise.degrees and not noise.variance:
-                self._queue.clear()  # a deterministic program is not repeated again
-            else:
-                return self._queue.pop()
+        if self._repetitions.most:
+            again = self._next_repetition(view)
+            if again is not None:
+                return again
         return self._policy(view, Random(f"{self._seed}:{len(self.journal)}"))
+
+    def _next_repetition(self, view: StageView) -> NodeChoice | None:
+        """Return a repetition of the best draft when all drafts are done, then those of races."""
+        if drafts_missing(view) or self._is_tuned:
+            return self._repetitions.during(2) if self._is_tuned else None
+        waits_for = {NodeKind.DRAFT, NodeKind.SEED}
+        if any(node.kind in waits_for for node in view.journal.running):
+            return None
+        self._is_drafted = True  # attempts from now on are of the second stage
+        closing = self._repetitions.closing(1, 1, is_last=False)
+        self._is_tuned = bool(view.journal.good) and not closing
+        return closing[0] if closing else None
 
     def _end(self, node: Node) -> None:
         random, landscape = self._random, self._setting.landscape

@@ -35,7 +35,7 @@ def test_a_conversation_is_read_without_a_server(
     assert refused.status_code == 422
 
 
-def test_hostile_text_in_a_file_is_text(tab: PageTab, tmp_path: Path) -> None:
+def test_hostile_text_in_a_file_is_text(tmp_path: Path) -> None:
     rounds = []
     for number, payload in enumerate((*PAYLOADS, "</script><script>document.title='RUN'</script>")):
         post = Post.create(payload, "CodeInterpreter", "Planner")
@@ -53,14 +53,15 @@ def test_hostile_text_in_a_file_is_text(tab: PageTab, tmp_path: Path) -> None:
         text = conversation_page(rounds, folder, title="</title><b>t", branch="main")
     file = tmp_path / "page.html"
     file.write_text(text, "utf-8", errors="replace")
-    tab.tab.load(file)
-    tab.until("document.body.dataset.ready === 'yes'")
-    assert tab.value("document.querySelectorAll('article.round').length") == len(rounds)
-    assert tab.value("document.title") == "</title><b>t"
-    assert tab.value("document.querySelectorAll('script').length") == 2
-    assert [one for one in tab.tab.requests if not one.startswith(("file:", "data:"))] == []
-    tab.until("[...document.images].some((one) => one.naturalWidth > 0)")
-    assert [one for one in tab.tab.complaints if "exception" in one.lower()] == []
+    with page_tab() as tab:  # a tab of its own: no other page asks for anything
+        tab.tab.load(file)
+        tab.until("document.body.dataset.ready === 'yes'")
+        assert tab.value("document.querySelectorAll('article.round').length") == len(rounds)
+        assert tab.value("document.title") == "</title><b>t"
+        assert tab.value("document.querySelectorAll('script').length") == 2
+        assert [one for one in tab.tab.requests if not one.startswith(("file:", "data:"))] == []
+        tab.until("[...document.images].some((one) => one.naturalWidth > 0)")
+        assert [one for one in tab.tab.complaints if "exception" in one.lower()] == []
 
 
 def test_a_file_shows_answers_tables_and_code(tmp_path: Path) -> None:

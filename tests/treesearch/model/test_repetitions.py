@@ -1,0 +1,175 @@
+"""Programs that are measured again: where values scatter, and until a difference is clear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+from search_story import node
+
+from taskweaver.treesearch.model.estimates import estimates
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import LARGEST, Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.policy import NodeChoice
+from taskweaver.treesearch.model.repetitions import Repetitions
+from taskweaver.treesearch.record.run_statistics import certainty, standing
+
+MOST = 3
+PLAIN = Objective("score")
+
+
+def journal_of(
+    *values: float, again: Iterable[float] = (), objective: Objective = PLAIN
+) -> Journal:
+    """Return a run of drafts; the first one was measured again in the first stage."""
+    journal = Journal(objective)
+    for step, value in enumerate(values, 1):
+        journal.put(node(step, NodeKind.DRAFT, value))
+    for seed, value in enumerate(again, 1):
+        seeds = {"parent": "n0001", "seed": seed}
+        journal.put(node(len(journal) + 1, NodeKind.SEED, value, **seeds))
+    return journal
+
+
+def improved(journal: Journal, value: float, parent: str = "n0001") -> Node:
+    """Add an improvement in the second stage."""
+    new = node(len(journal) + 1, NodeKind.IMPROVE, value, parent=parent, stage=2)
+    journal.put(new)
+    return new
+
+
+def measure(journal: Journal, choice: NodeChoice, value: float) -> None:
+    """Add a repetition that was chosen."""
+    seeds = {"parent": choice.parent, "seed": choice.seed, "stage": 2}
+    journal.put(node(len(journal) + 1, NodeKind.SEED, value, **seeds))
+
+
+def race(journal: Journal, values: Callable[[str], float], *, is_last: bool = False) -> list[str]:
+    """Make all repetitions of the second stage that are due; return the programs, in order."""
+    repetitions, found = Repetitions(journal, 0, MOST), list[str]()
+    while True:
+        choice = repetitions.during(2)
+        if is_last:
+            choice = next(iter(repetitions.closing(2, 1, is_last=True)), None)
+        if choice is None:
+            return found
+        assert choice.kind is NodeKind.SEED
+        found.append(str(choice.parent))
+        measure(journal, choice, values(found[-1]))
+
+
+def test_nothing_is_repeated_while_no_noise_is_known() -> None:
+    unknown, without = journal_of(5.0), journal_of(5.0, again=[5.0])
+    for journal in (unknown, without):
+        improved(journal, 9.0)
+        assert Repetitions(journal, 0, MOST).during(2) is None
+        best = journal.best()
+        assert best is not None
+        assert standing(journal, best) == "best"
+
+
+def test_a_new_best_is_repeated_at_once_and_called_a_candidate_until_then() -> None:
+    journal = journal_of(5.0, again=[5.2])
+    new = improved(journal, 9.0)
+    assert standing(journal, new) == "candidate"
+    assert f"{new.id} was measured once: it may have been lucky." in certainty(journal)
+    assert race(journal, lambda _: 9.1) == [new.id]  # it is far from the first
+    assert standing(journal, new) == "best"
+    assert "cannot be told" not in certainty(journal)
+
+
+def test_programs_within_the_noise_take_turns() -> None:
+    journal = journal_of(5.0, again=[5.4])
+    new = improved(journal, 5.5)
+    values = {new.id: iter([5.2, 5.4]), "n0001": iter([5.3])}
+    repeated = race(journal, lambda id_: next(values[id_]))
+    assert repeated[0] == new.id
+    assert sorted(repeated) == ["n0001", new.id, new.id]  # n0001 had one before
+    assert "cannot be told from" in certainty(journal)
+
+
+def test_the_last_stage_races_until_all_have_had_their_repetitions() -> None:
+    journal = journal_of(5.0, again=[5.4])
+    new = improved(journal, 5.5)
+    values = {new.id: iter([4.8, 5.6, 5.0]), "n0001": iter([5.5, 4.9])}
+    repeated = race(journal, lambda id_: next(values[id_]), is_last=True)
+    assert sorted(repeated) == ["n0001"] * 2 + [new.id] * MOST
+    assert Repetitions(journal, 0, MOST).closing(2, 1, is_last=True) == []
+
+
+def test_a_race_ends_when_the_difference_is_clear() -> None:
+    journal = journal_of(5.0, again=[5.4])
+    new = improved(journal, 5.6)
+    values = {new.id: iter([6.4, 6.0, 6.2]), "n0001": iter([5.1, 5.2])}
+    repeated = race(journal, lambda id_: next(values[id_]), is_last=True)
+    assert len(repeated) < 2 * MOST
+    assert journal.best() is new
+    assert "cannot be told" not in certainty(journal)
+
+
+def test_one_repetition_of_a_program_runs_at_a_time_in_a_race() -> None:
+    journal = journal_of(5.0, again=[5.2])
+    improved(journal, 9.0)
+    repetitions = Repetitions(journal, 0, MOST)
+    choice = repetitions.during(2)
+    assert choice is not None
+    measure(journal, choice, 9.0)
+    last = journal.nodes[-1]
+    running = replace(last, status=NodeStatus.RUNNING, metric=None, finished_at=None)
+    journal.put(running)
+    assert repetitions.during(2) is None
+
+
+def test_what_gives_the_same_value_again_is_not_repeated_further() -> None:
+    journal = journal_of(5.0)
+    assert [c.seed for c in Repetitions(journal, 7, MOST).closing(1, 4, is_last=True)] == [8]
+    again = journal_of(5.0, again=[5.0])
+    assert Repetitions(again, 0, MOST).closing(1, 4, is_last=True) == []
+    differs = journal_of(5.0, again=[5.1])
+    assert [c.seed for c in Repetitions(differs, 0, MOST).closing(1, 4, is_last=True)] == [2, 3]
+    assert Repetitions(differs, 0, 0).closing(1, 4, is_last=True) == []
+
+
+@given(
+    st.lists(st.floats(0, 10), min_size=1, max_size=8),
+    st.randoms(use_true_random=False),
+    st.sampled_from([1.0, LARGEST / 20]),
+    st.booleans(),
+)
+def test_repetitions_come_to_an_end(
+    values: list[float], random: Random, scale: float, is_timed: bool
+) -> None:
+    objective = Objective("time", unit="s") if is_timed else PLAIN
+    values = [scale * value for value in values]
+    journal = journal_of(*values, again=[values[0] + scale], objective=objective)
+    for value in values:
+        improved(journal, value + 0.1)
+    during = race(journal, lambda _: scale * random.uniform(-10, 10))
+    closing = race(journal, lambda _: scale * random.uniform(-10, 10), is_last=True)
+    assert len(during) <= MOST
+    assert len(during) + len(closing) <= 3 * MOST
+    for program in {*during, *closing}:
+        assert len(journal.repetitions(program)) <= MOST + (program == "n0001")
+    assert all(map(math.isfinite, estimates(journal, journal.good).values()))
+    assert "nan" not in certainty(journal)
+
+
+def test_a_repetition_that_failed_is_not_made_again() -> None:
+    journal = journal_of(5.0, again=[5.4])
+    new = improved(journal, 9.0)
+    choice = Repetitions(journal, 0, MOST).during(2)
+    assert choice is not None
+    failed = node(len(journal) + 1, NodeKind.SEED, parent=new.id, seed=choice.seed, stage=2)
+    journal.put(failed)
+    following = Repetitions(journal, 0, MOST).during(2)
+    assert following is None or following.seed != choice.seed
+
+
+def test_a_value_beyond_all_measure_does_not_count() -> None:
+    assert Measurement({"": LARGEST}).value == LARGEST
+    assert Measurement({"": -2 * LARGEST}).value is None
