@@ -15,6 +15,7 @@ _SIGNS = {
     NodeStatus.OK: ("●", "green"),
     NodeStatus.RUNNING: ("○", "cyan"),
     NodeStatus.CANCELLED: ("○", "dim"),
+    NodeStatus.SKIPPED: ("○", "dim"),
 }
 _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
@@ -81,7 +82,11 @@ def _clock(seconds: float) -> str:
 
 def _tree(snapshot: SearchSnapshot, room: int) -> Iterator[Text]:
     lines = list(_ordered(snapshot.nodes))
-    shown = [entry for entry in lines if entry[1].kind is not NodeKind.SEED]
+    shown = [
+        (depth, node)
+        for depth, node in lines
+        if node.kind is not NodeKind.SEED and not node.is_repetition
+    ]
     if len(shown) > room:
         newest = {node.id for node in sorted(snapshot.nodes, key=lambda n: n.id)[-(room - 2) :]}
         kept = [entry for entry in shown if entry[1].id in newest | {snapshot.best}][-(room - 1) :]

@@ -15,7 +15,7 @@ from taskweaver.treesearch.agent.phase0 import Phase0Plan, inherit_plan, save_pl
 from taskweaver.treesearch.agent.proposer import Proposer, Question
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.record.places import NodePlaces
 from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import redact_secrets_in
@@ -43,6 +43,8 @@ class AttemptWriter:
     def write(self, node: Node) -> Node:
         """Return the node with its proposal; a seed evaluation has that of its parent.
 
+        It is skipped if it proposed nothing but a program that another attempt runs.
+
         Raises:
             ReplyUnusable, ModelError: If there can be none.
         """
@@ -62,6 +64,7 @@ class AttemptWriter:
             artifacts=proposal.artifacts,
             same_as=owner,
             seed=self._unused_seed(owner) if owner else node.seed,
+            status=NodeStatus.SKIPPED if self.claims.is_skipped(node) else node.status,
         )
 
     def _unused_seed(self, owner: str) -> int:

@@ -35,6 +35,7 @@ class ChangeClaims:
         self._programs: dict[str, str] = {}
         self._newest: dict[str, str] = {}
         self._twins: dict[str, str] = {}
+        self._skipped: set[str] = set()
         for node in journal.nodes:
             if node.name:
                 self._of(node).setdefault(node.name, node.id)
@@ -46,7 +47,8 @@ class ChangeClaims:
         """Claim a change and a program for a node; return why it cannot have them, or nothing.
 
         A change without a name cannot be claimed. One that `insists` may have a program that has
-        ended: it measures again what worked, and tries again what failed.
+        ended: it measures again what worked, and tries again what failed. If that is running, the
+        node is to be skipped, see `is_skipped`.
         """
         program = self._program(node, artifacts)
         with self._lock:
@@ -54,6 +56,11 @@ class ChangeClaims:
             self._twins.pop(node.id, None)
             twin = self._known(program, node)
             holder = changes.get(name, node.id) if name else node.id
+            self._skipped.discard(node.id)
+            if self._is_running(program, node) and insists:
+                self._twins[node.id] = twin.id if twin is not None else self._newest[program]
+                self._skipped.add(node.id)
+                return ""
             if self._is_running(program, node):
                 problem = f"{self._newest[program]} tries exactly this program now"
             elif holder not in {node.id, twin.id if twin else ""}:
@@ -72,6 +79,10 @@ class ChangeClaims:
     def owner(self, node: Node) -> str:
         """Return the node whose program another one was given; empty for a program of its own."""
         return self._twins.get(node.id, "")
+
+    def is_skipped(self, node: Node) -> bool:
+        """Return whether a node has nothing but a program that another one runs now."""
+        return node.id in self._skipped
 
     def _give(self, program: str, node: Node, twin: Node | None) -> None:
         """Give a program to a node: as another measurement of a twin that worked, or as its own."""

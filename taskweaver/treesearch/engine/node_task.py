@@ -23,7 +23,7 @@ from taskweaver.treesearch.engine.node_executor import NodeExecutor, WorkCancell
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.execution.scripts import REPLAY_ERROR
-from taskweaver.treesearch.model.node import Cost, Node, NodeError
+from taskweaver.treesearch.model.node import Cost, Node, NodeError, NodeStatus
 
 _OUTPUT_CHARS = 20_000
 
@@ -70,9 +70,10 @@ class NodeTask:
         try:
             node = writer.write(node)
             transcript.proposed(node)
-            node, result = self._execute(node, writer)
-            transcript.ran(node)
-            node = assessor.assess(node, result)
+            if node.status is not NodeStatus.SKIPPED:
+                node, result = self._execute(node, writer)
+                transcript.ran(node)
+                node = assessor.assess(node, result)
         except ReplyUnusable as error:
             node = node.failed(NodeError("PhasePlanError", str(error)))
         except ModelError as error:

@@ -35,6 +35,8 @@ class NodeStatus(StrEnum):
     LOST = "lost"
     """Its worker died, more than once."""
     CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    """It proposed nothing but a program that another attempt was running."""
 
 
 FAILED = frozenset({NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST})

@@ -88,7 +88,10 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """A node, as a live view shows it; see `Node`. One that runs may have its figure already."""
+    """A node, as a live view shows it; see `Node`. One that runs may have its figure already.
+
+    A repetition is another measurement of the program of an earlier node.
+    """
 
     id: str
     kind: NodeKind
@@ -96,6 +99,7 @@ class NodeFacts:
     parent: str | None = None
     name: str = ""
     value: float | None = None
+    is_repetition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ class SearchSnapshot:
                 node.parent,
                 node.name,
                 journal.figure(node.id) if node.value is None else node.value,
+                is_repetition=bool(node.repeats),
             )
             for node in journal.nodes
         )

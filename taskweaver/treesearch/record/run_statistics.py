@@ -100,7 +100,8 @@ def certainty(journal: Journal) -> str:
         return "No program was measured twice, so it is unknown how far figures scatter."
     repeated = counted(noise.freedom, "repetition")
     if not noise.deviation:
-        return f"Repeated programs gave the very same figures ({repeated})."
+        said = f"Repeated programs gave the very same figures ({repeated})."
+        return " ".join(filter(None, [said, _rivals(journal, best)]))
     percent = f"{100 * noise.deviation:.2g} % of its value"
     scatter = percent if noise.is_relative else f"{noise.deviation:.2g}"
     said = (
@@ -120,6 +121,9 @@ def _rivals(journal: Journal, best: Node) -> str:
     if not rivals:
         return said
     (first, found), count = rivals[0], len(rivals) - 1
+    if not found.gain and not found.error:
+        more = f" and {count} more" if count else ""
+        return f"{first.id}{more} reached exactly the same."
     names = f"{first.id}, {reached(journal, first)}" + (f", and {count} more" if count else "")
     gained = gain_text(journal.objective, found).removesuffix(", within the noise")
     told = f"{best.id} cannot be told from {names}: {gained} is within the noise."
@@ -133,15 +137,10 @@ def standing(journal: Journal, node: Node) -> str:
     return "candidate" if journal.is_candidate(node.id) else "best"
 
 
-def first_draft(journal: Journal) -> Node | None:
-    """Return the first draft that works."""
+def baseline(journal: Journal) -> Node | None:
+    """Return the first draft that works: every gain of the whole run is a gain over it."""
     drafts = (node for node in journal.nodes if node.kind is NodeKind.DRAFT)
     return next((node for node in drafts if node.is_good), None)
-
-
-def baseline(journal: Journal) -> Node | None:
-    """Return the best node of the first stage, before any tuning."""
-    return journal.best(journal.of_stage(1)) or first_draft(journal)
 
 
 def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:

@@ -26,6 +26,7 @@ _SHAPES = {
     NodeKind.ABLATION: ("v", "#8a8378"),
     NodeKind.SEED: (".", "#c2a227"),
 }
+_REPETITION = {NodeKind.SEED: "repetition"}
 _Draw = Callable[[Any], None]
 
 
@@ -108,11 +109,11 @@ def _best(axes: Any, journal: Journal, history: Sequence[tuple[Node, float | Non
 def _values(axes: Any, journal: Journal, nodes: Sequence[Node]) -> None:
     size = 34 if len(nodes) < 200 else 10
     for kind, (shape, color) in _SHAPES.items():
-        of_kind = [node for node in nodes if node.kind is kind]
+        of_kind = [n for n in nodes if (NodeKind.SEED if n.repeats else n.kind) is kind]
         if of_kind:
             axes.scatter([node.step for node in of_kind], [node.value for node in of_kind],
                          s=size, marker=shape, color=color, alpha=0.8, linewidths=0,
-                         label=f"{kind.value} ({len(of_kind)})")  # fmt: skip
+                         label=f"{_REPETITION.get(kind, kind.value)} ({len(of_kind)})")  # fmt: skip
     _label(axes, journal)
     axes.figure.legend(loc="outside upper center", ncols=6, fontsize=8, frameon=False)
 

@@ -70,6 +70,7 @@ def _data(
         },
         "reason": facts.reason or "not over yet",
         "best": best.id if best else None,
+        "standing": run_statistics.standing(journal, best) if best else "",
         "path": [node.id for node in journal.path(best.id)] if best else [],
         "judged": run_statistics.overruled(journal),
         "certainty": run_statistics.certainty(journal),

@@ -21,7 +21,7 @@ _COMPARED = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM})
 
 def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
     """Return data about a run's nodes: the best ones, the baseline, failures, comparisons."""
-    best, baseline = journal.best(), run_statistics.first_draft(journal)
+    best, baseline = journal.best(), run_statistics.baseline(journal)
     index: dict[str, Any] = {
         "best_node": best.id if best else None,
         "report": "report.md",

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_lab import lab, proposal, search
+from search_lab import Climber, lab, proposal, search
 
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.node import Node, NodeKind
 
 ONE: dict[str, Any] = {
     "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,
@@ -182,3 +182,66 @@ def test_the_best_is_measured_again_without_the_search(tmp_path: Path) -> None:
     )
     assert json.loads(ran.stdout.splitlines()[-1]) == {"metric": 5}
     assert "python .evaluator/measure.py" in (made.places.folder / "report.md").read_text()
+
+
+MEASURED = """import json, os
+seed = int(os.environ["TASKWEAVER_SEED"])
+place = json.loads(open("try.sh").readline().partition("VALUES ")[2].rstrip().rstrip("'"))
+{}
+print(json.dumps({{"metric": metric}}))
+"""
+ALL: dict[str, Any] = {
+    "stage1_nodes": 3, "num_drafts": 1, "stage2_nodes": 5, "stage3_nodes": 2, "stage4_nodes": 0,
+    "num_seeds": 2, "memory": False, "report": True,
+}  # fmt: skip
+
+
+def climbed(folder: Path, formula: str, model: Any = None) -> Search:
+    """Search with an evaluator whose metric follows from the place that an attempt tries."""
+    project = lab(folder)
+    (project / "measure.py").write_text(MEASURED.format(formula))
+    with (project / "idea.md").open("a") as idea:
+        idea.write("\nEvaluate: measure.py\n")
+    return search(project, model or Climber(), **ALL)
+
+
+def test_a_constant_metric_has_no_winner_and_no_race(tmp_path: Path) -> None:
+    made = climbed(tmp_path, "metric = 4")
+    journal = made.state.journal
+    best = journal.best()
+    assert best is journal.nodes[0]
+    assert made.state.is_over
+    assert journal.samples(best.id).is_deterministic
+    assert sum(node.kind is NodeKind.SEED for node in journal.nodes) == 1
+    report = (made.places.folder / "report.md").read_text()
+    assert "Repeated programs gave the very same figures (" in report
+    assert "reached exactly the same." in report
+
+
+def test_a_metric_that_is_nan_once_costs_one_attempt(tmp_path: Path) -> None:
+    once = "metric = float('nan') if place == {'x': 1, 'y': 0, 'z': 0} else sum(place.values())"
+    journal = climbed(tmp_path, once).state.journal
+    failed = journal.buggy
+    assert {node.error.kind for node in failed if node.error} == {"MetricError"}
+    assert {node.parent for node in failed} <= {"n0001", *(node.id for node in failed)}
+    best = journal.best()
+    assert best is not None
+    assert best.value is not None
+    assert best.value > 0
+
+
+def test_a_metric_with_two_modes_is_repeated_within_bounds_and_called_uncertain(
+    tmp_path: Path,
+) -> None:
+    made = climbed(tmp_path, "metric = (10 if seed % 2 else 1) + sum(place.values()) / 10")
+    journal = made.state.journal
+    seeds = [node for node in journal.nodes if node.kind is NodeKind.SEED]
+    assert 0 < len(seeds) <= 3 * 3 * ALL["num_seeds"]
+    for node in journal.good:
+        assert len(journal.seeds_of(node.id)) <= ALL["num_seeds"]
+    best = journal.best()
+    assert best is not None
+    assert journal.samples(best.id).n > 1  # the higher mode alone does not win
+    report = (made.places.folder / "report.md").read_text()
+    assert f"{best.id} cannot be told from " in report
+    assert "**, by node" in report

@@ -56,13 +56,30 @@ def test_a_judgement_is_shown_with_those_it_was_between(tab: Tab, tmp_path: Path
     journal, facts = small_run()
     journal.judge(Judgement(4, 11, ("n0009", "n0007", "n0004"), "n0007", HOSTILE))
     tab.open(page_of(tmp_path, journal, facts))
-    assert "best n0007: 0.91 · chosen by metric and judgement" in tab.text("header")
+    assert "candidate n0007: 0.91 · chosen by metric and judgement" in tab.text("header")
     for node_id in ("n0007", "n0009"):
         tab.click(node_id)
         assert "n0007 (0.91) was chosen by judgement" in tab.text()
     tab.click("n0002")
     assert "judgement" not in tab.text()
     assert tab.complaints == []
+
+
+def test_repetitions_are_drawn_as_such_and_a_lucky_best_is_a_candidate(
+    tab: Tab, tmp_path: Path
+) -> None:
+    journal, facts = small_run()
+    again = node(14, NodeKind.IMPROVE, 0.88, parent="n0004", stage=3, same_as="n0007")
+    journal.put(again)
+    journal.put(node(15, NodeKind.IMPROVE, 0.97, parent="n0007", stage=3))
+    tab.open(page_of(tmp_path, journal, facts))
+    assert "n0014 repetition of n0007" in tab.value(
+        "[...document.querySelectorAll('.node.seed title')].map(e => e.textContent).join('|')"
+    )
+    assert tab.value("document.querySelectorAll('.node rect').length") == 4
+    assert "candidate n0015: 0.97" in tab.text("header")
+    assert "n0015 was measured once: it may have been lucky." in tab.text("header")
+    assert "repetition" in tab.text("nav")
 
 
 def test_keys_walk_through_the_tree(tab: Tab, tmp_path: Path) -> None:
