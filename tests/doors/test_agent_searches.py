@@ -205,7 +205,8 @@ def test_a_search_that_cannot_begin_says_why(server: Served, client: httpx2.Clie
 
     idea = "# An idea\n\nMetric: score (maximize)\n\nEvaluate: measure.py\n"
     assert "needs a limit" in refused(422, "invalid-body", idea=idea)
-    assert "evaluator measure.py" in refused(409, "search-not-begun", idea=idea, steps=1)
+    told = refused(409, "search-not-begun", idea=idea, steps=1)
+    assert "The idea names the evaluator measure.py, which is no file in the folder of" in told
     refused(422, "invalid-body", idea=idea, steps=1, files={"../measure.py": ""})
     refused(422, "invalid-body", idea=idea, steps=1, files={"idea.md": ""})
     refused(422, "invalid-body", idea=idea, cost=-1)

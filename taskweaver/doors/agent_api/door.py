@@ -52,7 +52,10 @@ class AgentApi:
     def __init__(self, sessions: AgentSessions) -> None:
         """Offer the sessions of users; the door finishes and closes them."""
         self._sessions = sessions
-        self._searches = SearchProcesses(sessions.app.app_dir)
+        self._searches = SearchProcesses(
+            sessions.app.app_dir,
+            is_restricted=bool(sessions.app.withheld),  # a search has no more than the server
+        )
         self.operations = [
             *SessionOperations(sessions).operations,
             *MessageOperations(sessions).operations,

@@ -26,14 +26,16 @@ _MOST_KEPT = 20
 _TAIL_BYTES = 16 << 10
 _BEGUN = re.compile(rb"^run: (.+)\n", re.MULTILINE)
 _REASON_CHARS = 1_000
+_ERROR = "error: "
 
 
 class SearchProcesses:
     """The searches of a server. Finish and close it; it is used from one event loop."""
 
-    def __init__(self, project: Path) -> None:
-        """Prepare to run searches of a project."""
-        self._project = project
+    def __init__(self, project: Path, *, is_restricted: bool) -> None:
+        """Prepare to run searches of a project; a restricted one is opened without consent."""
+        trust = ["--no-trust"] if is_restricted else []
+        self._command = [sys.executable, "-m", "taskweaver", "-p", str(project), *trust]
         self._processes: list[_SearchProcess] = []
         self._is_stopping = False
 
@@ -51,7 +53,11 @@ class SearchProcesses:
         with tempfile.TemporaryDirectory(prefix="taskweaver-idea-") as folder:
             for name, text in {**files, "idea.md": idea}.items():
                 Path(folder, name).write_text(text, "utf-8")
-            return await self._begun([str(Path(folder, "idea.md")), *options])
+            try:
+                return await self._begun([str(Path(folder, "idea.md")), *options])
+            except _NotBegun as error:
+                detail = error.detail.replace(folder, "the folder of the idea")
+                raise _NotBegun(detail) from None
 
     async def resume(self, run: str, options: Sequence[str]) -> None:
         """Go on with a run by its full name; raises as `start`."""
@@ -65,8 +71,8 @@ class SearchProcesses:
         process = _SearchProcess()
         self._processes = [*self._running, *self._ended[-_MOST_KEPT:], process]
         try:
-            command = [sys.executable, "-m", "taskweaver", "-p", str(self._project), "search"]
-            await process.start([*command, "run", "--plain", "--until_input_ends", *arguments])
+            options = ["search", "run", "--plain", "--until_input_ends"]
+            await process.start([*self._command, *options, *arguments])
             return await process.begun()
         except BaseException:
             process.stop()
@@ -166,7 +172,7 @@ class _SearchProcess:
         except BaseException as error:
             self.has_ended = True
             if isinstance(error, OSError):
-                raise _not_begun(f"The process cannot start: {error.strerror}.") from error
+                raise _NotBegun(f"The process cannot start: {error.strerror}.") from error
             raise
         self._reader = asyncio.ensure_future(self._read(self._process))
         if self.is_stopping:
@@ -195,7 +201,7 @@ class _SearchProcess:
         """
         await self._changed.wait()
         if not self.name:
-            raise _not_begun(_reason(self.output) or "The process ended without a word.")
+            raise _NotBegun(_reason(self.output) or "The process ended without a word.")
         return self.name
 
     def stop(self) -> None:
@@ -218,10 +224,13 @@ class _SearchProcess:
 
 def _reason(output: str) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    errors = [number for number, line in enumerate(lines) if line.startswith("Error: ")]
+    errors = [number for number, line in enumerate(lines) if line.startswith(_ERROR)]
     told = lines[errors[-1] :] if errors else lines[-3:]
-    return " ".join(told).removeprefix("Error: ")[:_REASON_CHARS]
+    return " ".join(told).removeprefix(_ERROR)[:_REASON_CHARS]
 
 
-def _not_begun(detail: str) -> RequestRefused:
-    return RequestRefused(409, "search-not-begun", detail)
+class _NotBegun(RequestRefused):
+    """The refusal of a search that did not begin."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(409, "search-not-begun", detail)
