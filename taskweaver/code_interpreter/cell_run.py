@@ -16,17 +16,20 @@ from taskweaver.module.confirmation import ConfirmationRequest, Confirmations, N
 from taskweaver.module.event_emitter import PostEventProxy
 from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
 
+_EDITED = "The user changed this code before it ran."
+
 
 @dataclass(frozen=True, slots=True)
 class CellEnd:
     """End of a cell: its outcome, or the reason why it did not run.
 
     Attributes:
-        code: The cell.
+        code: The cell, as it ran.
         result: Outcome of its run; None if it did not run.
         problem: Reason why it did not run.
         revise: Name of the text that asks its author for another cell; empty for none.
         refusal: Beginning of a report that no other cell came back.
+        is_edited: Whether a person changed it before it ran.
     """
 
     code: str
@@ -34,6 +37,7 @@ class CellEnd:
     problem: str = ""
     revise: str = ""
     refusal: str = ""
+    is_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,38 @@ class CellRun:
             bring: Makes the files that a cell names available.
         """
         code = self._kept(proxy, written)
+        forbidden = self._forbidden(proxy, code, functions, earlier)
+        if forbidden is not None:
+            return forbidden
+        allowed, declined = self._allowed(proxy, code, functions, earlier)
+        if declined:
+            return CellEnd(code, None, declined)
+        is_edited = allowed != code
+        if is_edited:
+            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = allowed
+            forbidden = self._forbidden(proxy, allowed, functions, earlier)
+        if forbidden is not None:
+            return forbidden
+        proxy.update_status("running code")
+        bring(allowed)
+        with self._client.operation():
+            self._check()
+            self._client.load_plugins([])  # waits until the kernel has started
+            result = self._executor.execute_code(
+                proxy.post.id, allowed, proxy.emit_execution_output
+            )
+        if is_edited:
+            result.log.insert(0, ("info", "user", _EDITED))
+        return CellEnd(allowed, result, is_edited=is_edited)
+
+    def _forbidden(
+        self,
+        proxy: PostEventProxy,
+        code: str,
+        functions: Sequence[str],
+        earlier: Callable[[], Sequence[RecordedCell]],
+    ) -> CellEnd | None:
+        """Return the end of a cell that is not run, whatever a person says; None if it may be."""
         if has_mask(code):
             problem = f"Cell {len(earlier()) + 1} holds {MASK}. {MASK_ADVICE}"
             return CellEnd(code, None, problem, "revise_masked", "The code did not run. ")
@@ -97,16 +133,7 @@ class CellRun:
         if refused:
             beginning = "No code came back that the policy allows:\n"
             return CellEnd(code, None, "\n".join(refused), "revise_refused", beginning)
-        declined = self._declined(proxy, code, functions, earlier)
-        if declined:
-            return CellEnd(code, None, declined)
-        proxy.update_status("running code")
-        bring(code)
-        with self._client.operation():
-            self._check()
-            self._client.load_plugins([])  # waits until the kernel has started
-            result = self._executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
-        return CellEnd(code, result)
+        return None
 
     def _kept(self, proxy: PostEventProxy, written: str) -> str:
         """Return the cell that runs code of its author, and keep it so that it can run again."""
@@ -128,26 +155,33 @@ class CellRun:
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
         return found
 
-    def _declined(
+    def _allowed(
         self,
         proxy: PostEventProxy,
         code: str,
         functions: Sequence[str],
         earlier: Callable[[], Sequence[RecordedCell]],
-    ) -> str:
-        """Return why a cell may not run, where a person has to be asked; empty if it may."""
+    ) -> tuple[str, str]:
+        """Return the cell that may run, where a person has to be asked as that person changed it.
+
+        In place of it the reason why it may not; empty if it may.
+        """
         if self._consent is None:
-            return ""
+            return code, ""
         own = [cell.code for cell in earlier() if cell.role == proxy.post.send_from]
         previous, self._asked = self._asked or (own[-1] if own else ""), code
         kinds = self._scope.kinds(code, functions)
-        request = ConfirmationRequest(kinds, code, previous, proxy.post.id)
+        is_editable = self._scope.language == "python"  # another scope would be left by an edit
+        request = ConfirmationRequest(kinds, code, previous, proxy.post.id, is_editable=is_editable)
         proxy.update_status("waiting for you")
         try:
-            is_allowed = self._consent.confirmations.ask(request, self._consent.timeout_s)
+            allowed = self._consent.confirmations.allowed_content(request, self._consent.timeout_s)
         except NotConfirmed as error:
-            return f"The code did not run: {error}"
-        return "" if is_allowed else self._consent.declined
+            return code, f"The code did not run: {error}"
+        if allowed is None:
+            return code, self._consent.declined
+        self._asked = allowed
+        return allowed, ""
 
 
 def attach_outcome(proxy: PostEventProxy, result: ExecutionResult, order: str) -> list[str]:

@@ -282,7 +282,8 @@ class CodeInterpreter(Role, Interpreter):
                 )
                 report(problem)
             else:
-                shown = None if order else end.code  # the author of a carried cell knows it
+                is_known = order and not end.is_edited  # to the author of a carried cell
+                shown = None if is_known else end.code
                 proxy.update_message(self.executor.format_code_output(end.result, shown))
             proxy.update_send_to(task.send_from)
             return proxy.end()

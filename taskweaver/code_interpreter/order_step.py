@@ -103,7 +103,7 @@ class OrderStep:
             proxy.update_attachment(revise, AttachmentType.revise_message)
         goes_on = may_retry if failed else end.result.is_success and not is_last
         task = self.progress.task
-        code_shown = None if goes_on else end.code
+        code_shown = None if goes_on and not end.is_edited else end.code
         proxy.update_message(CodeExecutor.format_code_output(end.result, code_shown))
         cells = [*self.progress.cells, *before]
         if not goes_on and cells and task.send_from != USER:

@@ -31,6 +31,17 @@ class Confirmation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class EditedContent:
+    """An answer that allows this content in place of the one that was asked about, this once."""
+
+    content: str
+
+
+ConfirmationReply = Confirmation | EditedContent
+"""What a person answers."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmationRequest:
     """Request to a person to allow something.
 
@@ -40,6 +51,7 @@ class ConfirmationRequest:
         previous: The version of it that ran before, or was refused; empty for none.
         post_id: The post it belongs to.
         id: Its own id; an answer names it.
+        is_editable: Whether a person may answer with another content; see `EditedContent`.
     """
 
     kinds: frozenset[str]
@@ -47,6 +59,7 @@ class ConfirmationRequest:
     previous: str = ""
     post_id: str = ""
     id: str = field(default_factory=lambda: create_id("confirm"))
+    is_editable: bool = False
 
     def diff(self) -> str:
         """Return the changes since the previous version, as a unified diff; empty for none."""
@@ -78,7 +91,7 @@ class ConfirmationHandler(Protocol):
 
     def request_confirmation(
         self, request: ConfirmationRequest, timeout_s: float
-    ) -> Confirmation | None:
+    ) -> ConfirmationReply | None:
         """Return the answer, or None when none came in time. Called in the round's thread."""
 
 
@@ -104,7 +117,7 @@ class Confirmations:
 
     def __init__(
         self,
-        tell: Callable[[str, ConfirmationRequest, str], None],
+        tell: Callable[[str, ConfirmationRequest, ConfirmationReply | None], None],
         log: Callable[[str], None],
         round_id: Callable[[], str],
     ) -> None:
@@ -125,16 +138,24 @@ class Confirmations:
         Raises:
             NotConfirmed: If there is no handler, it fails, or no answer comes in time.
         """
-        return bool(in_turn(lambda: self._ask(request, timeout_s)))
+        return self.allowed_content(request, timeout_s) is not None
 
-    def _ask(self, request: ConfirmationRequest, timeout_s: float) -> bool:
+    def allowed_content(self, request: ConfirmationRequest, timeout_s: float) -> str | None:
+        """Return the content that a person allows, None for a no; raises as `ask`.
+
+        It is that of the request, unless that is editable and the person changed it.
+        """
+        found: str | None = in_turn(lambda: self._ask(request, timeout_s))
+        return found
+
+    def _ask(self, request: ConfirmationRequest, timeout_s: float) -> str | None:
         if request.kinds <= self._always:
-            return True
+            return request.content
         expect = getattr(self.handler, "expect", None)
         if expect is not None:  # its answer may come as soon as listeners hear of the request
             expect(request)
-        self._tell("request", request, "")
-        answer = Confirmation.no
+        self._tell("request", request, None)
+        answer: ConfirmationReply = Confirmation.no
         try:
             answer = self._answer(request, timeout_s)
         except NotConfirmed:
@@ -144,16 +165,18 @@ class Confirmations:
             self._log(str(failed))
             raise failed from error
         finally:
-            self._tell("response", request, answer.value)
+            self._tell("response", request, answer)
+        if isinstance(answer, EditedContent):
+            return answer.content
         if answer is Confirmation.always:
             self._always |= request.kinds
-        return answer is not Confirmation.no
+        return None if answer is Confirmation.no else request.content
 
     def forget(self, kinds: AbstractSet[str]) -> None:
         """Ask again for kinds of things that were allowed for always."""
         self._always -= kinds
 
-    def _answer(self, request: ConfirmationRequest, timeout_s: float) -> Confirmation:
+    def _answer(self, request: ConfirmationRequest, timeout_s: float) -> ConfirmationReply:
         if self.handler is None:
             raise NotConfirmed("the program has no confirmation handler, so no person was asked.")
         deadline = monotonic() + timeout_s
@@ -165,6 +188,8 @@ class Confirmations:
             answer = handle(request, timeout_s)
         if answer is None or monotonic() > deadline:
             raise NotConfirmed("no person answered.")
+        if isinstance(answer, EditedContent) and request.is_editable:
+            return answer
         if not isinstance(answer, Confirmation):
             raise TypeError(f"{answer!r} is not a Confirmation")
         return answer
@@ -182,7 +207,7 @@ class AnsweredElsewhere:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._open: dict[str, Confirmation | None] = {}
+        self._open: dict[str, ConfirmationReply | None] = {}
         self.requests: dict[str, ConfirmationRequest] = {}
 
     def expect(self, request: ConfirmationRequest) -> None:
@@ -195,7 +220,7 @@ class AnsweredElsewhere:
 
     def request_confirmation(
         self, request: ConfirmationRequest, timeout_s: float
-    ) -> Confirmation | None:
+    ) -> ConfirmationReply | None:
         """Wait for the answer to this request."""
         self.expect(request)
         with self._changed:
@@ -203,11 +228,18 @@ class AnsweredElsewhere:
             del self.requests[request.id]
             return self._open.pop(request.id)
 
-    def provide_confirmation(self, request_id: str, answer: Confirmation) -> bool:
-        """Answer a request; return whether it was open. A closed one cannot be answered."""
+    def provide_confirmation(self, request_id: str, answer: ConfirmationReply) -> bool:
+        """Answer a request; return whether it was open. A closed one cannot be answered.
+
+        Raises:
+            ValueError: If the answer has another content, and the request is not editable.
+        """
         with self._changed:
             if request_id not in self._open:
                 return False
+            is_edited = isinstance(answer, EditedContent)
+            if is_edited and not self.requests[request_id].is_editable:
+                raise ValueError("Only code is edited; this is answered by yes, no or always.")
             self._open[request_id] = answer
             self._changed.notify_all()
             return True

@@ -21,8 +21,10 @@ from taskweaver.module.confirmation import (
     AnyConfirmationHandler,
     Confirmation,
     ConfirmationHandler,
+    ConfirmationReply,
     ConfirmationRequest,
     Confirmations,
+    EditedContent,
 )
 from taskweaver.module.events import (
     EventScope,
@@ -182,19 +184,23 @@ class SessionEventEmitter:
     def confirmation_handler(self, handler: AnyConfirmationHandler | None) -> None:
         self.confirmations.handler = handler
 
-    def _tell_confirmation(self, what: str, request: ConfirmationRequest, answer: str) -> None:
+    def _tell_confirmation(
+        self, what: str, request: ConfirmationRequest, answer: ConfirmationReply | None
+    ) -> None:
         is_request = what == "request"
         kind = (
             PostEventType.post_confirmation_request
             if is_request
             else PostEventType.post_confirmation_response
         )
-        text = request.content if is_request else answer
+        edited = answer if isinstance(answer, EditedContent) else None
+        word = answer if isinstance(answer, Confirmation) else Confirmation.yes
+        text = request.content if is_request else word.value
         extra: dict[str, Any] = {"id": request.id, "kinds": sorted(request.kinds)}
-        if is_request:
-            extra["code"] = request.content
-        else:
-            extra["approved"] = answer != Confirmation.no.value
+        if not is_request:
+            extra["approved"] = answer is not Confirmation.no
+        if is_request or edited is not None:
+            extra["code"] = request.content if edited is None else edited.content
         scope, post_id = EventScope.post, request.post_id
         self.emit(TaskWeaverEvent(scope, kind, self._round_id, post_id, text, extra))
 

@@ -49,7 +49,7 @@ class PostEventType(Enum):
     ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
     ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is the
     code or call to allow, ``{"id", "kinds", "code"}``; ``post_confirmation_response``: `msg` is the
-    answer, ``{"id", "kinds", "approved"}``.
+    answer, ``{"id", "kinds", "approved"}``, with ``code`` where a person changed it.
     """
 
     post_start = "post_start"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Listener, Script, code_reply, make_project
+from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.code_interpreter.prompt import PROMPT_FILE
@@ -17,6 +17,7 @@ from taskweaver.module.confirmation import (
     AnsweredElsewhere,
     Confirmation,
     ConfirmationRequest,
+    EditedContent,
 )
 from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.session.errors import LimitReached
@@ -115,6 +116,39 @@ def test_a_yes_is_for_this_code_and_always_for_its_kind(tmp_path: Path) -> None:
     assert person.requests[1].diff().endswith("-a = 1\n+a = 2")
     assert marks(tmp_path) == []
     assert "did not allow" in rounds[3].post_list[-1].message
+
+
+def test_a_person_may_change_the_code(tmp_path: Path) -> None:
+    person = Person(EditedContent("a = 'by hand'\na"), Confirmation.yes)
+    rounds = ask(tmp_path, CONFIRMED, "a = 1", "b = 2", handler=person)
+    post = rounds[0].post_list[-1]
+    assert post.get_attachment(AttachmentType.reply_content)[0].content == "a = 'by hand'\na"
+    assert "The user changed this code before it ran." in post.message
+    assert "by hand" in post.message
+    assert person.requests[1].diff().splitlines()[-3:] == ["-a = 'by hand'", "-a", "+b = 2"]
+
+
+def test_the_author_of_an_order_is_shown_the_code_that_a_person_changed(tmp_path: Path) -> None:
+    script = Script(
+        [planner_reply("CodeInterpreter", "count", code="a = 1"), planner_reply("User", "done")]
+    )
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=CONFIRMED) as app:
+        session, listener = app.get_session(), Listener()
+        session.event_emitter.confirmation_handler = Person(EditedContent("a = 'by hand'\na"))
+        session.send_message("go", listener)
+    assert "The user changed this code before it ran." in script.last()
+    assert "a = 'by hand'" in script.last()
+    (told,) = [e for e in listener.events if e.t is PostEventType.post_confirmation_response]
+    assert (told.msg, told.extra["approved"]) == ("yes", True)
+    assert told.extra["code"] == "a = 'by hand'\na"
+
+
+def test_a_policy_holds_for_what_a_person_wrote(tmp_path: Path) -> None:
+    person = Person(EditedContent(f"import subprocess\n{MARK}"))
+    config = CONFIRMED | VERIFIED | {"code_interpreter.max_retry_count": 0}
+    (round_,) = ask(tmp_path, config, "a = 1", handler=person)
+    assert marks(tmp_path) == []
+    assert "importing 'subprocess' is not allowed" in round_.post_list[-1].message
 
 
 def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(tmp_path: Path) -> None:

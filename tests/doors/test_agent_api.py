@@ -406,6 +406,22 @@ def test_every_operation_is_described(client: httpx2.Client) -> None:
             assert operation["summary"], path
 
 
+def test_no_operation_takes_an_address(client: httpx2.Client) -> None:
+    document = client.get("/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    operations = [one for item in document["paths"].values() for one in item.values()]
+    bodies = [
+        body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        for one in operations
+        if "application/json" in (body := one.get("requestBody", {"content": {}}))["content"]
+    ]
+    names = {one["name"] for operation in operations for one in operation.get("parameters", [])}
+    names.update(name for body in bodies for name in schemas[body]["properties"])
+    assert {"branch", "idea", "text"} < names
+    words = {word for name in names for word in name.lower().split("_")}
+    assert not words & {"url", "uri", "address", "host", "endpoint", "webhook", "callback", "proxy"}
+
+
 def test_a_stream_ends_when_its_session_is_deleted_or_its_reader_is_too_slow(
     client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

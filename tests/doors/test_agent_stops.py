@@ -126,7 +126,7 @@ class AskingModel(SteeredModel):
         return code_reply("print('allowed ' + 'to run')")
 
 
-@pytest.mark.parametrize("answer", ["yes", "no", "stop"])
+@pytest.mark.parametrize("answer", ["yes", "no", "stop", "edit"])
 def test_code_waits_for_the_answer_of_a_client(tmp_path: Path, answer: str) -> None:
     config = {
         "session.roles": ["code_interpreter"],
@@ -144,12 +144,19 @@ def test_code_waits_for_the_answer_of_a_client(tmp_path: Path, answer: str) -> N
             one = f"{session}/confirmations/{asked['extra']['id']}"
             if answer == "stop":
                 client.post(f"{session}/stop", json={})
+            elif answer == "edit":
+                code = "print('changed ' + 'by hand')"
+                problem(client.post(one, json={"answer": "no", "code": code}), 422, "invalid-body")
+                edited = client.post(one, json={"answer": "yes", "code": code})
+                assert edited.status_code == 204
             else:
                 assert client.post(one, json={"answer": answer}).status_code == 204
             *_, (_, _, ended) = events
         assert (state, len(waiting)) == ("asks", 1)
         assert (waiting[0]["branch"], "allowed" in waiting[0]["content"]) == ("main", True)
         assert waiting[0]["confirmation_id"] == asked["extra"]["id"]
+        assert waiting[0]["is_editable"]
         assert ("allowed to run" in ended["answer"]) == (answer == "yes"), ended
+        assert ("changed by hand" in ended["answer"]) == (answer == "edit"), ended
         assert client.get(f"{session}/confirmations").json()["confirmations"] == []
         problem(client.post(one, json={"answer": "no"}), 404, "not-found")

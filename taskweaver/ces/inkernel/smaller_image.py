@@ -1,9 +1,14 @@
-"""Pictures made smaller: decoded in the kernel, as all foreign content is."""
+"""Pictures made smaller: decoded in the kernel or another sandbox, as all foreign content is.
+
+As a program it makes one file from another: ``SOURCE TARGET MOST_PIXELS MOST_BYTES``.
+"""
 
 from __future__ import annotations
 
 import base64
 import io
+import sys
+from pathlib import Path
 from typing import Any
 
 _JPEG_QUALITY = 85
@@ -20,9 +25,14 @@ def smaller_image(content: str, most_pixels: int, most_bytes: int) -> str:
     Raises:
         Exception: Whatever the decoder raises for the content.
     """
+    found = _smaller(io.BytesIO(base64.b64decode(content)), most_pixels, most_bytes)
+    return base64.b64encode(found).decode("ascii")
+
+
+def _smaller(source: Any, most_pixels: int, most_bytes: int) -> bytes:
     from PIL import Image
 
-    with Image.open(io.BytesIO(base64.b64decode(content))) as image:
+    with Image.open(source) as image:
         image.thumbnail((most_pixels, most_pixels))
         found = _written(image.convert("RGBA"), "PNG")
         while len(found) > most_bytes and min(image.size) > 1:
@@ -32,10 +42,15 @@ def smaller_image(content: str, most_pixels: int, most_bytes: int) -> str:
             found = _written(on_white, "JPEG", quality=_JPEG_QUALITY)
             width, height = image.size
             image.thumbnail((width * 3 // 4, height * 3 // 4))
-    return base64.b64encode(found).decode("ascii")
+    return found
 
 
 def _written(image: Any, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
+
+
+if __name__ == "__main__":
+    _source, _target, *_most = sys.argv[1:]
+    Path(_target).write_bytes(_smaller(_source, *map(int, _most)))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.routes import ONE, found, last_seen
-from taskweaver.module.confirmation import Confirmation
+from taskweaver.module.confirmation import Confirmation, ConfirmationReply, EditedContent
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
     KEEP_ALIVE,
@@ -23,6 +23,7 @@ from taskweaver.server.agents.following import (
 )
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call, missing, plain_name
 
 _ONE_MESSAGE = f"{ONE}/messages/{{message_id}}"
@@ -187,6 +188,7 @@ class MessageOperations:
                 kinds=sorted(request.kinds),
                 content=request.content,
                 diff=request.diff(),
+                is_editable=request.is_editable,
             )
             for branch, request in conversation.confirmations.waiting()
         ]
@@ -194,9 +196,15 @@ class MessageOperations:
 
     async def _confirm(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)
-        answer = Confirmation[call.read(models.ConfirmationAnswer).answer]
-        wanted = call.path("confirmation_id")
-        if not conversation.confirmations.provide_confirmation(wanted, answer):
+        given, wanted = call.read(models.ConfirmationAnswer), call.path("confirmation_id")
+        answer: ConfirmationReply = Confirmation[given.answer]
+        if given.code is not None:
+            answer = EditedContent(given.code)
+        try:
+            was_open = conversation.confirmations.provide_confirmation(wanted, answer)
+        except ValueError as error:
+            raise RequestRefused(422, "not-editable", str(error)) from error
+        if not was_open:
             raise missing("Request for confirmation", wanted[:128])
         return Response(status_code=204)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from taskweaver.server.transfer import FileFacts
 
@@ -117,7 +117,10 @@ class StoppedRound(BaseModel):
 
 
 class WaitingConfirmation(BaseModel):
-    """A request for confirmation that waits; `diff` are the changes to the version before."""
+    """A request for confirmation that waits; `diff` are the changes to the version before.
+
+    One that is editable may be answered with another code.
+    """
 
     confirmation_id: str
     branch: str
@@ -125,6 +128,7 @@ class WaitingConfirmation(BaseModel):
     kinds: list[str]
     content: str
     diff: str
+    is_editable: bool
 
 
 class WaitingConfirmations(BaseModel):
@@ -134,9 +138,20 @@ class WaitingConfirmations(BaseModel):
 
 
 class ConfirmationAnswer(BaseModel):
-    """An answer to a request for confirmation."""
+    """An answer to a request for confirmation.
+
+    `code` goes with yes: it runs, once, in place of the code that was asked about. A policy of the
+    project holds for it as for a model's.
+    """
 
     answer: Literal["yes", "no", "always"]
+    code: str | None = Field(default=None, min_length=1, max_length=1_000_000)
+
+    @model_validator(mode="after")
+    def _allows_its_code(self) -> Self:
+        if self.code is not None and self.answer != "yes":
+            raise ValueError("code goes with the answer yes alone")
+        return self
 
 
 class NewBranch(BaseModel):
@@ -219,7 +234,7 @@ class NewLink(BaseModel):
 
 
 class ArtifactView(BaseModel):
-    """A file that code of a round wrote; width and height of a PNG picture, in pixels."""
+    """A file that code of a round wrote; width and height of a picture, in pixels."""
 
     path: str
     round_id: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
 from taskweaver.doors.agent_api import models
+from taskweaver.doors.agent_api.pictures import picture_header
 from taskweaver.doors.agent_api.routes import working_folder
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.reading.cells import variables_of
@@ -18,8 +18,6 @@ from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import redact_secrets_in
 
 _TITLE_CHARS = 60
-_PNG = b"\x89PNG\r\n\x1a\n"
-_PNG_HEAD = 24
 
 
 def title_of(round_: Round) -> str:
@@ -120,9 +118,9 @@ def artifacts_of(branch: AnsweringBranch, folder: Folder) -> list[models.Artifac
         for path in round_.artifacts:
             view = models.ArtifactView(path=path, round_id=round_.id, number=number, size=None)
             with suppress(OSError, ValueError), folder.open_file(path) as file:
-                head = file.read(_PNG_HEAD)
+                header = picture_header(file)
                 view.size = file.seek(0, 2)
-                if head.startswith(_PNG) and len(head) == _PNG_HEAD:
-                    view.width, view.height = struct.unpack(">II", head[16:])
+                if header is not None:
+                    view.width, view.height = header.width, header.height
             found[path] = view
     return list(found.values())

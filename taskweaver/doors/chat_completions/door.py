@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -13,17 +12,14 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.chat_completions import models
+from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
+from taskweaver.doors.chat_completions.responses import ResponseOperations
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns
-from taskweaver.server.agents.following import KEEP_ALIVE, StreamEnd, event_stream
-from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.following import KEEP_ALIVE, event_stream
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, missing
 from taskweaver.session.errors import LimitReached, SessionError
-from taskweaver.utils.redact import redact_known
-
-_ANSWER_CHARS = 400
-"""Size of the pieces in which an answer is streamed."""
 
 
 class ChatCompletions:
@@ -66,6 +62,7 @@ class ChatCompletions:
                 answer=models.CompletionAnswer,
                 problems=(409,),
             ),
+            *ResponseOperations(sessions, self._turns).operations,
         ]
 
     async def finish(self, grace_s: float) -> None:
@@ -89,72 +86,38 @@ class ChatCompletions:
         own = self._sessions.of(call.user)
         await own.check_disk(call.user)
         place = await self._turns.place(call.user, wanted.messages)
-        await own.check_kernels(call.user, place.conversation, place.branch)
-        after = place.conversation.session.events.last
-        session_id = place.conversation.session.session_id
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
-        message = IndexedMessage(completion_id, session_id, place.branch, "ask", place.text)
-        await place.conversation.submit(call.user, message)
-        answer = _Answer(self._sessions, self._turns, call, place, completion_id, after)
-        return event_stream(answer.chunks()) if wanted.stream else await answer.whole()
+        answer = ChatAnswer(self._sessions, place, completion_id)
+        await answer.submit(call.user)
+        completion = _Completion(self._turns, call, place, answer, completion_id)
+        return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 
 
-class _Answer:
-    """The answer to a chat, as it comes."""
+class _Completion:
+    """A completion, as it comes."""
 
     def __init__(
-        self,
-        sessions: AgentSessions,
-        turns: ChatTurns,
-        call: Call,
-        place: ChatPlace,
-        completion_id: str,
-        after: int,
+        self, turns: ChatTurns, call: Call, place: ChatPlace, answer: ChatAnswer, completion_id: str
     ) -> None:
-        self._readers = sessions.readers
         self._turns = turns
-        self._call = call
+        self._user = call.user
         self._wanted = call.read(models.CompletionRequest)
         self._place = place
+        self._answer = answer
         self._id = completion_id
-        self._after = after
         self._created = int(time.time())
 
-    def _is_done(self) -> bool:
-        return self._place.conversation.is_done(self._id)
-
-    async def _progress(self) -> AsyncIterator[str]:
-        """Yield what is under way, a line each; nothing at times, to keep the connection."""
-        log, end = (
-            self._place.conversation.session.events,
-            StreamEnd(self._is_done, self._place.conversation.index),
-        )
-        async for events in self._readers.follow({"": log}, {"": self._after}, end):
-            if not events:
-                yield ""
-            for _, event in events:
-                fields = json.loads(event.data)
-                is_status = event.kind == "post_status_update"
-                if is_status and fields["branch"] == self._place.branch and fields["msg"]:
-                    yield f"{redact_known(fields['msg'])}\n"
-
-    def _outcome(self) -> IndexedMessage:
-        """Return the message once it is answered, and remember where its chat goes on.
-
-        Raises:
-            RequestRefused: If it was not answered; its text is the reason.
-        """
-        ended = self._place.conversation.message(self._id)
-        if ended.state != "finished":
-            raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
-        self._turns.keep(self._call.user, self._wanted.messages, self._place, ended.answer)
-        return ended
+    def _outcome(self) -> str:
+        """Return the answer, and remember where its chat goes on; raises as `ChatAnswer`."""
+        text = self._answer.outcome().answer
+        self._turns.keep(self._user, self._wanted.messages, self._place, text)
+        return text
 
     async def whole(self) -> BaseModel:
         """Return the answer when it is there."""
-        async for _ in self._progress():
+        async for _ in self._answer.progress():
             pass
-        message = {"role": "assistant", "content": self._outcome().answer}
+        message = {"role": "assistant", "content": self._outcome()}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return models.CompletionAnswer(
             id=self._id,
@@ -165,7 +128,7 @@ class _Answer:
         )
 
     def _usage(self) -> models.CompletionUsage:
-        usage = self._place.conversation.branch(self._place.branch).round_usage
+        usage = self._answer.usage
         return models.CompletionUsage(
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
@@ -176,30 +139,29 @@ class _Answer:
         """Yield the answer as server-sent events; a reader that leaves before its end stops it."""
         try:
             yield self._chunk({"role": "assistant", "content": ""})
-            async for line in self._progress():
+            async for line in self._answer.progress():
                 yield self._chunk({"reasoning_content": line}) if line else KEEP_ALIVE
             try:
-                answer = self._outcome().answer
+                answer = self._outcome()
             except RequestRefused as error:
                 problem = {"message": str(error), "type": error.kind, "code": error.kind}
-                yield _event({"error": problem})
+                yield data_event({"error": problem})
                 return
-            for start in range(0, len(answer), _ANSWER_CHARS):
-                yield self._chunk({"content": answer[start : start + _ANSWER_CHARS]})
+            for piece in pieces(answer):
+                yield self._chunk({"content": piece})
             yield self._chunk({}, finish_reason="stop")
             options = self._wanted.stream_options
             if options is not None and options.include_usage:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            if not self._is_done():
-                self._place.conversation.give_up(self._id)
+            self._answer.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return _event(
+        return data_event(
             {
                 "id": self._id,
                 "object": "chat.completion.chunk",
@@ -209,7 +171,3 @@ class _Answer:
                 **more,
             }
         )
-
-
-def _event(content: Mapping[str, Any]) -> bytes:
-    return f"data: {json.dumps(content)}\n\n".encode()

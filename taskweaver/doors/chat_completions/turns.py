@@ -13,7 +13,8 @@ from taskweaver.doors.chat_completions.models import CompletionMessage
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, conflict
+from taskweaver.server.operations import missing
 
 _MOST_KEPT = 10_000
 _TITLE_CHARS = 60
@@ -56,13 +57,7 @@ class ChatTurns:
             RequestRefused: If the last message is not the user's, or has more than text.
             SessionBusy: If the branch to fork is at work.
         """
-        last = messages[-1]
-        if last.role != "user" or not last.text.strip():
-            detail = "The last message must be the user's, and have a text."
-            raise RequestRefused(422, "invalid-body", detail)
-        if not all(message.has_only_text for message in messages):
-            detail = "Messages have texts only here; files go up by the agent API."
-            raise RequestRefused(422, "invalid-body", detail)
+        text = require_question(messages)
         own = self._sessions.of(user)
         known = self._known.get(_key(user, messages[:-1]))
         if known is not None:
@@ -73,10 +68,31 @@ class ChatTurns:
                     raise
             else:
                 branch = await self._branch(conversation, known)
-                return ChatPlace(conversation, branch, last.text)
-        title = last.text.strip().splitlines()[0][:_TITLE_CHARS]
+                return ChatPlace(conversation, branch, text)
+        title = text.strip().splitlines()[0][:_TITLE_CHARS]
         conversation = await own.create(title)
         return ChatPlace(conversation, conversation.session.branch, _with_history(messages))
+
+    async def place_after(self, user: User, response_id: str, text: str) -> ChatPlace:
+        """Return the place after the answer to an earlier message; on a fork, if more came there.
+
+        Raises:
+            RequestRefused: If the user has no such message, or it has no answer.
+            SessionBusy: If the branch to fork is at work.
+        """
+        own = self._sessions.of(user)
+        message = own.index.message(response_id)
+        if message is None:
+            raise missing("Response", response_id[:128])
+        if message.state != "finished":
+            raise conflict(f"Response {message.id} is {message.state}; it has no answer.")
+        conversation = await own.conversation(message.session)
+        rounds = await asyncio.to_thread(conversation.branch(message.branch).rounds)
+        number = next((n for n, one in enumerate(rounds, 1) if one.id == message.round_id), 0)
+        if not number:
+            raise missing("Response", message.id)
+        turn = _Turn(message.session, message.branch, number)
+        return ChatPlace(conversation, await self._branch(conversation, turn), text)
 
     @staticmethod
     async def _branch(conversation: UserConversation, known: _Turn) -> str:
@@ -99,6 +115,22 @@ class ChatTurns:
         self._known[_key(user, [*messages, said])] = turn
         while len(self._known) > _MOST_KEPT:
             self._known.popitem(last=False)
+
+
+def require_question(messages: Sequence[CompletionMessage]) -> str:
+    """Return the text of the last message, which is the question.
+
+    Raises:
+        RequestRefused: If it is not the user's, or messages have more than text.
+    """
+    last = messages[-1] if messages else None
+    if last is None or last.role != "user" or not last.text.strip():
+        detail = "The last message must be the user's, and have a text."
+        raise RequestRefused(422, "invalid-body", detail)
+    if not all(message.has_only_text for message in messages):
+        detail = "Messages have texts only here; files go up by the agent API."
+        raise RequestRefused(422, "invalid-body", detail)
+    return last.text
 
 
 def _key(user: User, messages: Sequence[CompletionMessage]) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from taskweaver.module.confirmation import AnsweredElsewhere, Confirmation, ConfirmationRequest
+from taskweaver.module.confirmation import (
+    AnsweredElsewhere,
+    Confirmation,
+    ConfirmationReply,
+    ConfirmationRequest,
+)
 from taskweaver.module.events import current_branch
 
 
@@ -23,7 +28,7 @@ class ClientConfirmations(AnsweredElsewhere):
 
     def request_confirmation(
         self, request: ConfirmationRequest, timeout_s: float
-    ) -> Confirmation | None:
+    ) -> ConfirmationReply | None:
         """Wait for the answer to this request."""
         try:
             return super().request_confirmation(request, timeout_s)

@@ -1,0 +1,91 @@
+"""The answer to a message of a chat, as it comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from taskweaver.doors.chat_completions.turns import ChatPlace
+from taskweaver.llm.types import Usage
+from taskweaver.server.accounts import User
+from taskweaver.server.agents.following import StreamEnd
+from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
+from taskweaver.utils.redact import redact_known
+
+_PIECE_CHARS = 400
+
+
+class ChatAnswer:
+    """The answer to a message."""
+
+    def __init__(self, sessions: AgentSessions, place: ChatPlace, message_id: str) -> None:
+        """Prepare for the answer to a message that `submit` sends to a place."""
+        self._sessions = sessions
+        self._place = place
+        self._id = message_id
+        self._after = place.conversation.session.events.last
+
+    async def submit(self, user: User) -> None:
+        """Send the message.
+
+        Raises:
+            RequestRefused: If the user may have no further kernel, money or message.
+        """
+        place, own = self._place, self._sessions.of(user)
+        await own.check_kernels(user, place.conversation, place.branch)
+        session_id = place.conversation.session.session_id
+        message = IndexedMessage(self._id, session_id, place.branch, "ask", place.text)
+        await place.conversation.submit(user, message)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return self._place.conversation.is_done(self._id)
+
+    async def progress(self) -> AsyncIterator[str]:
+        """Yield what is under way, a line each; nothing at times, to keep the connection."""
+        conversation = self._place.conversation
+        log, end = conversation.session.events, StreamEnd(lambda: self.is_done, conversation.index)
+        async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
+            if not events:
+                yield ""
+            for _, event in events:
+                fields = json.loads(event.data)
+                is_status = event.kind == "post_status_update"
+                if is_status and fields["branch"] == self._place.branch and fields["msg"]:
+                    yield f"{redact_known(fields['msg'])}\n"
+
+    def outcome(self) -> IndexedMessage:
+        """Return the message once it is answered.
+
+        Raises:
+            RequestRefused: If it was not answered; its text is the reason.
+        """
+        ended = self._place.conversation.message(self._id)
+        if ended.state != "finished":
+            raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
+        return ended
+
+    @property
+    def usage(self) -> Usage:
+        """Consumption of its round."""
+        return self._place.conversation.branch(self._place.branch).round_usage
+
+    def give_up(self) -> None:
+        """Stop it unless it has ended."""
+        if not self.is_done:
+            self._place.conversation.give_up(self._id)
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text in the pieces in which it is streamed."""
+    return [text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS)]
+
+
+def data_event(content: Mapping[str, Any], kind: str = "") -> bytes:
+    """Return the bytes of a server-sent event with JSON."""
+    head = f"event: {kind}\n" if kind else ""
+    return f"{head}data: {json.dumps(content)}\n\n".encode()
