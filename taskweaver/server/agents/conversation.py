@@ -72,6 +72,8 @@ class _Watch:
                 self._conversation.branch(self._message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
             self.error = event.msg
+        elif event.t is RoundEventType.round_end:
+            self._conversation.note_end(self._message.branch)
         elif event.t is PostEventType.post_end and not self.refusal:
             self._check()
 
@@ -106,6 +108,7 @@ class UserConversation:
         session.event_emitter.confirmation_handler = self.confirmations
         self._queues: dict[str, deque[IndexedMessage]] = {}
         self._running: dict[str, str] = {}
+        self._ending: set[str] = set()  # branches whose round is over, and whose message is not
         self._unanswered: set[str] = set()
         self._stopped: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
@@ -212,6 +215,10 @@ class UserConversation:
             raise missing("Message", message_id[:128])
         return found
 
+    def note_end(self, branch: str) -> None:
+        """Let changes of a branch wait for its message: who saw its round end may ask for them."""
+        self._ending.add(branch)
+
     def is_done(self, message_id: str) -> bool:
         """Return whether a message is no longer open."""
         return message_id not in self._unanswered
@@ -251,6 +258,7 @@ class UserConversation:
             await loop.run_in_executor(threads, self._answer, user, message)
         finally:
             self._running.pop(message.branch, None)
+            self._ending.discard(message.branch)
             self._stopped.discard(message.id)
             self.used_at = time.monotonic()
 
@@ -262,7 +270,7 @@ class UserConversation:
             SessionError: If the branch does not exist, or as `work` does.
         """
         changed = self.branch(branch)
-        if branch in self._running:
+        if branch in self._running and branch not in self._ending:
             raise SessionBusy(f"A message is being answered on the branch {branch}; stop it first.")
         self._changes += 1
         try:
