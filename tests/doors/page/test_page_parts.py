@@ -77,6 +77,30 @@ def test_a_table_is_sorted(page: PageTab) -> None:
     assert page.value(cells) == ["1", "2", "3"]
 
 
+def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> None:
+    rows = "'n': range(250), 'who': ['<b>odd</b>' if n % 2 else None for n in range(250)]"
+    run(page, f"import pandas as pd\nframe = pd.DataFrame({{{rows}}})", 1)
+    page.press_on(".variable", "frame")
+    page.button("Show the table")
+    page.shows("250 rows, 2 columns", "dialog")
+    page.press_on("dialog th button", "n")
+    page.until("document.querySelector('dialog tbody td').innerText === '249'")
+    page.button("Next rows")
+    page.until("document.querySelector('dialog tbody td').innerText === '149'")
+    page.value(
+        "(() => { const one = document.querySelector('dialog select');"
+        " one.value = '1'; one.dispatchEvent(new Event('change')); })()"
+    )
+    page.type("<B>ODD", "dialog input")
+    page.key("Enter")
+    page.shows("125 of 250 rows", "dialog")
+    assert page.value("document.querySelector('dialog tbody td:nth-of-type(2)').innerText") == (
+        "<b>odd</b>"
+    )
+    page.button("Close")
+    page.hides("dialog")
+
+
 def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     run(page, "x = 1", 1)
     run(page, "x = 2", 2)

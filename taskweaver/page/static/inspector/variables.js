@@ -1,30 +1,35 @@
 /** Variables of a moment, with their types, values and sizes. */
 
+import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
 import { latestFigure } from './figures.js';
+import { frameDialog, openFrame } from './frame.js';
 import { withMoment } from './moment.js';
+
+/** A data frame as reports of cells show it: its type, and its numbers of rows and columns. */
+const FRAME = /^(\w+) (\d+)x(\d+)/;
 
 let opened = '';
 
 /** Return the tab of variables. */
 export function variablesTab(session, moment) {
-  return withMoment(session, moment, (data) => [list(moment, data), latestFigure(session, moment)], 'Variables stand here once code has run.');
+  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment), frameDialog()], 'Variables stand here once code has run.');
 }
 
-function list(moment, data) {
+function list(session, moment, data) {
   const sorted = [...data.variables].sort((a, b) => b.is_changed - a.is_changed || a.name.localeCompare(b.name));
   const total = sorted.reduce((sum, one) => sum + (one.size ?? 0), 0);
   return h('section', { class: 'data-section' },
     h('div', { class: 'section-head' }, h('h3', {}, `Variables at round ${data.number}`), h('span', { class: 'end' }, String(sorted.length))),
-    sorted.length ? h('ul', { class: 'variables' }, sorted.map(row)) : h('p', { class: 'muted' }, 'None yet.'),
+    sorted.length ? h('ul', { class: 'variables' }, sorted.map((one) => row(session, moment, one))) : h('p', { class: 'muted' }, 'None yet.'),
     sorted.some((one) => one.is_changed) ? h('p', { class: 'muted caption' }, h('span', { class: 'changed-dot' }), 'changed in this round', total ? `, ${bytes(total)} in all` : '') : null,
     data.state === 'none' && sorted.length && moment.isPast ? h('p', { class: 'warning' }, icon('warn'), 'The state of this round is no longer kept. A fork runs its cells again: /rebuild in the terminal, or ask for it.') : null);
 }
 
-function row(one) {
+function row(session, moment, one) {
   const isOpen = opened === one.name;
   const toggle = () => {
     opened = isOpen ? '' : one.name;
@@ -37,11 +42,12 @@ function row(one) {
     isOpen ? h('div', { class: 'variable-more' },
       h('pre', { tabindex: 0, role: 'group', 'aria-label': `Value of ${seen(one.name)}` }, seen(one.text)),
       h('p', { class: 'muted caption' }, [one.type, bytes(one.size)].filter(Boolean).join(', ')),
+      !moment.isPast && !session.isReadOnly && FRAME.test(one.text) ? button('Show the table', () => openFrame(session, moment.branch, one.name), { kind: 'small' }) : null,
       one.lost ? h('p', { class: 'warning' }, icon('warn'), `Could not be stored: ${seen(one.lost)}`) : null) : null);
 }
 
 function shortText(text) {
-  const frame = /^(\w+) (\d+)x(\d+)/.exec(text);
+  const frame = FRAME.exec(text);
   if (frame) return `${frame[1]} ${Number(frame[2]).toLocaleString('en-US')} × ${frame[3]}`;
   return seen(text.split('\n')[0].slice(0, 60));
 }
