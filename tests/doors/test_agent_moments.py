@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from agents import SteeredModel, ask, new_session, serving_agents
+from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
 from served import Served, problem
 
 from taskweaver.memory.branched.store import BranchedMemory
@@ -102,6 +102,62 @@ def test_a_moment_sees_the_memory_of_its_time(client: httpx2.Client) -> None:
         404,
         "unknown-round",
     )
+
+
+def test_a_fork_is_previewed_with_names_and_sizes(client: httpx2.Client, session: str) -> None:
+    fork = f"{session}/branches/main/fork"
+    now = client.get(fork).json()
+    assert (now["state"], now["rounds"], now["variables"]) == ("stored", 3, 4)
+    assert {item["name"]: item["type"] for item in now["carried"]} == {
+        "x": "int", "rows": "list", "y": "list",
+    }  # fmt: skip
+    assert now["variables_bytes"] == sum(item["size"] for item in now["carried"]) > 1000
+    assert [line.partition(":")[0] for line in now["not_carried"]] == ["steps"]
+    assert (now["files"], now["files_bytes"], now["files_differ"]) == (2, 8, 0)
+    then = client.get(fork, params={"at_round": 1}).json()
+    assert (then["state"], then["rounds"], then["not_carried"]) == ("stored", 1, [])
+    assert (then["files"], then["files_differ"]) == (2, 2)
+    none = client.get(fork, params={"at_round": 0}).json()
+    assert (none["state"], none["variables"], none["carried"]) == ("empty", 0, [])
+    problem(client.get(fork, params={"at_round": 4}), 404, "unknown-round")
+
+
+def test_the_index_has_forks_and_merges_whose_changes_are_events(client: httpx2.Client) -> None:
+    session = new_session(client)
+    for text in ("say: one", "say: two"):
+        ask(client, session, text)
+    last = client.get(f"{API}/sessions").json()["last_change"]
+    client.post(f"{session}/branches", json={"name": "b", "at_round": 1})
+    ask(client, session, "say: three", branch="b")
+    client.post(f"{session}/branches/main/merge", json={"source": "b"})
+    ask(client, session, "say: four")
+    client.post(f"{session}/branches/b/merge", json={"source": "main"})
+    assert client.post(f"{session}/release").status_code == 204
+    index = client.get(f"{session}/rounds").json()
+    shown = [(one["branch"], one["number"], one["title"], one["forks"]) for one in index["rounds"]]
+    assert shown == [
+        ("main", 1, "say: one", ["b"]),
+        ("main", 2, "say: two", []),
+        ("main", 3, "say: four", []),
+        ("b", 2, "say: three", []),
+    ]
+    assert index["merges"] == [
+        {"branch": "main", "number": 2, "source": "b"},
+        {"branch": "b", "number": 2, "source": "main"},
+    ]
+    client.patch(session, json={"title": "renamed"})
+    client.delete(session)
+    kinds = []
+    headers = {"Last-Event-ID": f"changes:{last}"}
+    with client.stream("GET", f"{API}/events", headers=headers) as stream:
+        for _, kind, data in events_of(stream):
+            if data.get("session_id") == session.rpartition("/")[2]:
+                kinds.append(kind)
+            if kind == "session_deleted":
+                break
+    assert [kind for kind in kinds if not kind.startswith("message_")] == [
+        "branch_created", "branch_merged", "branch_merged", "session_renamed", "session_deleted",
+    ]  # fmt: skip
 
 
 def test_two_moments_differ_and_equal_things_are_counts(

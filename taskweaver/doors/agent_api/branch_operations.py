@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import BRANCH, OF_BRANCH, ONE, found
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.operations import ApiOperation, Call, number_of, optional_number
+from taskweaver.server.operations import ApiOperation, Call, number_of
 
 _MOST_ROUNDS = 100
 _PAGE = {
@@ -39,15 +39,6 @@ class BranchOperations:
                 body=models.NewBranch,
                 answer=models.MadeBranch,
                 status=201,
-                problems=(404, 409),
-            ),
-            ApiOperation(
-                "GET",
-                f"{BRANCH}/fork",
-                self._preview,
-                "Things that a fork would carry, and those that it would not",
-                query={"at_round": "The last round that it sees; all if it is left out"},
-                answer=models.ForkPreview,
                 problems=(404, 409),
             ),
         ]
@@ -91,16 +82,11 @@ class BranchOperations:
         conversation.index.note_branch(conversation.session.session_id, name, wanted.source)
         return models.MadeBranch(name=name, why_restored=conversation.branch(name).why_restored)
 
-    async def _preview(self, call: Call) -> BaseModel:
-        conversation, name = await found(self._sessions, call), call.path("branch")
-        at = optional_number(call, "at_round")
-        return await asyncio.to_thread(views.fork_preview, conversation, name, at)
-
     async def _index(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)
         last = conversation.session.events.last  # before, so that no later change is missed
-        rounds = await asyncio.to_thread(views.round_index, conversation)
-        return models.RoundIndex(rounds=rounds, last_event=last)
+        outline = await asyncio.to_thread(conversation.session.moments.outline)
+        return views.round_index(outline, last)
 
     async def _page(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)

@@ -16,12 +16,11 @@ from taskweaver.doors.agent_api.routes import (
     ONE,
     PREFIX,
     found,
-    number_of,
     working_folder,
 )
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call
+from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call, number_of
 from taskweaver.server.transfer import FileFacts, download, explained, list_files, upload
 from taskweaver.utils.file_system.safe_fs import Folder
 

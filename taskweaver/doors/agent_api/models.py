@@ -169,18 +169,6 @@ class MadeBranch(BaseModel):
     why_restored: str
 
 
-class ForkPreview(BaseModel):
-    """Things that a fork carries, and those that it does not."""
-
-    rounds: int
-    variables: int
-    state: Literal["live", "stored", "none", "empty"]
-    files: int
-    files_bytes: int
-    facts: int
-    not_carried: list[str]
-
-
 class RoundSummary(BaseModel):
     """A round in the index: `number` is its position on its path."""
 
@@ -192,10 +180,19 @@ class RoundSummary(BaseModel):
     forks: list[str]
 
 
+class RoundMerge(BaseModel):
+    """A merge of memory in the index: made on a branch after its round `number`, 0 for none."""
+
+    branch: str
+    number: int
+    source: str
+
+
 class RoundIndex(BaseModel):
-    """All rounds of a session, each once; events go on after `last_event`."""
+    """All rounds of a session, each once, and merges; events go on after `last_event`."""
 
     rounds: list[RoundSummary]
+    merges: list[RoundMerge]
     last_event: int
 
 

@@ -7,15 +7,12 @@ from contextlib import suppress
 
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.pictures import picture_header
-from taskweaver.doors.agent_api.routes import working_folder
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
-from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
+from taskweaver.session.moments.outline import Outline
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.redact import redact_secrets_in
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 _TITLE_CHARS = 60
 
@@ -31,30 +28,24 @@ def title_of(round_: Round) -> str:
     )
 
 
-def round_index(conversation: UserConversation) -> list[models.RoundSummary]:
-    """Return all rounds of a session, each once, on the branch that it was asked on.
-
-    A fork is named at the last round that it shares with its parent.
-    """
-    shown: dict[str, models.RoundSummary] = {}
-    for info in conversation.session.branches():
-        shared = 0
-        rounds = conversation.branch(info.name).rounds()
-        for number, round_ in enumerate(rounds, 1):
-            if round_.id in shown:
-                shared = number
-                continue
-            shown[round_.id] = models.RoundSummary(
-                round_id=round_.id,
-                branch=info.name,
-                number=number,
-                title=title_of(round_),
-                state=round_.state,
-                forks=[],
-            )
-        if info.parent is not None and shared:
-            shown[rounds[shared - 1].id].forks.append(info.name)
-    return list(shown.values())
+def round_index(outline: Outline, last_event: int) -> models.RoundIndex:
+    """Return the outline of a session as clients see it."""
+    rounds = [
+        models.RoundSummary(
+            round_id=one.round.id,
+            branch=one.branch,
+            number=one.number,
+            title=redact_secrets(title_of(one.round)),
+            state=one.round.state,
+            forks=one.forks,
+        )
+        for one in outline.rounds
+    ]
+    merges = [
+        models.RoundMerge(branch=one.branch, number=one.number, source=one.source)
+        for one in outline.merges
+    ]
+    return models.RoundIndex(rounds=rounds, merges=merges, last_event=last_event)
 
 
 def round_page(rounds: Sequence[Round], first: int, limit: int) -> models.RoundPage:
@@ -84,31 +75,6 @@ def plan_of(rounds: Sequence[Round]) -> models.PlanView:
             plan, step = texts.values()
             return models.PlanView(plan=plan, current_step=step, round_id=round_.id)
     return models.PlanView(plan="", current_step="", round_id="")
-
-
-def fork_preview(conversation: UserConversation, name: str, at: int | None) -> models.ForkPreview:
-    """Return the things that a fork of a branch carries; blocks.
-
-    Raises:
-        RequestRefused: If there is no such round.
-    """
-    branch = conversation.branch(name)
-    rounds = branch.rounds()
-    if at is not None and at > len(rounds):
-        raise missing("Round", str(at))
-    seen = rounds[:at]
-    with working_folder(conversation, name) as folder:
-        sizes = [facts.st_size for _, facts in folder.files()]
-    restoring = branch.restoring()
-    return models.ForkPreview(
-        rounds=len(seen),
-        variables=len(variables_of(seen)),
-        state=conversation.session.moments.state(name, seen),
-        files=len(sizes),
-        files_bytes=sum(sizes),
-        facts=len(branch.long_memory.all()),
-        not_carried=restoring.lines() if restoring is not None else [],
-    )
 
 
 def artifacts_of(branch: AnsweringBranch, folder: Folder) -> list[models.ArtifactView]:

@@ -14,7 +14,7 @@ from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.tiers.search import Reranker
-from taskweaver.memory.branched.types import Branch, MergePreview, MergeReport, TextModel
+from taskweaver.memory.branched.types import Branch, MergeNote, MergePreview, MergeReport, TextModel
 from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.branched.upkeep.pressure import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
@@ -170,6 +170,10 @@ class BranchedMemory:
     def diff(self, first: str, second: str) -> MemoryDifference:
         """Return the difference between the views of two branches."""
         return self._parts.comparison.diff(first, second)
+
+    def merges(self) -> list[MergeNote]:
+        """Return the merges of all branches, the oldest first."""
+        return self._parts.comparison.merges()
 
     def merge_preview(self, source: str, target: str) -> MergePreview:
         """Return the things that `merge` would bring, and its conflicts."""

@@ -228,6 +228,15 @@ class RenderResult:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeNote:
+    """A merge that was made: the row that tells it, the branch merged into, and the other one."""
+
+    seq: int
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class MergePreview:
     """Things that a merge would do.
 

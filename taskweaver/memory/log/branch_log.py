@@ -49,14 +49,17 @@ class BranchLog:
             conversation.add_round(_round(stored, is_open=is_open))
         return conversation
 
-    def rounds(self) -> list[Round]:
+    def rounds(self, *, with_posts: bool = True) -> list[Round]:
         """Return the conversation of the branch so far; nothing is written.
+
+        Without posts they are read fast, however long the conversation is.
 
         Raises:
             UnknownBranch: If the branch does not exist.
             StoreCorrupt: If a row cannot be read.
         """
-        return [_round(stored) for stored in self._store.turns.load(self.branch_id)]
+        stored = self._store.turns.load(self.branch_id, with_posts=with_posts)
+        return [_round(one) for one in stored]
 
     def round_started(self, round_: Round) -> None:
         """Write a new round."""

@@ -184,6 +184,12 @@ class AgentIndex:
             facts = {"session_id": session, "branch": branch, "parent": parent}
             self._note(database, "branch_created", **facts)
 
+    def note_merge(self, session: str, branch: str, source: str) -> None:
+        """Note that the memory of a branch was merged into another."""
+        with self._changing() as database:
+            facts = {"session_id": session, "branch": branch, "source": source}
+            self._note(database, "branch_merged", **facts)
+
     def add_message(self, message: IndexedMessage) -> None:
         """Add a message that was accepted; its id must be new."""
         row = {**asdict(message), "created_at": _now()}

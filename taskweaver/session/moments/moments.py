@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from taskweaver.ces.state.manifest import StateDamaged, StateManifest
+from taskweaver.ces.state.manifest import LostVariable, StateDamaged, StateManifest
 from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.reading.cells import ran_cells, ran_code, variables_of
 from taskweaver.memory.round import Round
@@ -17,7 +17,8 @@ from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import UnknownRound
 from taskweaver.session.moments.compare import MomentDifference, difference
 from taskweaver.session.moments.moment import KeptState, Moment, MomentFile, MomentVariable
-from taskweaver.session.states.restoring import names_in
+from taskweaver.session.moments.outline import Outline, outline
+from taskweaver.session.states.restoring import names_in, newest_state
 from taskweaver.session.storage.facts import Facts
 from taskweaver.session.storage.file_lists import Listed, listed_files
 from taskweaver.utils.text import without_addresses
@@ -71,6 +72,34 @@ class Moments:
         is_now = first[1] is None and second[1] is None
         files = self._branches.files.differing_files(first[0], second[0]) if is_now else None
         return difference(one, two, touched, files)
+
+    def outline(self) -> Outline:
+        """Return all rounds of the session with forks and merges."""
+        return outline(self._branches)
+
+    def losses(self, branch: str, number: int | None = None) -> list[LostVariable]:
+        """Return the variables that a fork at the end of a round, or now, would lack; as `at`.
+
+        A fork of a process has all of them. One whose kernel starts from disk lacks those that are
+        not stored, or may have changed since.
+        """
+        every = self.rounds(branch)
+        rounds = every if number is None else every[: self._checked(branch, number, every)]
+        found, is_newest = self._branches.find_open(branch), len(rounds) == len(every)
+        has_process = is_newest and found is not None and found.client.has_state
+        if has_process or self.state(branch, rounds) in {"live", "empty"}:
+            return []
+        folder, lineage = self._branches.states.folder, self._branches.files.lineage(branch)
+        why = "no state that has it is kept"
+        try:
+            stored = newest_state(rounds, lambda id_: folder.find(lineage, id_))
+        except StateDamaged as error:
+            stored, why = None, str(error)
+        if not folder.is_trusted:
+            stored, why = None, "its stored state was written by another installation"
+        if stored is not None:
+            return stored.lost
+        return [LostVariable(name, "", why, "") for name in variables_of(rounds)]
 
     def rounds(self, branch: str) -> list[Round]:
         """Return the rounds that a branch sees, oldest first; raises as `at`."""

@@ -66,6 +66,36 @@ class MomentView(BaseModel):
     artifacts: list[str]
 
 
+class CarriedVariable(BaseModel):
+    """A variable that a fork has from its beginning; `size` in bytes as it is stored."""
+
+    name: str
+    type: str
+    size: int | None
+
+
+class ForkPreview(BaseModel):
+    """Things that a fork carries, and those that it does not.
+
+    `variables` counts all of the moment, `carried` names those that the fork has, of which
+    `variables_bytes` are stored; `not_carried` has a line for each other one with the reason. Files
+    are copied as they are now: `files_differ` counts those that were others then, and is null where
+    that is not known.
+    """
+
+    rounds: int
+    variables: int
+    variables_bytes: int
+    carried: list[CarriedVariable]
+    state: Literal["live", "stored", "none", "empty"]
+    files: int
+    files_bytes: int
+    files_differ: int | None
+    facts: int
+    core: int
+    not_carried: list[str]
+
+
 class Differences(BaseModel):
     """Differences of two moments as pairs, with the number of things that are equal.
 

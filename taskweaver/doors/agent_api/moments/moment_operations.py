@@ -62,6 +62,15 @@ class MomentOperations:
         return [
             ApiOperation(
                 "GET",
+                f"{BRANCH}/fork",
+                self._fork,
+                "Things that a fork would carry, and those that it would not",
+                query={"at_round": "The last round that it sees; all if it is left out"},
+                answer=models.ForkPreview,
+                problems=(404, 409),
+            ),
+            ApiOperation(
+                "GET",
                 f"{ONE}/differences",
                 self._compare,
                 "Differences of two branches, or of two moments",
@@ -89,6 +98,11 @@ class MomentOperations:
             ),
         ]
 
+    async def _fork(self, call: Call) -> BaseModel:
+        moments = (await found(self._sessions, call)).session.moments
+        at = optional_number(call, "at_round")
+        return await asyncio.to_thread(views.fork_preview, moments, call.path("branch"), at)
+
     async def _compare(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)
         if not call.query("first") or not call.query("second"):
@@ -111,6 +125,9 @@ class MomentOperations:
             call.path("branch"),
             lambda branch: branch.merge(wanted.source, wanted.policy, wanted.choices),
         )
+        if report.applied:
+            session_id = conversation.session.session_id
+            conversation.index.note_merge(session_id, call.path("branch"), wanted.source)
         return models.Merged(
             taken=report.taken, conflicts=report.conflicts, is_applied=report.applied
         )

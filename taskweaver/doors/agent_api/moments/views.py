@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 
 from taskweaver.doors.agent_api.memory_operations import fact_view
@@ -9,10 +10,12 @@ from taskweaver.doors.agent_api.moments import models
 from taskweaver.doors.agent_api.views import round_dict
 from taskweaver.memory.branched.types import MergePreview
 from taskweaver.session.moments.compare import MomentDifference
-from taskweaver.session.moments.moment import Moment
+from taskweaver.session.moments.moment import Moment, MomentFile
+from taskweaver.session.moments.moments import Moments
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 FILES_OF_PAGE = 200
+_MOST_LINES = 50
 
 
 def moment_view(moment: Moment) -> models.MomentView:
@@ -53,6 +56,47 @@ def files_view(moment: Moment, first: int, limit: int) -> models.MomentFiles:
     ]
     is_known = moment.files is not None
     return models.MomentFiles(is_known=is_known, files=shown, first=first, total=len(files))
+
+
+def fork_preview(moments: Moments, branch: str, number: int | None) -> models.ForkPreview:
+    """Return the things that a fork of a branch carries, and those that it does not; blocks.
+
+    Raises:
+        UnknownSessionBranch, UnknownRound, SessionError: As `Moments.at`.
+    """
+    moment, losses = moments.at(branch, number), moments.losses(branch, number)
+    files = moments.at(branch).files or {}
+    lost = {one.name for one in losses}
+    carried = [
+        models.CarriedVariable(name=one.name, type=one.type, size=one.size)
+        for one in moment.variables.values()
+        if one.name not in lost
+    ]
+    lines = [redact_secrets(f"{one.name}: {one.reason}") for one in losses]
+    return models.ForkPreview(
+        rounds=len(moment.rounds),
+        variables=len(moment.variables),
+        variables_bytes=sum(one.size or 0 for one in carried),
+        carried=carried,
+        state=moment.state,
+        files=len(files),
+        files_bytes=sum(one.size for one in files.values()),
+        files_differ=_differing(moment.files, files),
+        facts=len(moment.facts),
+        core=len(moment.core),
+        not_carried=lines[:_MOST_LINES] + _more(len(lines) - _MOST_LINES),
+    )
+
+
+def _differing(then: Mapping[str, MomentFile] | None, now: Mapping[str, MomentFile]) -> int | None:
+    if then is None:
+        return None
+    same = {path for path, one in then.items() if one.now == "same"}
+    return len({*then, *now} - same)
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count:,} more"] if count > 0 else []
 
 
 def differences_view(found: MomentDifference) -> models.Differences:

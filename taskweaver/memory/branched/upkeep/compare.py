@@ -11,12 +11,21 @@ from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.tiers.tiers import Tiers
-from taskweaver.memory.branched.types import Branch, CoreEntry, MergePreview, MergeReport, Record
+from taskweaver.memory.branched.types import (
+    Branch,
+    CoreEntry,
+    MergeNote,
+    MergePreview,
+    MergeReport,
+    Record,
+)
 from taskweaver.memory.branched.values import name, shown, whole
 from taskweaver.utils.redact import redact_known
 
 POLICIES = ("ours", "theirs", "newest", "importance", "manual")
 _PREVIEW_CHARS = 120
+_MERGE = "merge"
+"""Kind of the event that a merge leaves on its target."""
 _HISTORY = """
 SELECT seq, 'core', key || CASE WHEN value IS NULL THEN ' (deleted)' ELSE ': ' || value END,
        created_at FROM core_kv WHERE branch_id = :b
@@ -177,6 +186,16 @@ class BranchComparison:
         self._note(writer, theirs, target, report)
         return report
 
+    def merges(self) -> list[MergeNote]:
+        """Return the merges of all branches, the oldest first."""
+        with self._database.snapshot() as connection:
+            rows = connection.execute(
+                "SELECT e.seq, b.name, json_extract(e.data, '$.source') FROM events e"
+                " JOIN branches b ON b.id = e.branch_id WHERE e.kind = ? ORDER BY e.seq",
+                (_MERGE,),
+            ).fetchall()
+        return [MergeNote(seq, target, str(source)) for seq, target, source in rows if source]
+
     def merge_preview(self, source: str, target: str) -> MergePreview:
         """Return the things that a merge would bring, and its conflicts; raises as `merge`."""
         with self._database.snapshot() as connection:
@@ -230,7 +249,7 @@ class BranchComparison:
         text = (
             f"merged {source.id!r}: {len(report.taken)} entries, {len(report.conflicts)} conflicts"
         )
-        event = {"kind": "merge", "content": text, "taken": report.taken}
+        event = {"kind": _MERGE, "content": text, "source": source.id, "taken": report.taken}
         self._recall.append(writer, target, event)
 
 
