@@ -89,7 +89,7 @@ class Author:
             "plan": f"Take tiles of {number}, since the caches hold them. {REVIEW}",
             "name": f"tile={number}",
             "phase_artifacts": {"coding": {"workspace": {"files": files}}, **commands()},
-            "is_bug": False, "summary": REVIEW, **LESSONS, "plots": False,
+            "is_bug": False, "summary": REVIEW, **LESSONS, "untrue": [], "plots": False,
             "code": "open('working/a.png', 'wb')", "selected_plots": [],
         }  # fmt: skip
         return json.dumps(answer)

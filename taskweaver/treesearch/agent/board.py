@@ -1,7 +1,11 @@
-"""The board of a run: what its attempts learnt, in the prompts for further ones."""
+"""The board of a run: what its attempts learnt, in the prompts for further ones.
+
+A lesson stands until a later attempt finds it untrue.
+"""
 
 from __future__ import annotations
 
+import math
 from textwrap import shorten as shorten_words
 
 from taskweaver.treesearch.model.journal import Journal
@@ -13,18 +17,21 @@ _MOST_CHARS = 1_500
 _FINDINGS_CHARS = 260
 
 
-def board(journal: Journal, node: Node) -> list[str]:
-    """Return the lessons of other attempts than a node's parent, in the order of the attempts.
+def board(journal: Journal, node: Node, *, has_parent: bool = False) -> list[str]:
+    """Return the lessons of other attempts, in their order; of the parent too if it `has_parent`.
 
     Where there is no room for all, those with a clear effect are kept, the largest before others,
-    then the newest. A finding that the parent or an earlier attempt has too is left out.
+    then the newest. A finding that the parent or an earlier attempt has too is left out, and so is
+    one that was found untrue.
     """
-    parent = journal[node.parent] if node.parent else None
+    parent = journal[node.parent] if node.parent and not has_parent else None
+    untrue = journal.refuted
     known = {_plain(parent.summary.get("findings", ""))} if parent else set()
     found: list[tuple[tuple[bool, float, int], int, str]] = []
     for other in journal.finished:
         findings = other.summary.get("findings", "")
-        if other.repeats or other is parent or not findings or _plain(findings) in known:
+        is_other = not (other.repeats or other is parent or other.id == node.id)
+        if not is_other or other.id in untrue or not findings or _plain(findings) in known:
             continue
         known.add(_plain(findings))
         effect = gain(journal, other, measured_ancestor(journal, other)) if other.is_good else None
@@ -43,6 +50,8 @@ def _line(journal: Journal, node: Node, effect: Difference | None) -> str:
     name = f" {node.name}" if node.name else ""
     reached = journal.objective.text(node.value) if node.is_good else str(node.status)
     gained = f" ({gain_text(journal.objective, effect)})" if effect else ""
+    if node.is_good and journal.rank(node.id) == -math.inf:
+        gained = ", but it failed when it was repeated"
     findings = shorten_words(node.summary["findings"], _FINDINGS_CHARS, placeholder=" ...")
     return f"{node.id} {node.kind}{name}: {reached}{gained}. {findings}"
 

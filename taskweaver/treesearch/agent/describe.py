@@ -45,7 +45,8 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
         sections["Error"] = quoted_section(f"{parent.error.kind}: {message}", 1)
     if parent.analysis:
         sections["Review"] = quoted_section(parent.analysis, 1)
-    lessons = [text for name, text in parent.summary.items() if name != "significance" and text]
+    summary = run_statistics.lessons(journal, parent)
+    lessons = [text for name, text in summary.items() if name != "significance" and text]
     if lessons:
         sections["What was learnt"] = quoted_section("\n".join(lessons), 1)
     if parent.plot_feedback:
@@ -185,14 +186,21 @@ def measured_text(journal: Journal, node: Node) -> str:
 
 
 def sibling_digest(journal: Journal, node: Node) -> list[str]:
-    """Return a line for each attempt outside of a node's ancestors, the newest last."""
+    """Return a line for each attempt outside of a node's ancestors, the newest last.
+
+    Of those that run, it has the ones that began earlier, and others with their plan.
+    """
     ancestors = {ancestor.id for ancestor in journal.path(node.id)}
     others = [
         other
         for other in journal.nodes
-        if other.id not in ancestors
+        if other.id not in {node.id, *ancestors}
         and other.kind is not NodeKind.SEED
-        and (other.finished_at is not None or other.step < node.step)
+        and (
+            other.finished_at is not None
+            or other.step < node.step
+            or journal.as_proposed(other.id).plan
+        )
     ]
     plan_chars = _PLAN_CHARS if node.parent else _DRAFT_PLAN_CHARS
     return attempt_lines(journal, others[-_DIGEST_LINES:], plan_chars)
@@ -203,7 +211,8 @@ def attempt_lines(
 ) -> list[str]:
     """Return a line for each attempt: its kind, outcome and plan."""
     lines = []
-    for other in nodes:
+    for node in nodes:
+        other = journal.as_proposed(node.id)
         outcome = measured_text(journal, other) if other.is_good else str(other.status)
         figure = journal.figure(other.id)
         outcome += f", measured {journal.objective.text(figure)}" if figure is not None else ""
@@ -224,12 +233,12 @@ def _ending(error: NodeError) -> str:
     return words if len(words) <= _ERROR_CHARS else f"... {words[-_ERROR_CHARS:]}"
 
 
-def findings_lines(nodes: Sequence[Node]) -> list[str]:
+def findings_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
     """Return a line for each attempt with a summary: its findings."""
     return [
         f"{node.id}: {shorten_words(findings, _FINDINGS_CHARS, placeholder=' ...')}"
         for node in nodes
-        if (findings := node.summary.get("findings"))
+        if (findings := run_statistics.lessons(journal, node).get("findings"))
     ]
 
 

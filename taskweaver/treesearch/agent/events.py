@@ -6,11 +6,12 @@ nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
@@ -47,14 +48,15 @@ that of its summary."""
 _ON_THE_BOARD = frozenset({"round", "lesson_promoted"})
 
 
-def shown_elsewhere(node: Node | None = None) -> frozenset[str]:
+def shown_elsewhere(node: Node | None = None, untrue: Iterable[str] = ()) -> frozenset[str]:
     """Return the keys, tags and kinds that prompts show in sections of their own.
 
-    Those of a node show the round of its parent, and the lessons of others on the board.
+    Those of a node show the round of its parent, and the lessons of others on the board. What is
+    kept of attempts whose findings are `untrue` is not shown anywhere.
     """
     if node is None:
         return _SHOWN_ELSEWHERE
-    ids = [id_ for id_ in (node.id, node.parent) if id_]
+    ids = [id_ for id_ in (node.id, node.parent, *untrue) if id_]
     of_nodes = {mark for id_ in ids for mark in (f"node:{id_}", f"node_uid:{id_}")}
     return _SHOWN_ELSEWHERE | of_nodes | _ON_THE_BOARD
 
@@ -124,6 +126,19 @@ class NodeEvents:
         text = "\n".join(f"{name}: {value}" for name, value in node.summary.items() if value)
         tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
+
+    def refuted(self, node: Node, names: Iterable[str]) -> None:
+        """Note that a review found findings untrue, and hide core keys among the names.
+
+        Ancestors keep their keys. Those that the run writes itself stay.
+        """
+        core = self._store[node.branch].core if self._store is not None else {}
+        keys = [name for name in names if name in core and name not in _SHOWN_KEYS | {*RESERVED}]
+        for key in keys:
+            del core[key]
+        if node.refutes or keys:
+            text = f"{node.id} found untrue: {', '.join((*node.refutes, *keys))}"
+            self._note(node, "findings_refuted", text)
 
     def result(self, node: Node) -> None:
         """Note the outcome of a node."""
@@ -220,6 +235,8 @@ class RunEvents:
         """Promote the lesson of a stage's best node to the root, where every attempt sees it."""
         root = self._store.root if self._store else None
         if self._store is None or root is None or not best.branch:
+            return
+        if best.id in self._journal.refuted:
             return
         if _is_noted(root, "lesson_promoted", {"mark": best.id}):
             return

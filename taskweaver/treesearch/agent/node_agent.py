@@ -84,13 +84,24 @@ class NodeMemory:
 class AnswerForm:
     """Form of an answer, and the model that gives it.
 
-    Without a JSON schema it is text; an empty alias is the main model. Images are shown with the
-    question.
+    Without a JSON schema it is text, and of its fields the `optional` may be missing in a reply. An
+    empty alias is the main model. Images are shown with the question.
     """
 
     schema: Mapping[str, Any] | None = None
     alias: str = ""
     images: Sequence[str] = ()
+    optional: Collection[str] = ()
+
+    def read(self, text: str) -> dict[str, Any]:
+        """Return the object in a reply.
+
+        Raises:
+            ValueError: If it is not of the form.
+        """
+        schema = dict(self.schema or {})
+        needed = [name for name in schema.get("required", ()) if name not in self.optional]
+        return required_object(text, schema | {"required": needed})
 
 
 def object_schema(**fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,13 +174,10 @@ class NodeAgent:
         shown = {"Reply": reply, **prompt}
         shown["Reply"] = shown.pop("Reply")
 
-        def parse(text: str) -> dict[str, Any]:
-            return required_object(text, schema)
-
         if self.memory is not None and not self.memory.is_required:
             shown["Introduction"] = introduction
             text = AnswerForm(alias=form.alias, images=form.images)
-            return self.ask(label, shown, parse, hint=hint, form=text)
+            return self.ask(label, shown, form.read, hint=hint, form=text)
         if self.memory is not None:
             turn = self._turn(f"{label}_memory", hint)
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
@@ -180,7 +188,7 @@ class NodeAgent:
             shown = _with_memory(shown, self._turn(label, hint, is_relieved=True))
             del shown[_OPERATIONS]
             shown |= {title: sections[title] for title in (_READ_TITLE,) if title in sections}
-        return _NodeAsking(self, label, shown, parse, None, form).ask()
+        return _NodeAsking(self, label, shown, form.read, None, form).ask()
 
     def _turn(self, label: str, hint: str, *, is_relieved: bool = False) -> MemoryTurn | None:
         memory = self.memory

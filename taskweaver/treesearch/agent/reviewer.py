@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
+from taskweaver.treesearch.agent.board import board
 from taskweaver.treesearch.agent.describe import (
     change_sections,
     measured_text,
@@ -45,7 +46,14 @@ _MOST_PLOT_BYTES = 4 << 20
 _PROGRAM = re.compile(r"```(?:python|py)\n(.*?)```", re.DOTALL)
 _REVIEW = object_schema(is_bug=FLAG, summary=TEXT)
 _SUMMARY = object_schema(findings=TEXT, significance=TEXT, next_steps=TEXT)
-_ASSESSMENT = object_schema(is_bug=FLAG, summary=TEXT, findings=TEXT, next_steps=TEXT, plots=FLAG)
+_ASSESSMENT = object_schema(
+    is_bug=FLAG,
+    summary=TEXT,
+    findings=TEXT,
+    next_steps=TEXT,
+    untrue={"type": "array", "items": TEXT},
+    plots=FLAG,
+)
 _CODE = object_schema(code=TEXT)
 _SELECTION = object_schema(selected_plots={"type": "array", "items": TEXT})
 _VISION = object_schema(
@@ -77,12 +85,14 @@ class Review:
         summary: Why, or what it did.
         lessons: ``findings`` and ``next_steps``; empty where they are asked for later.
         wants_plots: Whether plots of the results are worth a question.
+        untrue: Ids of attempts whose findings the attempt disproves, and keys of core memory.
     """
 
     is_bug: bool
     summary: str
     lessons: Mapping[str, str] = field(default_factory=dict)
     wants_plots: bool = True
+    untrue: tuple[str, ...] = ()
 
 
 def measured(result: Mapping[str, Any] | None) -> Measurement | None:
@@ -132,8 +142,10 @@ class Reviewer:
         prompt: Mapping[str, Any],
         schema: Mapping[str, Any],
         alias: str,
+        optional: Collection[str] = (),
     ) -> dict[str, Any]:
-        first, form = self._prompts.text(name, with_memory=True), AnswerForm(schema, alias)
+        first = self._prompts.text(name, with_memory=True)
+        form = AnswerForm(schema, alias, optional=optional)
         with as_unusable():
             return self._agent.ask_structured(label, prompt, form, first, hint=label)
 
@@ -159,10 +171,16 @@ class Reviewer:
         result, before = result_text(node, journal), _before(node, journal)
         prompt = self._prompt(name, node, journal, Result=result, Before=before, Reply=reply)
         prompt |= change_sections(node, journal)
-        answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, self._models.feedback)
-        lessons = {field: str(answer[field]) for field in ("findings", "next_steps")}
+        known = board(journal, node, has_parent=True)
+        prompt |= {"Lessons so far": known} if known else {}
+        model = self._models.feedback
+        answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, model, {"untrue"})
         return Review(
-            bool(answer["is_bug"]), str(answer["summary"]), lessons, bool(answer["plots"])
+            bool(answer["is_bug"]),
+            str(answer["summary"]),
+            {field: str(answer[field]) for field in ("findings", "next_steps")},
+            bool(answer["plots"]),
+            _names(answer.get("untrue")),
         )
 
     def metric(self, node: Node, journal: Journal, result: JobResult) -> Measurement | None:
@@ -264,6 +282,12 @@ class Reviewer:
         prompt = self._prompt(name, node, journal, Result=result, Before=_before(node, journal))
         answer = self._ask(name, "node_summary", prompt, _SUMMARY, self._models.summary)
         return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return names that a reply lists, in whatever form, without their marks."""
+    items = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+    return tuple(dict.fromkeys(str(item).strip(" `.") for item in items if item))
 
 
 def _before(node: Node, journal: Journal) -> str:

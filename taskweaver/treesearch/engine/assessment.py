@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from taskweaver.treesearch.agent.events import NodeEvents
-from taskweaver.treesearch.agent.reviewer import Reviewer, measured
+from taskweaver.treesearch.agent.reviewer import Review, Reviewer, measured
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
@@ -75,10 +75,17 @@ class NodeAssessor:
         except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, analysis=f"It was not reviewed: {error}"), not is_one_call
         lessons = review.lessons if self.config.has_summaries else {}
-        node = replace(node, analysis=review.summary, summary=lessons)
+        refuted = self._refuted(node, review)
+        node = replace(node, analysis=review.summary, summary=lessons, refutes=refuted)
+        self.events.refuted(node, review.untrue)
         if review.is_bug and node.error is None:
             node = replace(node, error=NodeError("ReviewError", review.summary))
         return node, review.wants_plots
+
+    def _refuted(self, node: Node, review: Review) -> tuple[str, ...]:
+        """Return the attempts whose findings a review found untrue."""
+        ended = {other.id for other in self.journal.finished} - {node.id}
+        return tuple(id_ for id_ in review.untrue if id_ in ended)
 
     def _measured(self, node: Node, result: JobResult) -> Node:
         metric = measured(result.result)

@@ -57,7 +57,7 @@ class AttemptWriter:
         shown = redact_secrets_in(proposal.artifacts.to_dict())
         write_json(self.places.phase_logs / "artifacts.json", shown)
         owner = self.claims.owner(node)
-        return replace(
+        node = replace(
             node,
             plan=proposal.plan,
             name=node.name or proposal.name,
@@ -66,6 +66,8 @@ class AttemptWriter:
             seed=self._unused_seed(owner) if owner else node.seed,
             status=NodeStatus.SKIPPED if self.claims.is_skipped(node) else node.status,
         )
+        self.question.journal.note_proposal(node)
+        return node
 
     def _unused_seed(self, owner: str) -> int:
         """Return a seed with which a program was not measured yet."""
@@ -104,6 +106,8 @@ class AttemptWriter:
         except ReplyUnusable:
             return None
         journal = self.question.journal
+        planned = " ".join(filter(None, (plan.goal_summary, *plan.implementation_strategy)))
+        journal.note_proposal(replace(self.question.node, plan=planned))
         others = attempt_lines(journal, journal.finished[-_MOST_ATTEMPTS_SHOWN:])
         history = {**self.question.background.earlier, "attempts": others}
         save_plan(self.places.plans, plan, raw, history, self._situation)

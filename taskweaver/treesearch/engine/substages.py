@@ -88,7 +88,7 @@ class Substages:
         shown = {
             "Figures": self._figures(stage),
             "Attempts": attempt_lines(self.journal, nodes),
-            "What was learnt": findings_lines(nodes),
+            "What was learnt": findings_lines(self.journal, nodes),
         }
         best = self.journal.best(nodes)
         if best is not None:

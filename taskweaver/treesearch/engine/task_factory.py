@@ -90,7 +90,7 @@ class NodeTaskFactory:
             memory = NodeMemory(
                 branch,
                 log,
-                shown_elsewhere(node),
+                shown_elsewhere(node, self.journal.refuted),
                 is_required=not self.config.has_two_calls,
             )
         system, limits = self.prompts.text("core/system"), self.config.asking

@@ -68,6 +68,7 @@ class Journal:
         self._children: dict[str, list[str]] = {}
         self._repetitions: dict[str, list[str]] = {}
         self._figures: dict[str, Measurement] = {}
+        self._proposed: dict[str, Node] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
@@ -83,6 +84,7 @@ class Journal:
         del self._ranks[node_id], self._roots[node_id]
         self._files.pop(node_id, None)
         self._figures.pop(node_id, None)
+        self._proposed.pop(node_id, None)
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
         if node_id in self._repetitions.get(node.repeats, ()):
@@ -97,6 +99,7 @@ class Journal:
         self._nodes[node.id] = node
         if node.finished_at is not None:
             self._figures.pop(node.id, None)
+            self._proposed.pop(node.id, None)
         if node.is_good and _ended(node) < _ended(self._first_good):
             self._first_good = node
         if node.repeats in self._nodes:
@@ -104,6 +107,14 @@ class Journal:
             known += [node.id] * (node.id not in known)
             self._ranks[node.repeats] = self._repeated(node.repeats)
             self._noise.put(node.repeats, self._values(node.repeats))
+
+    def note_proposal(self, node: Node) -> None:
+        """Make the plan of a running node known, from any thread, before its task ends."""
+        self._proposed[node.id] = node
+
+    def as_proposed(self, node_id: str) -> Node:
+        """Return a node; while it runs, with the name and the plan it has by now."""
+        return self._proposed.get(node_id, self._nodes[node_id])
 
     def note_figure(self, node_id: str, metric: Measurement) -> None:
         """Make the figure of a running node known, from any thread: it counts when that ends."""
@@ -160,6 +171,19 @@ class Journal:
     def buggy(self) -> list[Node]:
         """The nodes that failed."""
         return [node for node in self.nodes if node.has_failed]
+
+    @property
+    def refuted(self) -> dict[str, str]:
+        """Ids of nodes whose findings a later review found untrue, each with the id of its node.
+
+        A node whose own findings were found untrue refutes nothing.
+        """
+        found: dict[str, str] = {}
+        refuting = [node for node in self.finished if node.refutes]
+        for node in sorted(refuting, key=_ended, reverse=True):
+            if node.id not in found:
+                found = dict.fromkeys(node.refutes, node.id) | found
+        return found
 
     def of_stage(self, stage: int) -> list[Node]:
         """Return the nodes of a stage, in order; seed evaluations are not counted."""

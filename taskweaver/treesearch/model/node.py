@@ -145,6 +145,9 @@ class Cost:
         )
 
 
+_TUPLES = ("line", "refutes", "plots", "datasets")
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One attempt. It is replaced as it goes on, and never changed once it has finished.
@@ -172,6 +175,7 @@ class Node:
         output: End of the output of its run.
         analysis: Text of the review.
         summary: ``findings``, ``significance`` and ``next_steps``; empty without a summary.
+        refutes: Ids of attempts whose findings its review found untrue.
         plots: Its plots, relative to the run's folder.
         plot_feedback: Description of the plots.
         time_feedback: Advice on running time for its children; empty for none.
@@ -203,6 +207,7 @@ class Node:
     output: str = ""
     analysis: str = ""
     summary: Mapping[str, str] = field(default_factory=dict)
+    refutes: tuple[str, ...] = ()
     plots: tuple[str, ...] = ()
     plot_feedback: str = ""
     time_feedback: str = ""
@@ -256,9 +261,7 @@ class Node:
         values["kind"] = NodeKind(values["kind"])
         values["status"] = NodeStatus(values["status"])
         values["phases"] = tuple(map(PhaseOutcome.from_dict, values.get("phases", ())))
-        values["line"] = tuple(values.get("line", ()))
-        values["plots"] = tuple(values.get("plots", ()))
-        values["datasets"] = tuple(values.get("datasets", ()))
+        values |= {name: tuple(values.get(name, ())) for name in _TUPLES}
         values["cost"] = Cost(**values.get("cost", {}))
         values["artifacts"] = read_artifacts(values.get("artifacts"))
         if values.get("error"):

@@ -250,3 +250,10 @@ def count(nodes: Iterable[Node]) -> tuple[Counter[str], Counter[str]]:
     """Return how many nodes there are of each status, and of each kind."""
     listed = list(nodes)
     return Counter(str(node.status) for node in listed), Counter(str(node.kind) for node in listed)
+
+
+def lessons(journal: Journal, node: Node) -> dict[str, str]:
+    """Return the summary of a node, with a remark where its findings were found untrue."""
+    by = journal.refuted.get(node.id)
+    remark = {"findings": f"({by} found this untrue) {node.summary.get('findings', '')}"}
+    return {**node.summary, **(remark if by else {})}

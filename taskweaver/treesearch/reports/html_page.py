@@ -164,7 +164,10 @@ class _Details:
             "logs": read_phase_logs(self._places.node(node.id), self._chars),
             "output": self._cut(node.output),
             "review": self._cut(node.analysis),
-            "summary": {name: self._cut(text) for name, text in node.summary.items()},
+            "summary": {
+                name: self._cut(text)
+                for name, text in run_statistics.lessons(self._journal, node).items()
+            },
             "plot_feedback": self._cut(node.plot_feedback),
             "plots": list(self._plots(node)),
             "memory": list(self._memory(node)),

@@ -75,7 +75,7 @@ def _node(journal: Journal, node: Node) -> dict[str, Any]:
         "gain_over_parent": _gain(journal, node, parent),
         "changed": _changed(journal, node),
         "parameters": _parameters(journal, node),
-        "analysis": node.summary.get("findings") or node.analysis,
+        "analysis": run_statistics.lessons(journal, node).get("findings") or node.analysis,
         "vlm_feedback_summary": node.plot_feedback,
     }
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from search_story import node
 
 from taskweaver.treesearch.agent.board import board
+from taskweaver.treesearch.agent.describe import attempt_lines, parent_sections
+from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
 
 def attempt(step: int, value: float | None, findings: str, parent: str = "n0001") -> Node:
@@ -56,3 +60,44 @@ def test_the_largest_effects_stay_where_there_is_no_room_for_all() -> None:
     assert sum(len(line) + 1 for line in lines) <= 1500
     assert [line[:5] for line in lines] == sorted(line[:5] for line in lines)
     assert lines[-1].startswith("n0059 improve x=59: 4.1 s (+5.9 s). Lesson 59 of many")
+
+
+def test_the_plan_of_a_running_attempt_is_shown_until_it_ends() -> None:
+    journal = story()
+    running = replace(
+        attempt(6, None, ""), status=NodeStatus.RUNNING, finished_at=None, error=None, plan=""
+    )
+    journal.put(running)
+    journal.note_proposal(replace(running, name="threads=4", plan="Use four threads."))
+    assert attempt_lines(journal, [running]) == [
+        "n0006 improve threads=4 of n0001: running. Use four threads."
+    ]
+    journal.put(attempt(6, 7.0, "Threads help."))
+    assert journal.as_proposed("n0006").plan != "Use four threads."
+
+
+def test_a_lesson_that_was_found_untrue_is_withdrawn() -> None:
+    journal = story()
+    journal.put(replace(attempt(6, 7.0, "Blocks of 64 are better."), refutes=("n0002", "n0005")))
+    child = attempt(9, None, "", parent="n0001")
+    assert [line[:5] for line in board(journal, child)] == ["n0003", "n0006"]
+    learnt = parent_sections(journal["n0002"], journal)["What was learnt"]
+    assert learnt.startswith("(n0006 found this untrue) Blocks of 32")
+    assert "node_uid:n0002" in shown_elsewhere(child, journal.refuted)
+
+
+def test_who_was_refuted_refutes_nothing() -> None:
+    journal = story()
+    journal.put(replace(attempt(6, 7.0, "Blocks of 64 are better."), refutes=("n0002",)))
+    journal.put(replace(attempt(7, 8.0, "That was a warm cache."), refutes=("n0006",)))
+    assert journal.refuted == {"n0006": "n0007"}
+
+
+def test_a_lesson_whose_program_failed_when_repeated_says_so() -> None:
+    journal = story()
+    journal.put(node(6, NodeKind.SEED, None, parent="n0002"))
+    (first, _) = board(journal, attempt(9, None, "", parent="n0001"))
+    assert (
+        first == "n0002 improve x=2: 8 s, but it failed when it was repeated. Blocks of 32"
+        " fit the cache."
+    )

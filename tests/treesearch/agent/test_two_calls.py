@@ -117,6 +117,59 @@ def test_memory_may_be_written_beside_a_review(tmp_path: Path) -> None:
         assert store.get_core(node.branch, "by_review") == "yes"
 
 
+def test_what_a_review_finds_untrue_is_withdrawn(tmp_path: Path) -> None:
+    """A lesson leaves the prompts of others; a core key is hidden from the attempt on."""
+
+    def review(asked: Asked) -> str:
+        if "Made from" not in asked.prompt and "Lessons so far" not in asked.prompt:
+            block = '<memory_update>{"core": {"approach": "plain loop"}}</memory_update>'
+            return f"{block}\n{reviewed(findings='Loops are fast.')}"
+        return reviewed(findings="Tiles are faster.", untrue=["n0001", "approach", "nothing"])
+
+    desk = desk_with(review=review)
+    made = searched(tmp_path, desk, stage2_nodes=2)
+    first, second, third = made.state.journal.nodes
+    assert "Loops are fast." in desk.of("review")[1].prompt["Lessons so far"]
+    assert second.refutes == ("n0001",)
+    assert "approach: plain loop" in desk.of("attempt")[1].prompt["Memory"]
+    last = desk.of("attempt")[2].prompt
+    assert third.parent == second.id
+    assert "Loops are fast." not in str(last)
+    assert "approach: plain loop" not in last["Memory"]
+    with MemoryManager(made.places.memory) as store:
+        assert store.get_core(first.branch, "approach") == "plain loop"
+        (event,) = [e for e in store[second.branch].events() if e.kind == "findings_refuted"]
+    assert event.text == "n0002 found untrue: n0001, approach"
+
+
+def test_a_first_attempt_sees_the_plan_of_one_that_runs(tmp_path: Path) -> None:
+    first_wrote = threading.Event()
+    second_asked = threading.Event()
+    lock = threading.Lock()
+    plans: list[str] = []
+
+    def plan(_: Asked) -> str:
+        with lock:
+            plans.append(f"way {len(plans)}")
+            mine = plans[-1]
+        if mine == "way 1":
+            assert first_wrote.wait(60)
+        return json.dumps({"plan": {"goal_summary": mine}})
+
+    def attempt(asked: Asked) -> str:
+        if "way 0" in asked.prompt["Phase 0 plan"]:
+            first_wrote.set()
+            assert second_asked.wait(60)
+        else:
+            second_asked.set()
+        return one_step(asked)
+
+    desk = desk_with(plan=plan, attempt=attempt)
+    searched(tmp_path, desk, num_drafts=2, stage1_nodes=2, workers=2)
+    shown = [a.prompt for a in desk.of("attempt") if "way 1" in a.prompt["Phase 0 plan"]]
+    assert "draft: running. way 0" in shown[0]["Other attempts"]
+
+
 @pytest.mark.parametrize("wants", [True, False])
 def test_plots_are_drawn_where_the_review_asks_for_them(tmp_path: Path, *, wants: bool) -> None:
     desk = desk_with(review=lambda _: reviewed(plots=wants))
