@@ -127,6 +127,22 @@ def test_phase0_is_taken_in_once_with_its_files(memory: MemoryManager, tmp_path:
         )
 
 
+def test_the_compiler_of_a_gpu_is_named_where_a_gpu_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints its version on a line below its name."""
+    lines = {"nvcc": "nvcc: compiler driver\\nCuda tools, release 12.4, V12.4.131"}
+    for name, text in (lines | {"nvidia-smi": "A100"}).items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{text}\\n'\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert "nvcc" not in str(collect_environment().get("compilers"))
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    facts = collect_environment()
+    assert facts["gpus"] == ["A100"]
+    assert "nvcc: Cuda tools, release 12.4, V12.4.131" in facts["compilers"]  # type: ignore[operator]
+
+
 def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
     facts = collect_environment()
     assert facts["python"].__class__ is str
@@ -138,10 +154,12 @@ def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
     has_caches = Path("/sys/devices/system/cpu/cpu0/cache/index0/size").exists()
     assert has_caches == any(one.startswith("L1") for one in facts.get("caches", []))  # type: ignore[union-attr]
     assert all(":" in tool or tool.isalnum() for tool in facts.get("tools", []))  # type: ignore[union-attr]
+    has_huge_pages = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists()
+    assert not has_huge_pages or "transparent: " in str(facts["huge_pages"])
     memory = open_memory()
     memory.create_branch(None, branch_id="root")
     assert ingest_environment(memory["root"], facts)
-    assert not ingest_environment(memory["root"], facts)
+    assert not ingest_environment(memory["root"], {**facts, "load": "another"})
     assert f"{facts['cpus']} usable" in memory.mem_core_get()["hardware_cpu"]
     assert memory["root"].records(tags=["ENVIRONMENT"])
     assert ingest_environment(memory["root"], {"cpu": "another", "gpus": ["A", "B"]})

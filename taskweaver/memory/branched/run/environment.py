@@ -8,26 +8,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.run import hardware
 from taskweaver.memory.branched.run.ingest import keep_record
 
 Fact = str | int | list[str]
 ENVIRONMENT_TAG = "ENVIRONMENT"
+PASSING_FACTS = frozenset({"load", "memory_copy"})
+"""Names of facts that differ from look to look: they make no other machine of this one."""
 _HASH = "environment_hash"
-_COMPILERS = ("gcc", "g++", "gfortran", "clang", "nvcc", "icx", "rustc")
+_COMPILERS = ("gcc", "g++", "gfortran", "clang", "icx", "rustc")
 _TOOLS = ("make", "cmake", "ninja", "git", "mpirun", "perf", "docker", "singularity", "python3")
 _PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "matplotlib", "seaborn", "statsmodels", "networkx",
     "sympy", "numba", "polars", "xgboost", "lightgbm", "torch", "tensorflow", "jax", "transformers",
 )  # fmt: skip
 _VARIABLES = ("OMP_", "KMP_", "GOMP_", "MKL_NUM", "OPENBLAS_NUM", "CUDA_VISIBLE", "SLURM_")
-_SIMD = re.compile(r"(?:sse4_|avx|fma$|f16c|amx|asimd|sve|neon)")
 _VERSION_TIMEOUT_S = 5.0
 
 
@@ -35,23 +36,27 @@ def collect_environment() -> dict[str, Fact]:
     """Return facts about this machine; unknown ones are left out.
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
-    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``,
-    ``tools``, ``variables``, ``container``, ``python``, ``python_packages`` (well-known ones).
+    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``huge_pages``, ``load``,
+    ``gpus``, ``compilers`` (``nvcc`` beside a GPU only), ``tools``, ``variables``, ``container``,
+    ``python``, ``python_packages`` (well-known ones).
     """
     import platform
 
+    gpus = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     found: dict[str, Fact | None] = {
         "os": _os_name(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu": _field(Path("/proc/cpuinfo"), "model name") or platform.processor(),
+        "cpu": hardware.cpu_model() or platform.processor(),
         "cpus": _usable_cpus(),
-        "memory_mib": _memory_mib(),
-        "caches": _caches(),
-        "simd": _simd(),
-        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
-        "gpus": _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
-        "compilers": _versions(_COMPILERS),
+        "memory_mib": hardware.memory_mib(),
+        "caches": hardware.caches(),
+        "simd": hardware.simd(),
+        "numa_nodes": hardware.numa_nodes(),
+        "huge_pages": hardware.huge_pages(),
+        "load": hardware.load(),
+        "gpus": gpus,
+        "compilers": _versions((*_COMPILERS, "nvcc") if gpus else _COMPILERS),
         "tools": _versions(_TOOLS),
         "variables": sorted(
             f"{name}={value}" for name, value in os.environ.items() if name.startswith(_VARIABLES)
@@ -73,7 +78,8 @@ def ingest_environment(branch: BranchHandle, facts: Mapping[str, Fact] | None = 
     """
     facts = collect_environment() if facts is None else facts
     text = json.dumps(dict(facts), ensure_ascii=False, indent=2, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    lasting = {name: value for name, value in facts.items() if name not in PASSING_FACTS}
+    digest = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
     if branch.core.get(_HASH) == digest:
         return False
     keep_record(branch, text, [ENVIRONMENT_TAG], {})
@@ -108,42 +114,10 @@ def _os_name() -> str:
         return platform.system()
 
 
-def _field(path: Path, name: str) -> str:
-    """Return the first value of ``name : value`` in a file of the system."""
-    try:
-        lines = path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    pairs = (line.partition(":") for line in lines)
-    return next((value.strip() for key, _, value in pairs if key.strip() == name), "")
-
-
 def _usable_cpus() -> int | None:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
-
-
-def _caches() -> list[str]:
-    """Return level, type and size of the caches of the first core, as in ``L1 Data 32K``."""
-    found = []
-    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        with suppress(OSError):
-            level, kind, size = ((place / n).read_text().strip() for n in ("level", "type", "size"))
-            found.append(f"L{level} {kind} {size}")
-    return found
-
-
-def _simd() -> list[str]:
-    """Return the vector instructions of the processor, by the system's names."""
-    cpuinfo = Path("/proc/cpuinfo")
-    flags = (_field(cpuinfo, "flags") or _field(cpuinfo, "Features")).split()
-    return [flag for flag in flags if _SIMD.match(flag)]
-
-
-def _memory_mib() -> int | None:
-    size = _field(Path("/proc/meminfo"), "MemTotal").removesuffix("kB").strip()
-    return int(size) // 1024 if size.isdigit() else None
 
 
 def _versions(names: tuple[str, ...]) -> list[str]:
@@ -160,7 +134,9 @@ def _versions(names: tuple[str, ...]) -> list[str]:
 
 @cache  # a program stays what it is while this one runs
 def _version_line(program: str) -> str:
-    return next(iter(_output(program, "--version")), "")
+    """Return the line that says a program's version; nvcc has it below its name."""
+    lines = _output(program, "--version")
+    return next((line for line in lines if "release" in line), next(iter(lines), ""))
 
 
 @cache

@@ -17,9 +17,10 @@ from taskweaver.ces.limits import half_of_memory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.memory.branched.run.environment import Fact, collect_environment
+from taskweaver.memory.branched.run.hardware import copy_rate
 from taskweaver.treesearch.execution.gpus import gpus
 
-_COMPILERS = ("gcc", "g++", "gfortran", "clang", "clang++", "nvcc", "icx", "rustc", "cc", "c++")
+_COMPILERS = ("gcc", "g++", "gfortran", "clang", "clang++", "icx", "rustc", "cc", "c++")
 _KIND = (
     "machine", "cpu", "cpus", "caches", "simd", "numa_nodes", "gpus", "compilers", "python",
     "python_packages",
@@ -91,11 +92,13 @@ def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> Worke
         policy, warning = choice.policy, choice.warning
     if run_dir is not None and not run_dir.is_dir():
         problem = f"it does not see {run_dir}: hosts of a search share its file system"
+    cards = gpus()
+    compilers = (*_COMPILERS, "nvcc") if cards else _COMPILERS
     return WorkerFacts(
         host=socket.gethostname(),
-        environment=collect_environment(),
-        compilers=tuple(name for name in _COMPILERS if shutil.which(name)),
-        gpus=gpus(),
+        environment=collect_environment() | {"memory_copy": copy_rate()},
+        compilers=tuple(name for name in compilers if shutil.which(name)),
+        gpus=cards,
         memory_bytes=half_of_memory(),
         sandbox=policy,
         warning=warning,
