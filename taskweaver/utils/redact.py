@@ -19,6 +19,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +30,8 @@ MASK_ADVICE = (
     " not run: read the value from its source, such as a file, a plugin or a tool."
 )
 MIN_SECRET_CHARS = 6
+_WORD_CHARS = 40
+_KEPT_WORDS = 4096
 
 _NAMES = (
     r"(?:api|access|auth|private|secret|signing|subscription|client|session)[_-]?(?:key|secret|token)"
@@ -144,6 +147,9 @@ class Redactor:
         self._values: frozenset[str] = frozenset()
         self._places = ""
         self._pattern: re.Pattern[str] | None = None
+        # Names of fields and columns come again and again. What was masked is kept by the number
+        # of values, which is never ahead of the pattern: a value that is added counts at once.
+        self._masked_words = lru_cache(_KEPT_WORDS)(lambda text, _: self._redact(text))
         for value in values:
             self.add(value)
 
@@ -167,12 +173,18 @@ class Redactor:
         forms = {value, repr(value)[1:-1], quote(value, safe="", errors="replace")}
         forms |= {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
         with self._lock:
-            self._values |= forms
-            longest_first = sorted(self._values, key=len, reverse=True)
+            values = self._values | forms
+            longest_first = sorted(values, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+            self._values = values
 
     def redact(self, text: str) -> str:
         """Return `text` as a log shows it: without secrets and values under telling names."""
+        if len(text) > _WORD_CHARS:
+            return self._redact(text)
+        return self._masked_words(text, len(self._values))
+
+    def _redact(self, text: str) -> str:
         masked = self.redact_secrets(text)
         folded = masked.casefold()
         return _NAMED.sub(_mask, masked) if any(hint in folded for hint in _HINTS) else masked

@@ -14,6 +14,7 @@ TEMPORAL_END = "{{DELIMITER_END_TEMPORAL}}"
 _TEMPORAL = re.compile(re.escape(TEMPORAL_START) + ".*?" + re.escape(TEMPORAL_END), re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*[ \t]*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CUT = " ..."
 
 BYTES_PER_TOKEN = 3.6
 
@@ -26,6 +27,19 @@ def shorten(text: str, limit_chars: int) -> str:
     head = limit_chars * 2 // 3
     tail = limit_chars - head
     return text[:head] + note + (text[-tail:] if tail else "")
+
+
+def shorten_words(text: str, limit_chars: int) -> str:
+    """Return `text` in one line, its end replaced by `` ...`` when it is longer than `limit_chars`.
+
+    It is cut between words, a word that is too long by itself within it.
+    """
+    line = " ".join(text.split())
+    if len(line) <= limit_chars:
+        return line
+    room = limit_chars - len(_CUT)
+    kept = line[: room + 1].rpartition(" ")[0] or line[:room]
+    return f"{kept}{_CUT}"
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -341,3 +341,10 @@ def test_the_mask_is_no_code() -> None:
     with pytest.raises(SyntaxError):
         compile(f"key = {MASK}", "cell", "exec")
     assert not has_mask("key = '***'")
+
+
+def test_a_secret_that_is_added_is_masked_in_a_text_that_was_shown_before() -> None:
+    redactor = Redactor()
+    assert redactor.redact("violet-otter") == "violet-otter"
+    redactor.add("violet-otter")
+    assert redactor.redact("violet-otter") == MASK

@@ -6,12 +6,12 @@ A lesson stands until a later attempt finds it untrue.
 from __future__ import annotations
 
 import math
-from textwrap import shorten as shorten_words
 
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.samples import Difference
 from taskweaver.treesearch.record.run_statistics import gain, gain_text, measured_ancestor
+from taskweaver.utils.text import shorten_words
 
 _MOST_CHARS = 1_500
 _FINDINGS_CHARS = 260
@@ -52,7 +52,7 @@ def _line(journal: Journal, node: Node, effect: Difference | None) -> str:
     gained = f" ({gain_text(journal.objective, effect)})" if effect else ""
     if node.is_good and journal.rank(node.id) == -math.inf:
         gained = ", but it failed when it was repeated"
-    findings = shorten_words(node.summary["findings"], _FINDINGS_CHARS, placeholder=" ...")
+    findings = shorten_words(node.summary["findings"], _FINDINGS_CHARS)
     return f"{node.id} {node.kind}{name}: {reached}{gained}. {findings}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from textwrap import shorten as shorten_words
+from itertools import islice
 from typing import Any
 
 from taskweaver.treesearch.agent.prompt_files import plan_lines
@@ -13,7 +13,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced, shorten, shorten_words
 
 _OUTPUT_CHARS = 5000
 _REVIEWED_OUTPUT_CHARS = 6000
@@ -191,9 +191,9 @@ def sibling_digest(journal: Journal, node: Node) -> list[str]:
     Of those that run, it has the ones that began earlier, and others with their plan.
     """
     ancestors = {ancestor.id for ancestor in journal.path(node.id)}
-    others = [
+    others = (
         other
-        for other in journal.nodes
+        for other in reversed(journal.nodes)
         if other.id not in {node.id, *ancestors}
         and other.kind is not NodeKind.SEED
         and (
@@ -201,9 +201,10 @@ def sibling_digest(journal: Journal, node: Node) -> list[str]:
             or other.step < node.step
             or journal.as_proposed(other.id).plan
         )
-    ]
+    )
+    newest = list(islice(others, _DIGEST_LINES))[::-1]
     plan_chars = _PLAN_CHARS if node.parent else _DRAFT_PLAN_CHARS
-    return attempt_lines(journal, others[-_DIGEST_LINES:], plan_chars)
+    return attempt_lines(journal, newest, plan_chars)
 
 
 def attempt_lines(
@@ -222,7 +223,7 @@ def attempt_lines(
             outcome += f" ({other.error.kind}: {message})"
         name = f" {other.name}" if other.name else ""
         origin = f" of {other.parent}" if other.parent else ""
-        plan = shorten_words(other.plan, plan_chars, placeholder=" ...")
+        plan = shorten_words(other.plan, plan_chars)
         lines.append(f"{other.id} {other.kind}{name}{origin}: {outcome}. {plan}")
     return lines
 
@@ -236,7 +237,7 @@ def _ending(error: NodeError) -> str:
 def findings_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
     """Return a line for each attempt with a summary: its findings."""
     return [
-        f"{node.id}: {shorten_words(findings, _FINDINGS_CHARS, placeholder=' ...')}"
+        f"{node.id}: {shorten_words(findings, _FINDINGS_CHARS)}"
         for node in nodes
         if (findings := run_statistics.lessons(journal, node).get("findings"))
     ]

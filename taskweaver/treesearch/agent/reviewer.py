@@ -204,9 +204,13 @@ class Reviewer:
         return Measurement(values, source) if values else None
 
     def plot_code(
-        self, node: Node, journal: Journal, result: JobResult, failed: Sequence[tuple[str, str]]
+        self,
+        node: Node,
+        journal: Journal,
+        files: Sequence[str],
+        failed: Sequence[tuple[str, str]],
     ) -> str:
-        """Return a program that plots the results of a run, given earlier ones and why they failed.
+        """Return a program that plots the files of a run, given earlier ones and why they failed.
 
         It is empty where the model sees nothing worth a picture.
 
@@ -218,7 +222,7 @@ class Reviewer:
             "Reply with the whole program in one fence ```python. Where numbers say it all and a"
             " picture would show no more, reply with the word none."
         )
-        prompt = self._prompt(name, node, journal, Files=list(result.files), Instructions=form)
+        prompt = self._prompt(name, node, journal, Files=list(files), Instructions=form)
         has_memory = self._agent.memory is not None
         prompt["Introduction"] = self._prompts.text(name, with_memory=has_memory)
         if failed:

@@ -22,6 +22,7 @@ from taskweaver.treesearch.model.node import Node, NodeError, NodeStatus
 class NodeAssessor:
     """Assesses the result of one node, with the configured questions if a model is asked (`asks`).
 
+    With `draws_later` a node that wants plots is returned without them.
     `on_phase` is called with the node's id and the phase that begins.
     """
 
@@ -31,6 +32,7 @@ class NodeAssessor:
     events: NodeEvents
     plotter: Plotter
     asks: bool
+    draws_later: bool
     on_phase: Callable[[str, str], None]
 
     def assess(self, node: Node, result: JobResult) -> Node:
@@ -50,9 +52,11 @@ class NodeAssessor:
             node = node.failed(node.error)
         else:
             node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
-            if self.asks and wants_plots:
+            wants_plots = wants_plots and self.asks
+            if wants_plots and not self.draws_later:
                 self.on_phase(node.id, "plots")
-                node = self.plotter.draw(node, self.journal, result)
+                node = self.plotter.draw(node, self.journal, result.files)
+            node = replace(node, wants_plots=wants_plots and self.draws_later)
         if node.summary:
             self.events.summary(node)
         elif self.asks and self.config.has_summaries and not self.config.has_two_calls:

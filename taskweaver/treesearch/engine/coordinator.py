@@ -18,6 +18,7 @@ from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.treesearch.engine.later_plots import LaterPlots
 from taskweaver.treesearch.engine.node_executor import WorkCancelled
 from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.node_task import NodeTask
@@ -52,6 +53,7 @@ class Coordinator:
     store: BranchedMemory | None
     transition: StageTransition
     make_task: Callable[[StageState, Node], NodeTask]
+    plots: LaterPlots
     spans: NodeSpans
     _working: dict[Future[Node], tuple[Node, NodeTask]] = field(default_factory=dict)
     _closing: Future[None] | None = None
@@ -79,6 +81,7 @@ class Coordinator:
         self._is_stopping = True
         for _, task in list(self._working.values()):
             task.cancel()
+        self.plots.stop()
 
     def run(self, changed: Changed) -> None:
         """Run until the search is over, stopped, or has used its budget up.
@@ -91,8 +94,11 @@ class Coordinator:
         """
         self._changed = changed
         self.budget.begin()
+        for node in self.journal.good:
+            if node.wants_plots:  # the process ended before they were drawn
+                self.plots.add(node)
         try:
-            with ThreadPoolExecutor(self.config.workers + 1, "search-node") as threads:
+            with ThreadPoolExecutor(self.config.workers + 2, "search-node") as threads:
                 try:
                     self._loop(threads)
                 except BaseException as error:
@@ -109,8 +115,9 @@ class Coordinator:
         elif self.state.stage is not None:
             self.transition.begun(self.state.stage)  # the process may have ended before
         while not self._is_stopping and (self.state.stage is not None or self._closing):
+            self.plots.begin(threads)
             self._step(threads)
-        self._drain()
+        self._drain(threads)
 
     def _step(self, threads: ThreadPoolExecutor) -> None:
         """Begin what can begin, and wait for the next end of a task."""
@@ -140,6 +147,7 @@ class Coordinator:
         """End commands when the time is over; an attempt that had not run is made again later."""
         for _, task in self._working.values():
             task.cut_off()
+        self.plots.stop()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
         """Begin attempts while there is room: of the stage, or of the next where it is over.
@@ -249,6 +257,8 @@ class Coordinator:
         awaited: list[Future[Any]] = [*self._working]
         if self._closing is not None:
             awaited.append(self._closing)
+        if self.plots.future is not None:
+            awaited.append(self.plots.future)
         wait(awaited, _POLL_S, FIRST_COMPLETED)
         for future in [future for future in self._working if future.done()]:
             node, _ = self._working.pop(future)
@@ -256,13 +266,21 @@ class Coordinator:
             if finished is None:
                 self.journal.drop(node.id)
                 continue
-            self.journal.put(finished)
-            # With the time so far: a process that is killed does not say that it pauses.
-            self.log.add("node", node=finished.to_dict(), elapsed=self.budget.elapsed_s)
+            self._put(finished)
+            if finished.wants_plots:
+                self.plots.add(finished)
+        drawn = self.plots.take()
+        if drawn is not None:
+            self._put(drawn)
         if self._closing is not None and self._closing.done():
             closed, self._closing = self._closing, None
             closed.result()
         self._changed(self.state)
+
+    def _put(self, finished: Node) -> None:
+        self.journal.put(finished)
+        # With the time so far: a process that is killed does not say that it pauses.
+        self.log.add("node", node=finished.to_dict(), elapsed=self.budget.elapsed_s)
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:
         try:
@@ -312,9 +330,12 @@ class Coordinator:
         failure = NodeError("InternalError", problem)
         return replace(node, status=NodeStatus.BUGGY, error=failure, finished_at=time.time())
 
-    def _drain(self) -> None:
-        """Wait for the end of cancelled tasks."""
-        while self._working or self._closing:
+    def _drain(self, threads: ThreadPoolExecutor) -> None:
+        """Wait for the end of cancelled tasks, and for the plots that are left."""
+        while self._working or self._closing or self.plots.is_busy:
+            if self._is_stopping or self.budget.is_late:
+                self.plots.stop()
+            self.plots.begin(threads)
             self._collect()
 
     def _advance(self, threads: ThreadPoolExecutor, stage: StageState) -> None:

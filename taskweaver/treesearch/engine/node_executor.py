@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,10 @@ T = TypeVar("T")
 
 class WorkCancelled(SearchError):
     """The search was stopped while the task of a node ran."""
+
+
+class _GaveWay(Exception):
+    """Spare work was ended for a timed run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +134,20 @@ class NodeExecutor:
         return self._with_loss(result)
 
     def run_plotting(self, plan: PhasePlan) -> JobResult:
-        """Run the plan of a plotting program in the node's workspace, up to its compile phase."""
+        """Run the plan of a plotting program in the node's workspace, up to its compile phase.
+
+        It gives way to timed runs, and begins again after them.
+
+        Raises:
+            WorkCancelled, BudgetSpent, WorkerLost: As `execute` does.
+        """
         job = replace(
             self._job(plan, self._node.seed), phases=("coding", "compile"), parent_workspace=None
         )
         job = replace(job, log_dir=job.log_dir / "plots")
-        return self._without_host_paths(self._submit(run_job, job))
+        while True:
+            with suppress(_GaveWay):
+                return self._without_host_paths(self._submit(run_job, job, is_spare=True))
 
     def _ended(self, result: JobResult) -> JobResult:
         """Note the ends of phases as events; return the result without paths of this machine."""
@@ -243,31 +255,45 @@ class NodeExecutor:
         plans = (node.artifacts for node in self._journal.path(parent.id))
         return None, tuple(plan.workspace for plan in plans if isinstance(plan, PhasePlan))
 
-    def _submit(self, function: Callable[..., T], job: Job, *more: Any) -> T:
-        """Run a function for a job in a worker, and wait for it."""
+    def _submit(
+        self, function: Callable[..., T], job: Job, *more: Any, is_spare: bool = False
+    ) -> T:
+        """Run a function for a job in a worker, and wait for it; `is_spare` gives way to others."""
         is_command = function is run_download_command
         longest_s = job.limits.download_s if is_command else job.longest_s
         self._stop_if_cut_off()
         phases = ("install",) if is_command else job.phases
         call = JobCall(function, (job, *more), self._new_key(phases[-1]))
         resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group)
-        with self._turn(phases):
+        gives_way = threading.Event()
+
+        def give_way() -> None:
+            gives_way.set()
+            if self._future is not None:
+                self._future.cancel()
+
+        with self._turn(phases, give_way if is_spare else None):
             future = self._setup.executor.submit(call, longest_s + _GRACE_S, resources)
             self._future = future
-            if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
+            # One that came before could not see it.
+            if self._is_cut_off.is_set() or gives_way.is_set():
                 future.cancel()
             try:
                 return future.result()
             except CancelledError as error:
                 self._stop_if_cut_off()
+                if gives_way.is_set():
+                    raise _GaveWay from error
                 raise WorkCancelled("It was stopped.") from error
 
-    def _turn(self, phases: Sequence[str]) -> AbstractContextManager[None]:
+    def _turn(
+        self, phases: Sequence[str], give_way: Callable[[], None] | None
+    ) -> AbstractContextManager[None]:
         """Return the turn at the machine that phases need; those that only fetch need none."""
+        slot, is_given_up = self._setup.slot, self._is_cut_off.is_set
         if _FETCHING.issuperset(phases):
             return nullcontext()
-        slot = self._setup.slot
-        return (slot.alone if "run" in phases else slot.shared)(self._is_cut_off.is_set)
+        return slot.alone(is_given_up) if "run" in phases else slot.shared(is_given_up, give_way)
 
     def _new_key(self, phase: str) -> str:
         """Return a name that no other job of the node has: ``n0001-run-1`` in its first attempt."""

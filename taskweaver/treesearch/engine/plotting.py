@@ -5,7 +5,7 @@ An attempt that ran is as good without them: after any failure here, the node st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from taskweaver.treesearch.agent.events import NodeEvents
@@ -41,13 +41,13 @@ class Plotter:
     run: Callable[[PhasePlan], JobResult]
     is_seen: bool
 
-    def draw(self, node: Node, journal: Journal, result: JobResult) -> Node:
-        """Return the node with its plots, and a description of them.
+    def draw(self, node: Node, journal: Journal, files: Sequence[str]) -> Node:
+        """Return the node with its plots, and a description of them, given the files of its run.
 
         Raises:
             ModelError: If no other question could be answered either.
         """
-        drawn = self._drawn(node, journal, result)
+        drawn = self._drawn(node, journal, files)
         node = replace(node, plots=self._kept(self._chosen(node, journal, drawn)))
         if not node.plots or not self.is_seen:
             return node
@@ -59,13 +59,13 @@ class Plotter:
         self.events.looked_at(node, feedback)
         return replace(node, plot_feedback=feedback)
 
-    def _drawn(self, node: Node, journal: Journal, result: JobResult) -> list[str]:
+    def _drawn(self, node: Node, journal: Journal, files: Sequence[str]) -> list[str]:
         """Return the names of the plots that the run drew, or else a program."""
         drawn = self._pictures()
         failed: list[tuple[str, str]] = []
         while not drawn and len(failed) < _TRIES:
             try:
-                code = self.reviewer.plot_code(node, journal, result, failed)
+                code = self.reviewer.plot_code(node, journal, files, failed)
             except (ReplyUnusable, BudgetSpent):
                 break
             if not code.strip():

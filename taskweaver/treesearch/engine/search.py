@@ -28,6 +28,7 @@ from taskweaver.treesearch.embedded.choice import model_for, needs_of
 from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
+from taskweaver.treesearch.engine.later_plots import LaterPlots
 from taskweaver.treesearch.engine.node_executor import ExecutionSetup
 from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.stage_transition import StageTransition
@@ -307,6 +308,7 @@ class Search:
             store=self.store,
             transition=transition,
             make_task=tasks.make,
+            plots=LaterPlots(tasks.make_plots),
             spans=NodeSpans(self.services.tracing, self.places.folder.name),
         )
 

@@ -10,7 +10,10 @@ GivenUp = Callable[[], bool]
 
 
 class MeasuringSlot:
-    """Turns at the machine. One that waits for it alone goes before those that would share it."""
+    """Turns at the machine. One that waits for it alone goes before those that would share it.
+
+    Spare work gives way to it.
+    """
 
     def __init__(self, *, is_timed: bool) -> None:
         """Create the slot of a run; where runs are not timed, all of them share the machine."""
@@ -19,18 +22,29 @@ class MeasuringSlot:
         self._sharing = 0
         self._waiting = 0
         self._is_taken = False
+        self._spare: list[Callable[[], object]] = []
 
     @contextmanager
-    def shared(self, is_given_up: GivenUp) -> Iterator[None]:
-        """Work beside others; wait while a timed run has the machine, or until given up."""
+    def shared(
+        self, is_given_up: GivenUp, give_way: Callable[[], object] | None = None
+    ) -> Iterator[None]:
+        """Work beside others; wait while a timed run has the machine, or until given up.
+
+        Spare work is given `give_way`, which ends it: it is called, in another thread, when a timed
+        run waits.
+        """
+        ways = [] if give_way is None else [give_way]
         with self._changed:
             self._changed.wait_for(lambda: is_given_up() or not (self._is_taken or self._waiting))
             self._sharing += 1
+            self._spare += ways
         try:
             yield
         finally:
             with self._changed:
                 self._sharing -= 1
+                for way in ways:
+                    self._spare.remove(way)
                 self._changed.notify_all()
 
     @contextmanager
@@ -42,6 +56,8 @@ class MeasuringSlot:
             return
         with self._changed:
             self._waiting += 1
+            for give_way in self._spare:
+                give_way()
             self._changed.wait_for(lambda: is_given_up() or not (self._is_taken or self._sharing))
             self._waiting -= 1
             has_it = not (self._is_taken or self._sharing)

@@ -101,6 +101,14 @@ class SearchConfig(ModuleConfig):
         resources = self._get_path("resources")
         self.resources = Path(resources) if resources else None
 
+    @property
+    def draws_later(self) -> bool:
+        """Whether plots are drawn beside the next attempts.
+
+        Where a model looks at plots, one worker waits for its words: the next prompt has them.
+        """
+        return self.has_two_calls and (self.workers > 1 or not self.models.vlm)
+
     def is_timed(self, objective: Objective) -> bool:
         """Return whether runs have the machine alone, since their metric depends on its load."""
         return self.timed == "always" or (self.timed == "auto" and objective.is_timed)

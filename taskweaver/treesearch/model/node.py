@@ -176,6 +176,7 @@ class Node:
         analysis: Text of the review.
         summary: ``findings``, ``significance`` and ``next_steps``; empty without a summary.
         refutes: Ids of attempts whose findings its review found untrue.
+        wants_plots: Whether plots of it were asked for, and are to be drawn still.
         plots: Its plots, relative to the run's folder.
         plot_feedback: Description of the plots.
         time_feedback: Advice on running time for its children; empty for none.
@@ -208,6 +209,7 @@ class Node:
     analysis: str = ""
     summary: Mapping[str, str] = field(default_factory=dict)
     refutes: tuple[str, ...] = ()
+    wants_plots: bool = False
     plots: tuple[str, ...] = ()
     plot_feedback: str = ""
     time_feedback: str = ""
@@ -244,10 +246,15 @@ class Node:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        data = asdict(self)
-        data["metric"] = self.metric.to_dict() if self.metric else None
-        data["artifacts"] = self.artifacts.to_dict() if self.artifacts else None
-        return data
+        return {
+            **{entry.name: getattr(self, entry.name) for entry in fields(self)},
+            "phases": tuple(map(asdict, self.phases)),
+            "error": asdict(self.error) if self.error else None,
+            "metric": self.metric.to_dict() if self.metric else None,
+            "artifacts": self.artifacts.to_dict() if self.artifacts else None,
+            "summary": dict(self.summary),
+            "cost": asdict(self.cost),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

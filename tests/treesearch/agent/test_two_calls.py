@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Answer, Asked, Desk, at_desk
-from search_lab import Climber, lab, proposal, search
+from desk import Answer, Asked, Desk, at_desk, plot_program
+from search_lab import FAST, Climber, lab, proposal, search
 
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.record.state import RunState
 
 TWO: dict[str, Any] = {
     "calls": "two", "phase0": "draft", "review": True, "summaries": True, "plots": True,
     "num_drafts": 1, "stage1_nodes": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,
     "num_seeds": 0,
 }  # fmt: skip
+KEYS = {f"search.{key}": value for key, value in TWO.items()}
 PLACE = {"x": 0, "y": 0, "z": 0}
 REVIEW = {"is_bug": False, "summary": "It ran.", "findings": "up", "next_steps": "on"}
 
@@ -176,6 +180,89 @@ def test_plots_are_drawn_where_the_review_asks_for_them(tmp_path: Path, *, wants
     made = searched(tmp_path, desk)
     assert len(desk.of("plotting")) == wants
     assert bool(made.state.journal.nodes[0].plots) == wants
+
+
+def test_a_plot_delays_no_attempt(tmp_path: Path) -> None:
+    """With one worker, too, the next attempt is asked for while a plot is drawn."""
+    next_began = threading.Event()
+    waited: list[bool] = []
+
+    def plotting(_: Asked) -> str:
+        waited.append(next_began.wait(60))
+        return plot_program("height.png")
+
+    def attempt(asked: Asked) -> str:
+        if not asked.prompt["Kind of attempt"].startswith("draft"):
+            next_began.set()
+        return one_step(asked)
+
+    review = [reviewed(plots=True), reviewed()]
+    desk = desk_with(
+        plotting=plotting, attempt=attempt, review=lambda _: review.pop(0) if review else reviewed()
+    )
+    made = searched(tmp_path, desk, stage2_nodes=2)
+    assert waited == [True]
+    first, *others = made.state.journal.nodes
+    assert [made.places.folder / plot for plot in first.plots] == [
+        made.places.node(first.id).plots / "height.png"
+    ]
+    assert (first.wants_plots, first.cost.calls) == (False, 4)
+    assert not any(node.plots for node in others)
+    assert "Memory" not in desk.of("plotting")[0].prompt
+
+
+HANGS_ONCE = """
+import signal
+from pathlib import Path
+begun = Path("working/begun")
+if not begun.exists():
+    begun.touch()
+    signal.pause()
+"""
+
+
+def test_a_plot_gives_way_to_a_timed_run(tmp_path: Path) -> None:
+    """A program that hangs holds up no run that has the machine alone; it begins again later."""
+    found: list[Path] = []
+
+    def attempt(asked: Asked) -> str:
+        while not asked.prompt["Kind of attempt"].startswith("draft") and not found:
+            threading.Event().wait(0.05)
+            found.extend(tmp_path.rglob("n0001/working/begun"))
+        return one_step(asked)
+
+    review = [reviewed(plots=True), reviewed()]
+    drawing = json.loads(plot_program("height.png"))["code"]
+    desk = desk_with(
+        plotting=lambda _: json.dumps({"code": HANGS_ONCE + drawing}),
+        attempt=attempt,
+        review=lambda _: review.pop(0),
+    )
+    made = searched(tmp_path, desk, stage2_nodes=1, timed="always")
+    first, second = made.state.journal.nodes
+    assert second.is_good
+    assert len(first.plots) == len(desk.of("plotting")) == 1
+
+
+def test_plots_that_were_not_drawn_are_drawn_when_the_run_goes_on(tmp_path: Path) -> None:
+    desk = desk_with(review=lambda _: reviewed(plots=True))
+    stopped: list[bool] = []
+    with at_desk(tmp_path, desk) as (project, _):
+        name_steps(project)
+        with TaskWeaverApp(project) as app:
+            with start_search(app, project / "idea.md", FAST | KEYS, name="run") as opened:
+
+                def stop(state: RunState) -> None:
+                    if any(node.wants_plots for node in state.journal.nodes) and not stopped:
+                        stopped.append(True)
+                        opened.stop()
+
+                opened.run(stop)
+                assert [node.wants_plots for node in opened.state.journal.nodes] == [True]
+            with resume_search(app, "run", {}) as again:
+                again.run(lambda _: None)
+    (node,) = again.state.journal.nodes
+    assert (len(node.plots), node.wants_plots) == (1, False)
 
 
 def test_a_plot_can_be_declined(tmp_path: Path) -> None:

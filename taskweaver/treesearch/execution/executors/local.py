@@ -26,7 +26,7 @@ class LocalExecutor:
         self.capacity = count
         self.notes: tuple[str, ...] = ()
         self._sandbox = sandbox
-        self._pool = WorkerPool(count, gpus())
+        self._pool = WorkerPool(count + 1, gpus())  # one more, for plots beside the attempts
 
     def submit(
         self,

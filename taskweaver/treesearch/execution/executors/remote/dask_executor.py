@@ -83,7 +83,7 @@ class DaskExecutor:
                 f"No Dask scheduler answers at {address}: {error}.",
                 "Start one with `dask scheduler`, or choose search.executor local.",
             ) from error
-        self._threads = ThreadPoolExecutor(count, "search-dask")
+        self._threads = ThreadPoolExecutor(count + 1, "search-dask")  # one more, for plots
         try:
             self._roster = self._opened(request)
         except BaseException:
