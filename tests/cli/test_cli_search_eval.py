@@ -76,3 +76,10 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -
     done = CliRunner().invoke(commands, ["-p", str(project), "search", "eval", str(file)])
     assert done.exit_code == 2 or "error" in done.output.lower()
     assert "Traceback" not in done.output
+
+
+def test_keys_that_landscapes_show_nothing_of_are_named(tmp_path: Path) -> None:
+    project, file = lab(tmp_path), tmp_path / "seeds.json"
+    file.write_text(json.dumps({"search.calls": "seeds", "search.steps": 3}))
+    first, *_ = run(project, str(file), "--seeds", "1")
+    assert first == "Landscapes show nothing of search.calls: name an --idea."

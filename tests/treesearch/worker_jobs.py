@@ -45,6 +45,20 @@ def pid() -> int:
     return os.getpid()
 
 
+def hold(sign: str) -> bool:
+    """Write a sign, and come back when another one ends it."""
+    Path(sign).touch()
+    while not Path(sign).with_suffix(".end").exists():
+        threading.Event().wait(0.02)
+    return True
+
+
+def await_lock() -> None:
+    """Wait until a process waits for the lock of a file."""
+    while "-> FLOCK" not in Path("/proc/locks").read_text():
+        threading.Event().wait(0.02)
+
+
 def pool() -> str:
     """Return the pool that this worker is of."""
     return os.environ[WORKER_MARK].partition(".")[0]

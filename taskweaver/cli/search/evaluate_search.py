@@ -17,6 +17,14 @@ from taskweaver.cli.printing import safe
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.utils.files import read_text
 
+_ON_LANDSCAPES = frozenset(
+    f"search.{name}"
+    for name in (
+        "policy", "uct_c", "debug_prob", "max_debug_depth", "num_drafts", "num_seeds", "steps",
+        "workers",
+    )
+)  # fmt: skip
+"""Keys that a search of a landscape depends on."""
 _HEAD = ("case", "configuration", "result", "nodes", "calls", "tokens")
 
 
@@ -36,6 +44,10 @@ def evaluate(
         TaskWeaverError: If the project, a setting or the model cannot be used.
     """
     configurations = {file.stem: read_settings(file) for file in files}
+    without_effect = {key for keys in configurations.values() for key in keys} - _ON_LANDSCAPES
+    if without_effect and not ideas:
+        names = ", ".join(sorted(without_effect))
+        click.echo(safe(f"Landscapes show nothing of {names}: name an --idea."), err=True)
     if len(configurations) < len(files):
         raise SearchError("Two configurations have the same file name.", "Rename one of them.")
     with open_app(project) as app:

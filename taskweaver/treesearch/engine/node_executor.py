@@ -25,7 +25,7 @@ from taskweaver.treesearch.execution.installation.download_phase import (
 )
 from taskweaver.treesearch.execution.job import PHASES, Job, JobResult
 from taskweaver.treesearch.execution.materials import Materials
-from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
 from taskweaver.treesearch.execution.phases import run_download_command, run_job
 from taskweaver.treesearch.execution.scripts import Script, ScriptRunner, program_of
 from taskweaver.treesearch.model.artifacts import UnreadArtifacts
@@ -71,7 +71,7 @@ class ExecutionSetup:
     limits: PhaseLimits
     install_steps: int
     on_phase: Callable[[str, str], None]
-    slot: MeasuringSlot
+    slots: MeasuringSlots
     evaluator: Evaluator | None
 
 
@@ -111,7 +111,7 @@ class NodeExecutor:
     def cut_off(self) -> None:
         """End the command it waits for, from any thread."""
         self._is_cut_off.set()
-        self._setup.slot.wake()
+        self._setup.slots.wake()
         if self._future is not None:
             self._future.cancel()
         if self._setup.scripts is not None:
@@ -184,7 +184,7 @@ class NodeExecutor:
         self._setup.on_phase(node.id, "run")
         before = tuple(program_of(self._journal[id_]) for id_ in node.line)
         log = self._places.phase_logs / "run.log"
-        with self._setup.slot.alone(self._is_cut_off.is_set):
+        with self._setup.slots.of("").alone(self._is_cut_off.is_set):
             result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:
             self._stop_if_cut_off()
@@ -264,7 +264,8 @@ class NodeExecutor:
         self._stop_if_cut_off()
         phases = ("install",) if is_command else job.phases
         call = JobCall(function, (job, *more), self._new_key(phases[-1]))
-        resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group)
+        is_alone = self._setup.slots.is_timed and "run" in phases
+        resources = Resources(int(not _DEVICELESS.issuperset(phases)), self._group, is_alone)
         gives_way = threading.Event()
 
         def give_way() -> None:
@@ -289,8 +290,9 @@ class NodeExecutor:
     def _turn(
         self, phases: Sequence[str], give_way: Callable[[], None] | None
     ) -> AbstractContextManager[None]:
-        """Return the turn at the machine that phases need; those that only fetch need none."""
-        slot, is_given_up = self._setup.slot, self._is_cut_off.is_set
+        """Return the turn at the host that phases need; those that only fetch need none."""
+        slot = self._setup.slots.of(self._setup.executor.host_of(self._group))
+        is_given_up = self._is_cut_off.is_set
         if _FETCHING.issuperset(phases):
             return nullcontext()
         return slot.alone(is_given_up) if "run" in phases else slot.shared(is_given_up, give_way)

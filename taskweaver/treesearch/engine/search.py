@@ -40,7 +40,7 @@ from taskweaver.treesearch.execution.executors.opening import open_executor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
-from taskweaver.treesearch.execution.measuring_slot import MeasuringSlot
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
 from taskweaver.treesearch.execution.scripts import ScriptRunner
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
@@ -235,7 +235,7 @@ class Search:
             limits=config.limits_on(self.worker.memory_bytes),
             install_steps=config.install_steps if is_stepwise else 0,
             on_phase=self._on_phase,
-            slot=MeasuringSlot(is_timed=config.is_timed(self.objective)),
+            slots=MeasuringSlots(is_timed=config.is_timed(self.objective)),
             evaluator=self._evaluator(),
         )
 

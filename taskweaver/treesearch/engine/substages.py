@@ -14,6 +14,7 @@ from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.stages import StageState
+from taskweaver.treesearch.record.run_statistics import reached
 
 _COMPLETE = object_schema(is_complete=FLAG, reasoning=TEXT)
 _GOALS = object_schema(goals=TEXT)
@@ -103,9 +104,9 @@ class Substages:
         base = journal[stage.base] if stage.base else None
         parts = [f"{stage.label}: {len(nodes)} nodes, {len(good)} good, {len(failed)} failed."]
         if base is not None:
-            parts.append(f"It began with {base.id}: {journal.objective.text(base.value)}.")
+            parts.append(f"It began with {base.id}: {reached(journal, base)}.")
         if best is not None:
-            line = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
-            is_gain = base is None or journal.objective.is_better(best.metric, base.metric)
+            line = f"The best of its own nodes is {best.id}: {reached(journal, best)}"
+            is_gain = base is None or journal.rank(best.id) > journal.rank(base.id)
             parts.append(f"{line}." if is_gain else f"{line}, no better than what it began with.")
         return " ".join(parts)

@@ -74,3 +74,25 @@ class MeasuringSlot:
         """Have those that wait look again whether they are given up."""
         with self._changed:
             self._changed.notify_all()
+
+
+class MeasuringSlots:
+    """The measuring slots of a run, one for each host."""
+
+    def __init__(self, *, is_timed: bool) -> None:
+        """Create the slots of a run; where runs are not timed, all of them share the machines."""
+        self.is_timed = is_timed
+        self._lock = threading.Lock()
+        self._slots: dict[str, MeasuringSlot] = {}
+
+    def of(self, host: str) -> MeasuringSlot:
+        """Return the slot of a host; the empty name is that of the only one, or of any."""
+        with self._lock:
+            return self._slots.setdefault(host, MeasuringSlot(is_timed=self.is_timed))
+
+    def wake(self) -> None:
+        """Have those that wait look again whether they are given up."""
+        with self._lock:
+            slots = list(self._slots.values())
+        for slot in slots:
+            slot.wake()

@@ -71,8 +71,14 @@ def gain_text(objective: Objective, found: Difference | None, base: float | None
     sign = "+" if found.gain >= 0 and not text.startswith("+") else ""
     text = f"{sign}{text} {objective.unit}".strip()
     if base:
-        text += f" ({found.gain / abs(base):+z.1%})"
+        text += f" ({_percent(found.gain / abs(base))})"
     return text if found.is_clear or not found.error else f"{text}, within the noise"
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent with its sign, in three digits where it has more."""
+    percent = 100 * share
+    return f"{percent:+z.1f}%" if abs(percent) < 100 else f"{float(f'{percent:.3g}'):+,.0f}%"
 
 
 def gained(journal: Journal, found: Difference | None, base: Node | None) -> str:

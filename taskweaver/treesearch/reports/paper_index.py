@@ -36,6 +36,11 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
         "top_nodes_data": [_node(journal, node) for node in journal.leaders(_TOP)],
         "attempts_data": _attempts(journal, facts),
         "failed_nodes_data": [_failed(journal, node) for node in journal.buggy],
+        "repeated_data": {
+            node.id: run_statistics.reached(journal, node)
+            for node in journal.good
+            if not node.repeats and journal.repetitions(node.id)
+        },
     }
     if best is not None:
         index["best_node_data"] = _best(journal, best, baseline)
@@ -159,7 +164,8 @@ def _parameters(journal: Journal, node: Node) -> dict[str, str]:
 
 def _attempts(journal: Journal, facts: RunFacts) -> list[dict[str, Any]]:
     """Return ablations, and attempts that are no better than the node they came from."""
-    good = [node for node in journal.good if node.kind in _COMPARED | {NodeKind.ABLATION}]
+    kinds = _COMPARED | {NodeKind.ABLATION}
+    good = [node for node in journal.good if node.kind in kinds and not node.repeats]
     return [
         {
             "id": effect.node.id,

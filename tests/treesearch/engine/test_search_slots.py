@@ -12,6 +12,7 @@ from typing import Any
 from search_lab import FULL, Climber, lab, proposal, search
 
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
+from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
@@ -137,3 +138,12 @@ def test_a_figure_is_known_before_its_review(tmp_path: Path) -> None:
     assert held.outcomes == [True]
     assert made.state.is_over
     assert all(made.state.journal.figure(node.id) is None for node in made.state.journal.nodes)
+
+
+def test_each_host_has_a_slot_of_its_own() -> None:
+    """In one thread: a slot that is taken would wait for itself."""
+    slots = MeasuringSlots(is_timed=True)
+    with slots.of("a").alone(lambda: False), slots.of("b").alone(lambda: False):
+        assert slots.of("a") is not slots.of("b")
+    with slots.of("a").shared(lambda: False):
+        assert slots.of("a") is slots.of("a")

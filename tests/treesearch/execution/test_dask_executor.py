@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -39,8 +39,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
     _offload_executor.submit(int).result()  # its thread is Dask's own, and stays
     with Cluster(tmp_path_factory.mktemp("dask")) as made:
-        made.add("a", host="host-a", threads=2)
-        made.add("b", host="host-b", threads=2)
+        for name in ("a", "b"):
+            files = tmp_path_factory.mktemp(name)  # their hosts share no lock
+            made.add(name, host=f"host-{name}", threads=2, TMPDIR=str(files))
         yield made
 
 
@@ -113,6 +114,37 @@ def test_jobs_of_a_group_stay_on_one_host(opened: Open) -> None:
             pools.add(futures[0].result())
             futures[1].result()
         assert len(pools) == 1
+
+
+def test_each_host_has_a_turn_of_its_own(opened: Open, tmp_path: Path) -> None:
+    executor = opened("run", 8)
+    signs = [tmp_path / name for name in ("one", "two", "first", "second", "third")]
+    one, two, first, second, third = signs
+
+    def hold(sign: Path, group: str, *, is_alone: bool = False) -> Future[bool]:
+        call = JobCall(jobs.hold, (str(sign),), f"n0001-{sign.name}-1")
+        return executor.submit(call, 600.0, Resources(group=group, is_alone=is_alone))
+
+    assert executor.host_of("g1") == ""
+    executor.submit(JobCall(jobs.double, (1,), "n0001-a-1"), 60, Resources(group="g1")).result()
+    assert executor.host_of("g1")
+    held = [hold(one, "g1"), hold(two, "g1")]  # its host has no more threads
+    appears(one)
+    appears(two)
+    executor.submit(JobCall(jobs.double, (1,), "n0002-a-1"), 60, Resources(group="g2")).result()
+    assert {executor.host_of("g1"), executor.host_of("g2")} == {"host-a", "host-b"}
+    for sign in (one, two):
+        sign.with_suffix(".end").touch()
+    assert all(future.result() for future in held)
+    timed = [hold(first, "g1", is_alone=True), hold(second, "g2", is_alone=True)]
+    appears(first)
+    appears(second)
+    timed.append(hold(third, "g1", is_alone=True))
+    jobs.await_lock()
+    assert not third.exists()
+    for sign in (first, second, third):
+        sign.with_suffix(".end").touch()
+    assert all(future.result() for future in timed)
 
 
 def test_a_workspace_that_lacks_its_files_fails_the_attempt(opened: Open, tmp_path: Path) -> None:

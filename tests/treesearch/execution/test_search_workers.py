@@ -102,6 +102,25 @@ def test_one_that_hangs_is_lost_with_all_it_started(workers: WorkerPool, tmp_pat
     assert workers.submit(jobs.double, 4).result() == 8
 
 
+def test_one_program_at_a_time_has_a_host_alone(tmp_path: Path) -> None:
+    """Also of two pools, as two searches have them; waiting is no part of a deadline."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    with WorkerPool(1) as one, WorkerPool(2) as other:
+        holding = one.submit_alone(60.0, jobs.hold, str(first))
+        appears(first)
+        waiting = other.submit_alone(1.0, jobs.hold, str(second))
+        given_up = other.submit_alone(60.0, jobs.double, 1)
+        jobs.await_lock()
+        given_up.cancel()
+        assert not second.exists()
+        first.with_suffix(".end").touch()
+        assert holding.result()
+        appears(second)
+        second.with_suffix(".end").touch()
+        assert waiting.result()
+        assert given_up.cancelled()
+
+
 def test_what_runs_can_be_cancelled(tmp_path: Path) -> None:
     with WorkerPool(1) as workers:
         sign = tmp_path / "sign"

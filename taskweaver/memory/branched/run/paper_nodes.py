@@ -22,7 +22,7 @@ _PLOTS = ("plot_analyses", "vlm_feedback_summary", "plot_paths", "datasets_succe
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
 _NODES = ("top_nodes_data", "attempts_data", "failed_nodes_data")
 _FORMS: Mapping[str, type] = {
-    **dict.fromkeys(("best_node_data", "baseline_data", "counts"), dict),
+    **dict.fromkeys(("best_node_data", "baseline_data", "counts", "repeated_data"), dict),
     **dict.fromkeys((*_NODES, "judgements"), list),
     "certainty": str,
 }

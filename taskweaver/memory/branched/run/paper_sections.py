@@ -79,6 +79,8 @@ def fill(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) -> None:
     ledger.show("top_nodes_comparison", nodes.top_facts(top, best.get("id"), sources))
     _fill_negative(ledger, view, index)
     _fill_idea(ledger, view)
+    results = view.result_facts(index.get("repeated_data") or {})
+    ledger.add("results", view.newest(results))
     _fill_run(ledger, view, best)
 
 
@@ -123,7 +125,6 @@ def _fill_idea(ledger: FactLedger, view: RunView) -> None:
 
 
 def _fill_run(ledger: FactLedger, view: RunView, best: Mapping[str, Any]) -> None:
-    ledger.add("results", view.newest(view.result_facts()))
     ledger.add("reproducibility_checklist", view.keys(*_CHECKLIST))
     ledger.add("narrative_bullets", view.tagged("LLM_INSIGHT", "FINDINGS", "SUMMARY"))
     ledger.add("narrative_bullets", _split(view, "NODE_SUMMARY"))

@@ -121,14 +121,19 @@ class RunView:
         rows += [row for row in self.records if _RESULT_TAGS & set(row.tags)]
         return [self.source(row) for row in rows if self.node_of(row) == node]
 
-    def result_facts(self) -> list[Fact]:
-        """Return the results the best branch sees, a line for each node."""
+    def result_facts(self, repeated: Mapping[str, str] = {}) -> list[Fact]:
+        """Return the results the best branch sees, a line for each node.
+
+        Of nodes that were `repeated`, by id, the line ends with all measurements together.
+        """
         rows: list[Event | Record] = [row for row in self.events if _is_result(row)]
         rows += [row for row in self.records if _RESULT_TAGS & set(row.tags)]
         facts = []
         for node, group in _grouped(sorted(rows, key=_seq), self.node_of).items():
             first = min(group, key=_result_order)
             text = first.text if normal(node) in normal(first.text) else f"{node}: {first.text}"
+            if node in repeated:
+                text = f"{text.rstrip()} All its measurements: {repeated[node]}"
             sources = [self.source(row) for row in group]
             facts.append(Fact(self.cut(text), sources, key=f"result {node}"))
         return facts

@@ -32,14 +32,19 @@ class LocalExecutor:
         self,
         call: JobCall[T],
         deadline_s: float,
-        resources: Resources = NO_RESOURCES,  # noqa: ARG002 - all slots are alike
+        resources: Resources = NO_RESOURCES,
     ) -> Future[T]:
         """Run a job in a process; see `JobExecutor.submit`.
 
         Raises:
             RuntimeError: If the executor is closed.
         """
-        return self._pool.submit_within(deadline_s, call.function, *call.args)
+        submit = self._pool.submit_alone if resources.is_alone else self._pool.submit_within
+        return submit(deadline_s, call.function, *call.args)
+
+    def host_of(self, group: str) -> str:  # noqa: ARG002 - there is one
+        """Return no name: all jobs run on this machine."""
+        return ""
 
     def probe(self) -> WorkerFacts:
         """Return facts about this machine."""

@@ -39,10 +39,12 @@ class Resources:
     Attributes:
         gpus: GPUs that it needs for itself, where workers have any: 0 or 1.
         group: Jobs of one group run on the same host; empty for any host.
+        is_alone: Whether it waits while another such job runs on its host, also one of another run.
     """
 
     gpus: int = 0
     group: str = ""
+    is_alone: bool = False
 
 
 NO_RESOURCES = Resources()
@@ -64,7 +66,7 @@ class JobExecutor(Protocol):
     def submit(
         self, call: JobCall[T], deadline_s: float, resources: Resources = NO_RESOURCES
     ) -> Future[T]:
-        """Run a job in a worker; the deadline counts from its start, 0 is none.
+        """Run a job in a worker; the deadline counts from its start, or its turn; 0 is none.
 
         Cancelling the future ends the job, and every process it started, also while it runs. Its
         errors are `WorkerLost` when the worker died or the deadline passed, `NotTransferable`,
@@ -73,6 +75,10 @@ class JobExecutor(Protocol):
         Raises:
             RuntimeError: If the executor is closed.
         """
+        ...
+
+    def host_of(self, group: str) -> str:
+        """Return the host of a group; empty while it is unknown, and where there is one host."""
         ...
 
     def probe(self) -> WorkerFacts:

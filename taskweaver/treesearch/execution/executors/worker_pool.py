@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
-from taskweaver.treesearch.execution.executors.worker_process import WorkerReply
+from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
 from taskweaver.treesearch.execution.gpus import VARIABLE
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.signals import signal_name
@@ -72,10 +73,11 @@ class WorkerFuture(Future[Any]):
 class _Task(WorkerFuture):
     """A job of the pool."""
 
-    def __init__(self, call: bytes, deadline_s: float) -> None:
+    def __init__(self, call: bytes, deadline_s: float, *, is_alone: bool) -> None:
         super().__init__()
         self.call = call
         self.deadline_s = deadline_s
+        self.is_alone = is_alone
 
 
 def packed_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
@@ -149,21 +151,42 @@ class WorkerPool(Executor):
         Raises:
             RuntimeError: If the workers are shut down.
         """
-        try:
-            call = packed_call(fn, *args, **kwargs)
-        except NotTransferable as problem:
-            failed = WorkerFuture()
-            failed.set_exception(problem)
-            return failed
-        return self.submit_packed(deadline_s, call)
+        return self._submit(deadline_s, partial(packed_call, fn, *args, **kwargs), is_alone=False)
 
-    def submit_packed(self, deadline_s: float, call: bytes) -> Future[Any]:
-        """Run a call that was packed, perhaps by another process; see `submit_within`.
+    def submit_alone(
+        self, deadline_s: float, fn: Callable[..., T], /, *args: Any, **kwargs: Any
+    ) -> Future[T]:
+        """Run a function as `submit_within` does, in the turn at this host; see `host_turn`.
+
+        The deadline counts from the turn.
 
         Raises:
             RuntimeError: If the workers are shut down.
         """
-        task = _Task(call, deadline_s)
+        return self._submit(deadline_s, partial(packed_call, fn, *args, **kwargs), is_alone=True)
+
+    def _submit(
+        self, deadline_s: float, pack: Callable[[], bytes], *, is_alone: bool
+    ) -> Future[Any]:
+        try:
+            call = pack()
+        except NotTransferable as problem:
+            failed = WorkerFuture()
+            failed.set_exception(problem)
+            return failed
+        return self.submit_packed(deadline_s, call, is_alone=is_alone)
+
+    def submit_packed(
+        self, deadline_s: float, call: bytes, *, is_alone: bool = False
+    ) -> Future[Any]:
+        """Run a call that was packed, perhaps by another process; see `submit_within`.
+
+        One that `is_alone` is run as by `submit_alone`.
+
+        Raises:
+            RuntimeError: If the workers are shut down.
+        """
+        task = _Task(call, deadline_s, is_alone=is_alone)
         with self._lock:
             if self._is_shut:
                 raise RuntimeError("The workers are shut down.")
@@ -303,8 +326,13 @@ class _Process:
 
             task.add_done_callback(ring)
             try:
+                if task.is_alone:
+                    self._connection.send_bytes(TURN)
+                    if not self._has_answer(bell.fileno(), 0.0):
+                        return WorkerReply()
+                    self._connection.recv_bytes()
                 self._connection.send_bytes(task.call)
-                if not self._has_answer(bell.fileno(), task):
+                if not self._has_answer(bell.fileno(), task.deadline_s):
                     return WorkerReply()
                 data = self._connection.recv_bytes()
             except (EOFError, OSError) as error:
@@ -316,16 +344,16 @@ class _Process:
             raise NotTransferable(text) from error
         return reply
 
-    def _has_answer(self, bell_fd: int, task: _Task) -> bool:
-        """Wait for an answer; return False when the task is cancelled."""
-        deadline = time.monotonic() + task.deadline_s if task.deadline_s else float("inf")
+    def _has_answer(self, bell_fd: int, deadline_s: float) -> bool:
+        """Wait for an answer, without end for 0; return False when the task is cancelled."""
+        deadline = time.monotonic() + deadline_s if deadline_s else float("inf")
         poll = select.poll()
         for fd in (bell_fd, self._connection.fileno(), self._death_fd):
             poll.register(fd, select.POLLIN)
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise WorkerLost(f"The worker did not come back within {task.deadline_s:g} s.")
+                raise WorkerLost(f"The worker did not come back within {deadline_s:g} s.")
             ready = {fd for fd, _ in poll.poll(min(left, _LONGEST_POLL_S) * 1000)}
             if bell_fd in ready:
                 return False

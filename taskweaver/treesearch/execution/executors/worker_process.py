@@ -14,9 +14,12 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from taskweaver.treesearch.errors import NotTransferable
+from taskweaver.treesearch.errors import NotTransferable, SearchError
+from taskweaver.treesearch.execution.executors.host_turn import host_turn
 
 _PR_SET_PDEATHSIG = 1
+TURN = b"turn"
+"""Asks for the turn at this host, for the next call; it is answered when that begins."""
 
 
 class WorkerReply(NamedTuple):
@@ -39,7 +42,19 @@ def main() -> None:
                 call = owner.recv_bytes()
             except EOFError:
                 return
-            owner.send_bytes(_packed(_answer(call)))
+            owner.send_bytes(_in_turn(owner) if call == TURN else _packed(_answer(call)))
+
+
+def _in_turn(owner: Connection) -> bytes:
+    """Return the reply to the next call, which is made in the turn at this host."""
+    try:
+        with host_turn():
+            owner.send_bytes(TURN)
+            return _packed(_answer(owner.recv_bytes()))
+    except SearchError as error:
+        owner.send_bytes(TURN)
+        owner.recv_bytes()
+        return _packed(WorkerReply(error=error))
 
 
 def _answer(call: bytes) -> WorkerReply:

@@ -132,6 +132,10 @@ class DaskExecutor:
         """Return facts about the kind of machine that was chosen when the executor was opened."""
         return self._facts
 
+    def host_of(self, group: str) -> str:
+        """Return the host of a group; empty while none of its jobs has ended."""
+        return self._hosts.get(group, "")
+
     def submit(
         self, call: JobCall[T], deadline_s: float, resources: Resources = NO_RESOURCES
     ) -> Future[T]:
@@ -165,6 +169,7 @@ class DaskExecutor:
                 marker=self._markers / call.key,
                 deadline_s=deadline_s,
                 gpus=resources.gpus if self.probe().gpus else 0,
+                is_alone=resources.is_alone,
             )
             reply = self._reply(future, job, resources.group)
             if resources.group:

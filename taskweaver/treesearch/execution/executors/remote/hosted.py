@@ -47,6 +47,7 @@ class HostedJob:
         marker: File that is made when it starts: Dask starts a task again when its worker dies.
         deadline_s: Longest time from its start; 0 is none.
         gpus: GPUs for itself, 0 or 1.
+        is_alone: Whether it waits for its turn at the host.
     """
 
     call: bytes
@@ -55,6 +56,7 @@ class HostedJob:
     marker: Path
     deadline_s: float
     gpus: int
+    is_alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class _Pools:
                 pool = WorkerPool(len(own) or self._threads, own, idle_s=_IDLE_S)
                 self._pools[bool(own)] = pool
             self._jobs += 1
-            future = pool.submit_packed(job.deadline_s, job.call)
+            future = pool.submit_packed(job.deadline_s, job.call, is_alone=job.is_alone)
         future.add_done_callback(self._done)
         return future
 
