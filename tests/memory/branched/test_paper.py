@@ -226,6 +226,18 @@ def test_without_data_of_a_search_the_memory_tells_best_and_baseline(
     )
 
 
+def test_a_result_that_was_repeated_has_all_its_measurements(
+    run: MemoryManager, tmp_path: Path
+) -> None:
+    run.fork("best", "late")
+    run.write_event("late", "metrics_extracted", "time: 1.1 s")
+    index = {**INDEX, "repeated_data": {"late": "1.3 ± 0.2 s (n = 2)"}}
+    found = run.generate_final_memory_for_paper(tmp_path, "run", "late", index)
+    (line,) = found["results"].splitlines()
+    told = "- late: time: 1.1 s All its measurements: 1.3 ± 0.2 s (n = 2) [event"
+    assert line.startswith(told)
+
+
 def test_a_fact_of_record_event_and_key_is_one_line(run: MemoryManager, tmp_path: Path) -> None:
     text = "Blocks of 64 rows are twice as fast as blocks of 16 rows"
     run.write_archival("best", text, ["LLM_INSIGHT"])
