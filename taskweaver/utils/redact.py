@@ -301,6 +301,8 @@ def _mapped(
 ) -> Any:
     if isinstance(value, str):
         return change(value)
+    if value is None or isinstance(value, int | float):
+        return value
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, Mapping):

@@ -6,6 +6,8 @@ A lesson stands until a later attempt finds it untrue.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from heapq import nlargest
 
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
@@ -14,7 +16,9 @@ from taskweaver.treesearch.record.run_statistics import gain, gain_text, measure
 from taskweaver.utils.text import shorten_words
 
 _MOST_CHARS = 1_500
+_FEWEST_CHARS = 40
 _FINDINGS_CHARS = 260
+_MOST_WEIGHED = 120
 
 
 def board(journal: Journal, node: Node, *, has_parent: bool = False) -> list[str]:
@@ -25,25 +29,52 @@ def board(journal: Journal, node: Node, *, has_parent: bool = False) -> list[str
     one that was found untrue.
     """
     parent = journal[node.parent] if node.parent and not has_parent else None
-    untrue = journal.refuted
     known = {_plain(parent.summary.get("findings", ""))} if parent else set()
-    found: list[tuple[tuple[bool, float, int], int, str]] = []
-    for other in journal.finished:
-        findings = other.summary.get("findings", "")
-        is_other = not (other.repeats or other is parent or other.id == node.id)
-        if not is_other or other.id in untrue or not findings or _plain(findings) in known:
+    found: list[tuple[tuple[bool, float, int], Node, Difference | None]] = []
+    for other in _likely(journal, _standing(journal, {node.id, parent.id if parent else ""})):
+        findings = _plain(other.summary["findings"])
+        if findings in known:
             continue
-        known.add(_plain(findings))
+        known.add(findings)
         effect = gain(journal, other, measured_ancestor(journal, other)) if other.is_good else None
         size = abs(effect.gain) / (abs(other.value or 0.0) or 1.0) if effect else 0.0
-        rank = (bool(effect and effect.is_clear), size, other.step)
-        found.append((rank, other.step, _line(journal, other, effect)))
+        found.append(((bool(effect and effect.is_clear), size, other.step), other, effect))
     kept, left = [], _MOST_CHARS
-    for _, step, line in sorted(found, reverse=True):
+    for (*_, step), other, effect in sorted(found, key=lambda item: item[0], reverse=True):
+        if left < _FEWEST_CHARS:
+            break
+        line = _line(journal, other, effect)
         if len(line) < left:
             kept.append((step, line))
             left -= len(line) + 1
     return [line for _, line in sorted(kept)]
+
+
+def _standing(journal: Journal, left_out: Collection[str]) -> list[Node]:
+    """Return the attempts with findings of their own that were not found untrue."""
+    untrue = {*journal.refuted, *left_out}
+    return [
+        node
+        for node in journal.finished
+        if node.summary.get("findings") and node.id not in untrue and not node.repeats
+    ]
+
+
+def _likely(journal: Journal, nodes: list[Node]) -> list[Node]:
+    """Return those of many attempts that can be on the board: a look at each would take long.
+
+    Effects are clear where they are large, or where the program was repeated.
+    """
+    if len(nodes) <= _MOST_WEIGHED:
+        return nodes
+
+    def size(node: Node) -> float:
+        before = journal[node.parent] if node.parent else node
+        change = abs(journal.rank(node.id) - journal.rank(before.id))
+        return change if math.isfinite(change) else 0.0
+
+    weighed = {node.id for node in nlargest(_MOST_WEIGHED, nodes, key=size)}
+    return [node for node in nodes if node.id in weighed or journal.repetitions(node.id)]
 
 
 def _line(journal: Journal, node: Node, effect: Difference | None) -> str:

@@ -73,6 +73,7 @@ class Journal:
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
         self._files: dict[str, Mapping[str, str]] = {}
+        self._seed_runs = 0
         self._first_good: Node | None = None
         self._noise = NoisePool(objective)
         for node in nodes:
@@ -82,6 +83,7 @@ class Journal:
         """Forget a node that did not finish; its number is free again."""
         node = self._nodes.pop(node_id)
         del self._ranks[node_id], self._roots[node_id]
+        self._seed_runs -= node.kind is NodeKind.SEED
         self._files.pop(node_id, None)
         self._figures.pop(node_id, None)
         self._proposed.pop(node_id, None)
@@ -94,6 +96,7 @@ class Journal:
         """Add a node, or take its next state."""
         if node.id not in self._nodes and node.parent is not None:
             self._children.setdefault(node.parent, []).append(node.id)
+        self._seed_runs += node.kind is NodeKind.SEED and node.id not in self._nodes
         self._ranks[node.id] = self.objective.rank(node.metric)
         self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
@@ -144,7 +147,7 @@ class Journal:
     @property
     def attempts(self) -> int:
         """Number of nodes, seed evaluations not counted."""
-        return sum(node.kind is not NodeKind.SEED for node in self._nodes.values())
+        return len(self._nodes) - self._seed_runs
 
     @property
     def nodes(self) -> list[Node]:
@@ -194,6 +197,10 @@ class Journal:
     def children(self, node_id: str) -> list[Node]:
         """Return the nodes that were made from a node."""
         return [self._nodes[child] for child in tuple(self._children.get(node_id, ()))]
+
+    def is_leaf(self, node_id: str) -> bool:
+        """Return whether no node was made from a node."""
+        return not self._children.get(node_id)
 
     def path(self, node_id: str) -> list[Node]:
         """Return a node and its ancestors, the draft first."""

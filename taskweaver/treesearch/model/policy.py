@@ -93,6 +93,8 @@ def best_estimated(journal: Journal, nodes: Sequence[Node]) -> Node | None:
 
     A node that a judgement passed over is left out, unless there is no other.
     """
+    if journal.noise is None:
+        return journal.best(nodes)
     standing = journal.leaders(len(nodes), nodes)
     expected = estimates(journal, sorted(standing, key=lambda node: node.step))
     return max(standing, key=lambda node: expected[node.id], default=None)
@@ -162,9 +164,9 @@ def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
         node
         for node in view.nodes
         if node.has_failed
+        and view.journal.is_leaf(node.id)
         and not node.repeats
         and node.artifacts is not None
-        and not view.journal.children(node.id)
         and view.journal.debug_depth(node) < max_depth
     ]
 

@@ -129,9 +129,9 @@ def repeats_parent(node: Node, journal: Journal) -> bool:
 def since_better(state: StageState, journal: Journal, done: list[Node]) -> int:
     """Return how many finished nodes of a substage came after the last that was better."""
     best = journal.rank(state.base) if state.base else -math.inf
-    count = 0
-    for node in done:
-        count += 1
-        if node.is_good and not node.repeats and journal.rank(node.id) > best:
-            best, count = journal.rank(node.id), 0
-    return min(count, sum(node.step > state.first for node in done))
+    last = 0
+    for number, node in enumerate(done, 1):
+        rank = journal.rank(node.id)
+        if rank > best and node.is_good and not node.repeats:
+            best, last = rank, number
+    return min(len(done) - last, sum(node.step > state.first for node in done))

@@ -161,6 +161,8 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     """Return data as it will be read: dictionaries and lists of the entry's own."""
+    if value is None or isinstance(value, str | int | float):  # most are, and it is quick
+        return value
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
