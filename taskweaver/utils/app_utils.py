@@ -1,4 +1,4 @@
-"""Where the project folder of a command is: the current folder, or the nearest project above it."""
+"""The project folder of a command: the current folder, or the nearest project above it."""
 
 from __future__ import annotations
 
