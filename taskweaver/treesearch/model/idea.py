@@ -39,7 +39,10 @@ _WRITE = (
     "Write a line such as `Metric: accuracy (maximize)` or `Metric: error, lower is better`; what a"
     " run optimises is fixed when it begins."
 )
-_UNIT = re.compile(r"\bin\s+(?P<unit>[A-Za-z%/]+)|\[(?P<bracket>[^\]\s]{1,16})\]")
+_UNIT = re.compile(
+    r"\bin\s+(?P<unit>[A-Za-z%/]+)|\[(?P<bracket>[^\]\s]{1,16})\]"
+    r"|\((?P<listed>[A-Za-z]+/[A-Za-z]+|[mun]?s|%|[KMGT]i?B|[MGT]FLOPS)\s*[,;)]"
+)
 _JSON_SECTIONS = (
     "Abstract", "Short Hypothesis", "Experiments", "Evaluation", "Risk Factors and Limitations",
     "Related Work", "Code",
@@ -77,7 +80,7 @@ class Idea:
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
         is_stated = is_down != is_up
         maximize = is_up if is_stated else not _NAMES_DOWN.search(name)
-        objective = Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
+        objective = Objective(name, maximize, next(filter(None, unit.groups())) if unit else "")
         if is_stated:
             return objective, ""
         note = f"The idea does not say whether a higher or a lower {name} is better."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -176,8 +176,9 @@ class PhasePlan:
         run = sections.get("run", {})
         download = sections.get("download", {})
         coding = sections.get("coding", {})
-        build = _build(checks.section("compile.build_plan", compile_.get("build_plan")), compilers)
         compile_commands = checks.commands("compile.commands", compile_.get("commands"))
+        build_plan = checks.section("compile.build_plan", compile_.get("build_plan"))
+        build = _build(build_plan, compilers, _first_word(compile_commands))
         if build.language in COMPILED and not compile_commands:
             raise PhasePlanError("compile.commands", f"is empty, though it is {build.language}")
         run_commands = checks.commands("run.commands", run.get("commands"))
@@ -238,7 +239,15 @@ def _section(name: str, value: object) -> Mapping[str, Any]:
     return {"commands": value} if isinstance(value, str | list) else checks.section(name, value)
 
 
-def _build(data: Mapping[str, Any], compilers: Collection[str] | None) -> BuildPlan:
+def _first_word(commands: Sequence[CommandText]) -> str:
+    """Return the program of the first command; empty for none."""
+    first = commands[0] if commands else ""
+    words = first.split() if isinstance(first, str) else first
+    return words[0] if words else ""
+
+
+def _build(data: Mapping[str, Any], compilers: Collection[str] | None, program: str) -> BuildPlan:
+    """Return a build plan; where it names no compiler, that is the first `program` if it is one."""
     place = "compile.build_plan"
     given = checks.text(f"{place}.language", data.get("language")).strip().lower()
     language = _ALIASES.get(given, given)
@@ -246,6 +255,7 @@ def _build(data: Mapping[str, Any], compilers: Collection[str] | None) -> BuildP
         wanted = ", ".join(sorted(_LANGUAGES))
         raise PhasePlanError(f"{place}.language", f"must be one of {wanted}, not {given!r:.40}")
     compiler = checks.text(f"{place}.compiler_selected", data.get("compiler_selected")).strip()
+    compiler = compiler or (program if program in (compilers or ()) else "")
     if language in COMPILED:
         _check_compiler(f"{place}.compiler_selected", compiler, compilers)
     output = data.get("output")

@@ -15,6 +15,8 @@ from taskweaver.treesearch.model.metric import Objective
             "Metric: run time in s, lower is better.",
             Objective("run time", maximize=False, unit="s"),
         ),
+        ("Metric: rate (GB/s, maximize)", Objective("rate", unit="GB/s")),
+        ("Metric: accuracy (mean, maximize)", Objective("accuracy")),
         ("## Metric\n\n- name: ratio (before / after, larger is better)", Objective("ratio")),
         ("## Evaluation metric\n\n**hit rate**, maximize\n\nmore of it", Objective("hit rate")),
         ("## Metric\n\nfirst\n\n## Other\n\nMetric: gain (maximize)", Objective("gain")),
