@@ -26,15 +26,6 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_compiler_that_is_not_named_is_the_first_program() -> None:
-    data = in_c("", compiler_selected="")
-    data["compile"]["commands"] = ["gcc -O2 main.c -o main"]
-    assert PhasePlan.from_dict(data, {"gcc"}).build.compiler_selected == "gcc"
-    data["compile"]["commands"] = ["make all"]
-    with pytest.raises(PhasePlanError, match="must be the name of a compiler"):
-        PhasePlan.from_dict(data, {"gcc"})
-
-
 def test_it_may_be_wrapped(form: Any) -> None:
     assert PhasePlan.from_dict(form(artifacts())) == PhasePlan.from_dict(artifacts())
 
@@ -311,3 +302,12 @@ def test_whatever_comes_is_a_plan_or_a_plan_error(data: Any) -> None:
     except PhasePlanError:
         return
     assert PhasePlan.from_dict(plan.to_dict()) == plan
+
+
+def test_a_compiler_that_is_not_named_is_the_first_program() -> None:
+    data = in_c("", compiler_selected="")
+    data["compile"]["commands"] = ["gcc -O2 main.c -o main"]
+    assert PhasePlan.from_dict(data, {"gcc"}).build.compiler_selected == "gcc"
+    data["compile"]["commands"] = ["make all"]
+    with pytest.raises(PhasePlanError, match="must be the name of a compiler"):
+        PhasePlan.from_dict(data, {"gcc"})
