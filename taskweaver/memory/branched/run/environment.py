@@ -20,7 +20,7 @@ from taskweaver.memory.branched.run.ingest import keep_record
 Fact = str | int | list[str]
 ENVIRONMENT_TAG = "ENVIRONMENT"
 PASSING_FACTS = frozenset({"load", "memory_copy"})
-"""Names of facts that differ from look to look: they make no other machine of this one."""
+"""Names of facts that differ from look to look: a memory that keeps them would soon be untrue."""
 _HASH = "environment_hash"
 _COMPILERS = ("gcc", "g++", "gfortran", "clang", "icx", "rustc")
 _TOOLS = ("make", "cmake", "ninja", "git", "mpirun", "perf", "docker", "singularity", "python3")
@@ -77,9 +77,9 @@ def ingest_environment(branch: BranchHandle, facts: Mapping[str, Fact] | None = 
         BranchSealed: If the branch takes no writes.
     """
     facts = collect_environment() if facts is None else facts
-    text = json.dumps(dict(facts), ensure_ascii=False, indent=2, sort_keys=True)
-    lasting = {name: value for name, value in facts.items() if name not in PASSING_FACTS}
-    digest = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
+    facts = {name: value for name, value in facts.items() if name not in PASSING_FACTS}
+    text = json.dumps(facts, ensure_ascii=False, indent=2, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
     if branch.core.get(_HASH) == digest:
         return False
     keep_record(branch, text, [ENVIRONMENT_TAG], {})
