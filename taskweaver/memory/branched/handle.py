@@ -148,8 +148,9 @@ class BranchHandle:
             self._parts.consolidation.within_append(writer, self.id)
             return seq
 
-        seq = self._parts.database.write(act)
-        self._parts.consolidation.after_append(self.id)
+        database, after_append = self._parts.database, self._parts.consolidation.after_append
+        seq = database.write(act)
+        database.after_commit(lambda: after_append(self.id))
         marks = {"node_id": event.get("node_id"), "phase": event.get("phase")}
         self._log("mem_recall_append", event_details(event), **marks)
         return seq

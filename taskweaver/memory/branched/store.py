@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.erasure.erasure import Erasure, checked_target
@@ -19,6 +19,8 @@ from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.branched.upkeep.pressure import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
 from taskweaver.memory.branched.values import file_path
+
+R = TypeVar("R")
 
 
 class BranchedMemory:
@@ -87,6 +89,17 @@ class BranchedMemory:
             UnknownBranch: If there is no branch with this id or node uid.
         """
         return BranchHandle(self._parts, self.branch(branch_id).id)
+
+    def together(self, action: Callable[[], R]) -> R:
+        """Run an action whose writes to this memory are committed at once: all or none.
+
+        Other writers wait for it, and may run it in their thread, so it only writes: it asks no
+        model, and what it reads is the state before it.
+
+        Raises:
+            BranchedMemoryError: Whatever a write in it raises; nothing was written then.
+        """
+        return self._parts.database.together(action)
 
     def __contains__(self, branch_id: object) -> bool:
         """Return whether there is a branch with an id or node uid."""

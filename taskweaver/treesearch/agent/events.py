@@ -6,8 +6,8 @@ nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.store import BranchedMemory
@@ -18,6 +18,7 @@ from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node, PhaseOutcome
 from taskweaver.treesearch.model.stages import StageState
 
+R = TypeVar("R")
 _PLAN_CHARS = 1200
 _TEXT_CHARS = 500
 _GIST_CHARS = 300
@@ -67,6 +68,16 @@ class NodeEvents:
     def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
         self._store = store
         self._objective = objective
+        self._branches: dict[str, BranchHandle] = {}
+
+    def together(self, action: Callable[[], R]) -> R:
+        """Run an action whose writes to the memory are committed at once."""
+        return action() if self._store is None else self._store.together(action)
+
+    def _branch(self, store: BranchedMemory, node: Node) -> BranchHandle:
+        if node.branch not in self._branches:
+            self._branches[node.branch] = store[node.branch]
+        return self._branches[node.branch]
 
     def _note(
         self,
@@ -79,7 +90,7 @@ class NodeEvents:
         if self._store is None:
             return
         event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
-        self._store[node.branch].write(
+        self._branch(self._store, node).write(
             core=core, event=storable(event), records=storable(records or [])
         )
 

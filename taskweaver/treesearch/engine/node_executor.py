@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.evaluator import Evaluator
 from taskweaver.treesearch.execution.executors.probe import WorkerFacts
@@ -87,7 +86,6 @@ class NodeExecutor:
         setup: ExecutionSetup,
         journal: Journal,
         node: Node,
-        events: NodeEvents,
         check: Callable[[], None],
     ) -> None:
         """Find the files the node takes over.
@@ -97,7 +95,6 @@ class NodeExecutor:
         self._setup = setup
         self._journal = journal
         self._node = node
-        self._events = events
         self._check = check
         self._places = setup.places.node(node.id)
         self._future: Future[Any] | None = None
@@ -128,7 +125,7 @@ class NodeExecutor:
             WorkerLost: If its worker died.
         """
         if self._setup.scripts is not None:
-            result = self._ended(self._run_script(node, self._setup.scripts))
+            result = self._without_host_paths(self._run_script(node, self._setup.scripts))
         else:
             result = self._run_phases(node, ask, needs)
         return self._with_loss(result)
@@ -148,13 +145,6 @@ class NodeExecutor:
         while True:
             with suppress(_GaveWay):
                 return self._without_host_paths(self._submit(run_job, job, is_spare=True))
-
-    def _ended(self, result: JobResult) -> JobResult:
-        """Note the ends of phases as events; return the result without paths of this machine."""
-        result = self._without_host_paths(result)
-        for outcome in result.phases:
-            self._events.phase(self._node, outcome)
-        return result
 
     def _without_host_paths(self, result: JobResult) -> JobResult:
         """Return a result that names the workspace as prompts do."""
@@ -206,7 +196,7 @@ class NodeExecutor:
         except SearchError as error:
             return JobResult(error=NodeError("DownloadError", str(error)))
         fetched = self._download(job, ask if is_asked else None, needs)
-        result = self._ended(without_installing(fetched) if is_there else fetched)
+        result = self._without_host_paths(without_installing(fetched) if is_there else fetched)
         if any(phase.status == "ok" for phase in result.phases):
             workspace = self._places.workspace
             self._setup.materials.note_fetched(workspace, node.branch)
@@ -215,7 +205,7 @@ class NodeExecutor:
                 break
             self._setup.on_phase(node.id, phase)
             part = replace(job, phases=(phase,), before=result.before)
-            result = result.then(self._ended(self._submit(run_job, part)))
+            result = result.then(self._without_host_paths(self._submit(run_job, part)))
         return result
 
     def _download(self, job: Job, ask: Ask | None, needs: Mapping[str, Any]) -> JobResult:

@@ -65,14 +65,12 @@ class NodeTask:
             SearchError: If the run cannot go on.
         """
         node = self.question.node
-        self.events.created(node, self.question.state.label, self.question.loss)
-        transcript, writer, assessor = self.open_steps()
+        transcript, writer, assessor = self.events.together(self._begin)
         try:
             node = writer.write(node)
             transcript.proposed(node)
             if node.status is not NodeStatus.SKIPPED:
-                node, result = self._execute(node, writer)
-                transcript.ran(node)
+                node, result = self._execute(node, writer, transcript)
                 node = assessor.assess(node, result)
         except ReplyUnusable as error:
             node = node.failed(NodeError("PhasePlanError", str(error)))
@@ -83,11 +81,21 @@ class NodeTask:
                 raise
             node = node.failed(NodeError("ModelError", str(error)))
         node = replace(node, finished_at=time.time(), cost=self._cost())
-        self.events.result(node)
-        transcript.ended(node, self.question.journal.objective)
+
+        def end() -> None:
+            self.events.result(node)
+            transcript.ended(node, self.question.journal.objective)
+
+        self.events.together(end)
         return node
 
-    def _execute(self, node: Node, writer: AttemptWriter) -> tuple[Node, JobResult]:
+    def _begin(self) -> Steps:
+        self.events.created(self.question.node, self.question.state.label, self.question.loss)
+        return self.open_steps()
+
+    def _execute(
+        self, node: Node, writer: AttemptWriter, transcript: NodeTranscript
+    ) -> tuple[Node, JobResult]:
         ask = partial(writer.install_step, node)
         result = self.executor.execute(node, ask, writer.dependencies)
         if result.error is not None and result.error.kind == REPLAY_ERROR:
@@ -99,6 +107,13 @@ class NodeTask:
             output=result.output[-_OUTPUT_CHARS:],
             exec_seconds=result.exec_seconds,
         )
+
+        def note() -> None:
+            for outcome in result.phases:
+                self.events.phase(node, outcome)
+            transcript.ran(node)
+
+        self.events.together(note)
         return node, result
 
     def _cost(self) -> Cost:

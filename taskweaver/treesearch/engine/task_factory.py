@@ -58,7 +58,7 @@ class NodeTaskFactory:
             node = replace(node, line=scripts.line(node, parent))
         api = LLMApi(self.services)
         events = NodeEvents(self.store, self.journal.objective)
-        executor = NodeExecutor(self.setup, self.journal, node, events, self._check(api))
+        executor = NodeExecutor(self.setup, self.journal, node, self._check(api))
         question = Question(
             node=node,
             parent=parent,
@@ -81,7 +81,7 @@ class NodeTaskFactory:
         """
         api = LLMApi(self.services)
         events = NodeEvents(self.store, self.journal.objective)
-        executor = NodeExecutor(self.setup, self.journal, node, events, self._check(api))
+        executor = NodeExecutor(self.setup, self.journal, node, self._check(api))
         agent = self._agent(api, node.id, None)
         plotter = self._plotter(node.id, events, self._reviewer(agent), executor)
         return PlotTask(node, self.journal, api, executor, plotter)

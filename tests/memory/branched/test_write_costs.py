@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from memories import Clock, Open
 
-from taskweaver.memory.branched import BranchSealed, MemoryManager, UnknownBranch
+from taskweaver.memory.branched import BranchSealed, InvalidUpdate, MemoryManager, UnknownBranch
 from taskweaver.memory.branched.storage.database import Writer
 
 
@@ -364,4 +364,77 @@ def test_one_failing_write_among_many_takes_nothing_of_the_others(memory: Memory
 
     assert len(errors) == 20
     assert len(set(_texts(memory, "a"))) == 140
+    assert memory.verify().is_sound
+
+
+def test_writes_together_are_one_transaction_and_the_summary_they_make_due_comes_after(
+    open_memory: Open,
+) -> None:
+    memory = open_memory(
+        recall_max_events=4, recall_consolidation_threshold=1, llm=lambda _: "summed up"
+    )
+    branch = memory[memory.create_branch(None, branch_id="root")]
+    seen: list[int] = []
+
+    def write() -> str:
+        for n in range(6):
+            branch.write(event={"kind": "step", "content": f"event {n}"})
+        number = memory.turns.start_round("root", "r1", "a question")
+        memory.turns.add_post("root", number, "{}")
+        seen.append(len(branch.events()))
+        return "done"
+
+    statements = _statements(memory, lambda: seen.append(len(memory.together(write))))
+
+    assert seen == [0, 4]
+    assert len(branch.events()) == 6
+    assert memory.turns.load("root")[0].posts == ["{}"]
+    digest = branch.digest()
+    assert digest is not None
+    assert digest.text == "summed up"
+    # The second one is that of the digest.
+    assert sum(statement.startswith("BEGIN IMMEDIATE") for statement in statements) == 2
+
+
+def test_of_writes_together_none_stays_if_one_is_refused(memory: MemoryManager) -> None:
+    branch = memory["a"]
+
+    def write() -> None:
+        branch.append({"kind": "step", "content": "good"})
+        branch.remember("a record to be found")
+        branch.write(event={"kind": "step"}, records=[{"text": 3}])
+
+    with pytest.raises(InvalidUpdate):
+        memory.together(write)
+
+    assert _texts(memory, "a") == []
+    assert branch.search("record") == []
+    branch.append({"kind": "step", "content": "later"})
+    assert _texts(memory, "a") == ["later"]
+    assert memory.verify().is_sound
+
+
+def test_writes_together_of_many_threads_stay_whole(memory: MemoryManager) -> None:
+    barrier = threading.Barrier(6)
+
+    def write(number: int) -> None:
+        barrier.wait(30)
+        for n in range(10):
+            memory.together(
+                lambda n=n: [
+                    memory["a"].append({"kind": "step", "content": f"{part} of {n} of {number}"})
+                    for part in ("first", "second")
+                ]
+            )
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    texts = _texts(memory, "a")[::-1]
+    assert len(texts) == 120
+    for first, second in zip(texts[::2], texts[1::2], strict=True):
+        assert first.replace("first", "second") == second
     assert memory.verify().is_sound

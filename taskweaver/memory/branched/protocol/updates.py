@@ -105,7 +105,7 @@ class Updates:
             lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
         )
         if "recall" in checked:
-            self._consolidation.after_append(branch_id)
+            self._database.after_commit(lambda: self._consolidation.after_append(branch_id))
         return results
 
     def _shorten(self, checked: Mapping[str, Any], branch_id: str) -> None:

@@ -74,6 +74,13 @@ class _Command(Generic[R]):
         connection.execute("RELEASE command")
 
 
+class _Inside(threading.local):
+    """The transaction that takes what this thread writes, and the actions that follow it."""
+
+    writer: Writer | None = None
+    later: list[Callable[[], object]]
+
+
 def _unmade(path: Path, error: OSError) -> str:
     """Return why a file cannot be made, and the remedy."""
     why = error.strerror or str(error)
@@ -116,6 +123,7 @@ class Database:
         self.on_undone: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
+        self._inside = _Inside()
         self._known = Known()
         self._synchronous = synchronous
         self._writes: sqlite3.Connection | None = None
@@ -199,7 +207,7 @@ class Database:
         """Run an action in a write transaction, and return its result after the commit.
 
         The action may be run once only, in the calling thread or another writer's, and must not
-        call `write` itself.
+        call `write` itself. Inside of `together` it is run at once.
 
         Raises:
             StoreBusy: If another process holds the file for too long.
@@ -208,6 +216,8 @@ class Database:
             BranchedMemoryError: Whatever the action raises; it wrote nothing then.
         """
         self.require_own()
+        if self._inside.writer is not None:
+            return self._inside.writer.run(action)
         command = _Command(action)
         self._waiting.append(command)
         with self._lock:
@@ -217,6 +227,38 @@ class Database:
             with self.guarded():
                 raise command.error
         return cast("R", command.result)
+
+    def together(self, action: Callable[[], R]) -> R:
+        """Run an action whose writes are one transaction, and return its result after the commit.
+
+        If it raises, nothing of it is written. It is run as `write` runs actions, and others wait
+        meanwhile; what it reads is the state before it.
+
+        Raises:
+            As `write`.
+        """
+        later: list[Callable[[], object]] = []
+
+        def act(writer: Writer) -> R:
+            self._inside.writer, self._inside.later = writer, later
+            try:
+                return action()
+            finally:
+                self._inside.writer = None
+
+        if self._inside.writer is not None:
+            return action()
+        result = self.write(act)
+        for follow in later:
+            follow()
+        return result
+
+    def after_commit(self, action: Callable[[], object]) -> None:
+        """Run an action that needs the writes so far committed: now, or when `together` ends."""
+        if self._inside.writer is None:
+            action()
+        else:
+            self._inside.later.append(action)
 
     def _commit_waiting(self) -> None:
         """Commit the waiting commands. Whatever goes wrong, each command gets its error."""
