@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from taskweaver.memory.branched.config import MemoryConfig
@@ -19,6 +20,9 @@ from taskweaver.memory.branched.values import checked_data, checked_tags, checke
 Content = tuple[str, tuple[str, ...]]
 """Text and tags of a record."""
 COLUMNS = "seq, branch_id, record, text, tags, meta, created_at"
+_AT_FIRST, _MOST_AT_ONCE = 8, 256
+"""Records whose versions are looked up in the first query, and, doubled each time, at most."""
+
 _SAME = """
 SELECT a.record, a.meta FROM archival a
 WHERE a.branch_id = ? AND a.text_hash = ? AND a.text = ? AND a.tags = ? AND NOT EXISTS (
@@ -180,15 +184,22 @@ class Archival:
     ) -> Iterator[Record]:
         """Leave out deleted records, and versions that a nearer or later one overlays."""
         places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
-        query = "SELECT branch_id, seq, is_deleted FROM archival WHERE record = ?"
-        for item in found:
-            versions = [
-                (places[branch][0], -seq, is_deleted)
-                for branch, seq, is_deleted in connection.execute(query, (item.id,))
-                if branch in places and seq <= places[branch][1]
-            ]
-            if versions and min(versions)[1:] == (-item.seq, 0):
-                yield item
+        query = (
+            "SELECT record, branch_id, seq, is_deleted FROM archival"
+            " WHERE record IN (SELECT value FROM json_each(?))"
+        )
+        waiting, size = iter(found), _AT_FIRST  # often these are enough
+        while some := list(islice(waiting, size)):
+            size = min(2 * size, _MOST_AT_ONCE)
+            seen: dict[int, tuple[int, int, int]] = {}
+            ids = json.dumps([item.id for item in some])
+            for id_, branch, seq, is_deleted in connection.execute(query, (ids,)):
+                if branch in places and seq <= places[branch][1]:
+                    version = places[branch][0], -seq, is_deleted
+                    seen[id_] = min(version, seen.get(id_, version))
+            for item in some:
+                if item.id in seen and seen[item.id][1:] == (-item.seq, 0):
+                    yield item
 
     def deleted(self, connection: sqlite3.Connection, branch: Branch) -> dict[Content, int]:
         """Return the contents that a branch sees as deleted, each with its deletion.

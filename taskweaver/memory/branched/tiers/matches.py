@@ -44,9 +44,9 @@ def _count(connection: sqlite3.Connection, expression: str, most: int) -> int:
 
 
 def scored(
-    connection: sqlite3.Connection, path: Path, word: str
+    connection: sqlite3.Connection, path: Path, words: Iterable[str]
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield row, branch and bm25 of the visible records with a word that few records have.
+    """Yield row, branch and bm25 of the visible records with any of some words that few have.
 
     The bm25 of several words is the sum of theirs; higher is better.
     """
@@ -55,7 +55,7 @@ def scored(
         "SELECT f.rowid, a.branch_id, -bm25(archival_fts)"
         " FROM archival_fts f CROSS JOIN archival a ON a.seq = f.rowid"
         " WHERE archival_fts MATCH ? AND a.branch_id IN (SELECT value FROM json_each(?))",
-        (_any_of([word]), json.dumps(list(ends))),
+        (_any_of(words), json.dumps(list(ends))),
     )
     return (row for row in rows if row[0] <= ends[row[1]])
 

@@ -256,13 +256,14 @@ def _scored(
     connection: sqlite3.Connection, path: Path, words: Sequence[str], tags: Sequence[str]
 ) -> dict[int, tuple[float, int]]:
     """Return bm25 and branch of the visible rows with any of some rare words."""
-    tagged = matches.tagged(connection, words, tags) if words and tags else None
-    found: dict[int, tuple[float, int]] = {}
-    for word in words:
-        for seq, number, score in matches.scored(connection, path, word):
-            if tagged is None or seq in tagged:
-                found[seq] = (found[seq][0] + score if seq in found else score, number)
-    return found
+    if not words:
+        return {}
+    tagged = matches.tagged(connection, words, tags) if tags else None
+    return {
+        seq: (score, number)
+        for seq, number, score in matches.scored(connection, path, words)
+        if tagged is None or seq in tagged
+    }
 
 
 def _boosted(score: float, distance: int, importance: float) -> float:
