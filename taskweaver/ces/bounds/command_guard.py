@@ -30,7 +30,8 @@ class CommandGuard:
         self._watcher.begin()
         self._breaches: list[Breach] = []
         self.slice_s = _SLICE_S if limits != WatchedLimits() else None
-        self._due = time.monotonic()
+        # What has just begun has no size yet, and many commands end before it is time.
+        self._due = time.monotonic() + _SLICE_S
 
     @property
     def is_exceeded(self) -> bool:

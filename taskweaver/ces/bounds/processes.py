@@ -67,7 +67,9 @@ def read_process(pid: int) -> Process | None:
         return None
     name, _, rest = data.partition(b"(")[2].rpartition(b")")
     fields = rest.decode("ascii", "replace").split()
-    text = "".join(c if c.isprintable() else "?" for c in name.decode("ascii", "replace"))
+    text = name.decode("ascii", "replace")
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "?" for c in text)
     numbers = [int(fields[place]) for place in (1, 3, 17, 19, 21)]
     parent, session, threads, started, pages = numbers
     size = pages * _PAGE_BYTES

@@ -33,6 +33,7 @@ from taskweaver.utils.system.owners import has_ended, pid_namespace
 from taskweaver.utils.system.signals import signal_name
 
 _KILL_WAIT_S = 5.0
+_ENVIRONMENT_BYTES = 32 << 10
 _STOPPED = (b"T", b"t")
 _CONNECTION_FILE = "c.json"
 _OWNED: set[int] = set()
@@ -276,7 +277,7 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     if not watch.HAS_HANDLES:
         return watch.kill_by_environment(variable, value, _OWNED)
     entry = f"{variable}={value}".encode()
-    return _kill_those(lambda environment: entry in environment)
+    return _kill_those(entry, lambda entries: entry in entries)
 
 
 def owned_mark() -> str:
@@ -295,12 +296,12 @@ def sweep_marked() -> bool:
     """
     prefix = f"{KERNEL_MARK}={_owned_prefix()}".encode()
 
-    def is_orphaned(environment: list[bytes]) -> bool:
-        entry = next((entry for entry in environment if entry.startswith(prefix)), b"")
+    def is_orphaned(entries: list[bytes]) -> bool:
+        entry = next((entry for entry in entries if entry.startswith(prefix)), b"")
         owner = entry.removeprefix(prefix).partition(b"-")[0]
         return has_ended(os.fsdecode(owner))
 
-    return _kill_those(is_orphaned)
+    return _kill_those(prefix, is_orphaned)
 
 
 def _owned_prefix() -> str:
@@ -308,18 +309,26 @@ def _owned_prefix() -> str:
     return f"box-{pid_namespace()}-"
 
 
-def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
-    """Kill the processes whose environment is meant, except those with a handle here."""
+def _kill_those(beginning: bytes, is_meant: Callable[[list[bytes]], bool]) -> bool:
+    """Kill the processes whose environment is meant, except those with a handle here.
+
+    Only one with an entry of a `beginning` can be.
+    """
+
+    def is_one(pid: int) -> bool:
+        environment = _environment(pid)
+        return beginning in environment and is_meant(environment.split(b"\0"))
+
     with ExitStack() as handles:
         found = []
         for pid in psutil.pids():
             try:
-                if not is_meant(_environment(pid)):
+                if not is_one(pid):
                     continue
                 handle = os.pidfd_open(pid)
                 handles.callback(os.close, handle)
                 # Until it was held, its number could become another's.
-                is_marked = is_meant(_environment(pid))
+                is_marked = is_one(pid)
                 if is_marked and pid not in _OWNED and not _has_ended(handle):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     found.append(handle)
@@ -329,8 +338,20 @@ def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
     return bool(found)
 
 
-def _environment(pid: int) -> list[bytes]:
-    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+def _environment(pid: int) -> bytes:
+    """Return the entries of a process; all processes are read when a command ends, so it is bare.
+
+    Raises:
+        OSError: If it has ended, or is another user's.
+    """
+    fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        found = os.read(fd, _ENVIRONMENT_BYTES)
+        while part := os.read(fd, _ENVIRONMENT_BYTES):
+            found += part
+    finally:
+        os.close(fd)
+    return found
 
 
 def wait_for_ends(handles: Iterable[int]) -> None:
