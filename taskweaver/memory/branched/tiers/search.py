@@ -151,16 +151,16 @@ class ArchivalSearch:
             for seq, (score, number) in scored.items()
         }
         order = sorted(highest, key=lambda seq: (highest[seq], seq), reverse=True)
-        best: list[Record] = []
+        best: list[tuple[float, Record]] = []
         size = max(k, _AT_LEAST)
         for start in range(0, len(order), size):
-            if len(best) >= k and best[k - 1].score > highest[order[start]]:
+            if len(best) >= k and best[k - 1][0] > highest[order[start]]:
                 break
             for item in self._load(connection, path, order[start : start + size], tags):
                 score = _boosted(scored[item.seq][0], distances[item.branch], _importance(item))
-                best.append(replace(item, score=score))
-            best.sort(key=_rank)
-        return best[:k]
+                best.append((score, item))
+            best.sort(key=lambda scored: (-scored[0], -scored[1].seq))
+        return [replace(item, score=score) for score, item in best[:k]]
 
     def _load(
         self,
