@@ -190,23 +190,28 @@ def write_json(path: Path | str, data: Any) -> None:
     write_text(path, text + "\n")
 
 
-def write_text(path: Path | str, text: str, *, mode: int | None = None) -> None:
+def write_text(
+    path: Path | str, text: str, *, mode: int | None = None, is_synced: bool = True
+) -> None:
     """Write a UTF-8 file so that a reader sees the old content or the new, never a part.
 
-    Halves of surrogate pairs, which UTF-8 cannot hold, become question marks. `mode` is that of
-    `write_bytes`.
+    Halves of surrogate pairs, which UTF-8 cannot hold, become question marks. `mode` and
+    `is_synced` are those of `write_bytes`.
 
     Raises:
         OSError: If it cannot be written; the old file is then untouched.
     """
-    write_bytes(path, text.encode("utf-8", "replace"), mode=mode)
+    write_bytes(path, text.encode("utf-8", "replace"), mode=mode, is_synced=is_synced)
 
 
-def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> None:
+def write_bytes(
+    path: Path | str, data: bytes, *, mode: int | None = None, is_synced: bool = True
+) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
 
     Its folder is made. `mode` has its rights, e.g. `PRIVATE`; None keeps those it has, and gives a
-    new file the usual ones.
+    new file the usual ones. One that is not synced outlives the process, but may be lost or empty
+    if the machine goes down.
 
     Raises:
         OSError: If it cannot be written; the old file is then untouched.
@@ -223,8 +228,9 @@ def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> No
         rights = 0o666 if mode is None else mode & PRIVATE
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights), "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
         if mode is not None:
             draft.chmod(mode)
         draft.replace(target)

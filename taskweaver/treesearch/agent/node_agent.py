@@ -217,7 +217,8 @@ class NodeAgent:
         ]
         reply = self.api.chat_completion(messages, json_schema=form.schema, llm_alias=form.alias)
         text = str(reply["content"])
-        write_text(self.folder / f"{name}_reply.txt", redact_secrets(text))
+        file = self.folder / f"{name}_reply.txt"
+        write_text(file, redact_secrets(text), is_synced=False)
         return text
 
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -118,22 +119,28 @@ class PromptFiles:
             text = self._read(name)
         else:
             own = self._own_file(f"{name}_with_memory")
-            text = self._load(own) if own else f"{self._read(name)}\n\n{memory_half(keeping)}"
+            text = _load(own) if own else f"{self._read(name)}\n\n{memory_half(keeping)}"
         return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), text).strip()
 
     def _read(self, name: str) -> str:
-        return self._load(self._own_file(name) or PACKAGED / f"{name}.txt")
+        own = self._own_file(name)
+        return _load(own) if own else _packaged(name)
 
     def _own_file(self, name: str) -> Path | None:
         path = self._own / f"{name}.txt" if self._own else None
         return path if path is not None and path.is_file() else None
 
-    @staticmethod
-    def _load(path: Path) -> str:
-        try:
-            return read_text(path)
-        except (OSError, ValueError) as error:
-            raise SearchError(f"The prompt {path} cannot be read: {error}.") from error
+
+@cache
+def _packaged(name: str) -> str:
+    return _load(PACKAGED / f"{name}.txt")
+
+
+def _load(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as error:
+        raise SearchError(f"The prompt {path} cannot be read: {error}.") from error
 
 
 def memory_half(keeping: Keeping) -> str:
@@ -195,7 +202,11 @@ def _is_empty(value: Any) -> bool:
 
 
 def save_prompt(folder: Path, name: str, prompt: Mapping[str, Any]) -> None:
-    """Write a prompt beside its node, as JSON and as Markdown, with its secrets masked."""
+    """Write a prompt beside its node, as JSON and as Markdown, with its secrets masked.
+
+    Nothing reads it but people, so it is not synced: a run does not need it to go on.
+    """
     data = json.dumps(redact_secrets_in(prompt), ensure_ascii=False, indent=2, default=str)
-    write_text(folder / f"{name}.json", data + "\n")
-    write_text(folder / f"{name}.md", redact_secrets(to_markdown(prompt)) + "\n")
+    write_text(folder / f"{name}.json", data + "\n", is_synced=False)
+    text = redact_secrets(to_markdown(prompt))
+    write_text(folder / f"{name}.md", text + "\n", is_synced=False)
