@@ -78,27 +78,48 @@ def test_a_table_is_sorted(page: PageTab) -> None:
 
 
 def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> None:
-    rows = "'n': range(250), 'who': ['<b>odd</b>' if n % 2 else None for n in range(250)]"
-    run(page, f"import pandas as pd\nframe = pd.DataFrame({{{rows}}})", 1)
+    """It has 500 columns and foreign text, in its names as well."""
+    name = "<img src=x onerror=alert(1)>"
+    columns = f"'n': range(250), {name!r}: ['<b>odd</b>' if n % 2 else None for n in range(250)]"
+    more = "**{f'c{n}': range(n, n + 250) for n in range(498)}"
+    run(page, f"import pandas as pd\nframe = pd.DataFrame({{{columns}, {more}}})", 1)
     page.press_on(".variable", "frame")
     page.button("Show the table")
-    page.shows("250 rows, 2 columns", "dialog")
+    page.shows("250 rows, 500 columns", "dialog")
+    page.shows(name, "dialog thead")
     page.press_on("dialog th button", "n")
-    page.until("document.querySelector('dialog tbody td').innerText === '249'")
+    first = "document.querySelector('dialog tbody td').innerText"
+    page.until(f"{first} === '249'")
     page.button("Next rows")
-    page.until("document.querySelector('dialog tbody td').innerText === '149'")
-    page.value(
-        "(() => { const one = document.querySelector('dialog select');"
-        " one.value = '1'; one.dispatchEvent(new Event('change')); })()"
-    )
+    page.until(f"{first} === '149'")
+    choose(page, "Column", "1")
     page.type("<B>ODD", "dialog input")
     page.key("Enter")
     page.shows("125 of 250 rows", "dialog")
     assert page.value("document.querySelector('dialog tbody td:nth-of-type(2)').innerText") == (
         "<b>odd</b>"
     )
+    page.button("Next columns")  # the filter form has those that are shown; order and filter stay
+    page.shows("Columns 51 to 100", "dialog")
+    assert page.value(first) == str(249 + 48)
+    choose(page, "Comparison", "lt")
+    page.press_on("dialog input")
+    page.value("document.activeElement.select()")
+    page.type("60")
+    page.key("Enter")
+    page.shows("12 of 250 rows", "dialog")
+    page.press_on("dialog th button", "c49")
+    page.until(f"{first} === '59'")
     page.button("Close")
     page.hides("dialog")
+
+
+def choose(page: PageTab, label: str, value: str) -> None:
+    """Choose an entry of a list in a dialog."""
+    page.value(
+        f"(() => {{ const one = document.querySelector('dialog [aria-label={label}]');"
+        f" one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()"
+    )
 
 
 def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
