@@ -11,7 +11,6 @@ import { follow, startStream } from './core/stream.js';
 import { onKey } from './commands.js';
 import { compareScreen } from './branches/compare.js';
 import { helpDialog } from './help.js';
-import { closeFrame, frameDialog } from './inspector/frame.js';
 import { palette } from './palette.js';
 import { leaveSearches, readSearches } from './searches/data.js';
 import { searchesScreen } from './searches/screen.js';
@@ -35,7 +34,7 @@ function draw() {
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
   const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
-  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), frameDialog(session), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
+  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
 
@@ -64,7 +63,7 @@ function gone(session) {
 function show() {
   ui.place = place();
   ui.fork = null;
-  closeFrame();
+  ui.dialog = null;
   if (ui.place.kind === 'sessions') {
     follow('', 0);
     readSessions();

@@ -114,6 +114,21 @@ def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> No
     page.hides("dialog")
 
 
+def test_a_large_picture_is_a_copy_until_it_is_opened(page: PageTab) -> None:
+    run(page, "from PIL import Image\nImage.new('L', (4000, 3000), 90).save('large.png')", 1)
+    page.until("document.querySelector('.conversation .paper img').naturalWidth === 1600")
+    page.button("Figures")
+    page.until("document.querySelector('.thumb img').naturalWidth === 640")
+    assert {one.partition("&width=")[2] for one in page.tab.requests if "/large.png" in one} == {
+        "1600",
+        "640",
+    }
+    page.press_on(".conversation .open-picture")
+    page.until("document.querySelector('dialog img').naturalWidth === 4000")
+    page.key("Escape")
+    page.hides("dialog")
+
+
 def choose(page: PageTab, label: str, value: str) -> None:
     """Choose an entry of a list in a dialog."""
     page.value(

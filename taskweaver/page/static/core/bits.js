@@ -46,3 +46,9 @@ export function titleField(label, title) {
   };
   return h('input', { type: 'text', name: 'title', 'aria-label': label, maxlength: 200, mount });
 }
+
+/** Return a dialog over the page; `close` is called when it is left by a key, its button or a click beside it. */
+export function dialog(label, kind, close, ...children) {
+  const beside = (event) => event.target === event.currentTarget && close();
+  return h('dialog', { class: `dialog ${kind}`, 'aria-label': label, mount: (element) => element.showModal(), onclose: close, onclick: beside }, h('div', { class: 'dialog-body' }, children));
+}

@@ -1,41 +1,38 @@
 /** A table of the kernel in a dialog: pages that the kernel sorts and filters. */
 
 import * as api from '../core/api.js';
-import { button } from '../core/bits.js';
+import { button, dialog } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
+import { showDialog } from '../state.js';
 
 const ROWS = 100;
 const COLUMNS = 50;
 const COMPARISONS = { contains: 'contains', eq: '=', ne: '≠', lt: '<', le: '≤', gt: '>', ge: '≥', missing: 'is missing', present: 'is there' };
 const NUMERIC = new Set(['integer', 'number', 'duration']);
 
-const view = { session: null, name: '', where: '', asked: null, draft: null, page: null, problem: '', request: null };
+const view = { name: '', where: '', asked: null, draft: null, page: null, problem: '', request: null };
 
 /** Show a table of a branch, which is read now. */
 export function openFrame(session, branch, name) {
   const where = `${session.where}/branches/${api.path(branch, 'variables', name, 'rows')}`;
-  Object.assign(view, { session, name, where, page: null, draft: { column: 0, comparison: 'contains', value: '' } });
+  Object.assign(view, { name, where, page: null, draft: { column: 0, comparison: 'contains', value: '' } });
   ask({ row: 0, column: 0, order: null, filter: null });
+  showDialog(frameDialog);
 }
 
-/** Return the dialog; null while no table of a session is shown. */
-export function frameDialog(session) {
-  if (!view.name || view.session !== session) return null;
-  return h('dialog', { key: 'frame', class: 'dialog wide frame', 'aria-label': `Table ${seen(view.name)}`, mount: (element) => element.showModal(), onclose: closeFrame, onclick: (event) => event.target === event.currentTarget && closeFrame() },
-    h('div', { class: 'dialog-body' },
-      h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, size(view.page)), button('Close', closeFrame, { kind: 'quiet end' })),
-      view.problem ? h('p', { class: 'warning', role: 'alert' }, icon('warn'), view.problem) : null,
-      view.page ? [filterForm(view.page), grid(view.page), pager(view.page)] : view.problem ? null : h('span', { class: 'bar' })));
+function frameDialog() {
+  return dialog(`Table ${seen(view.name)}`, 'wide frame', close,
+    h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, size(view.page)), button('Close', close, { kind: 'quiet end' })),
+    view.problem ? h('p', { class: 'warning', role: 'alert' }, icon('warn'), view.problem) : null,
+    view.page ? [filterForm(view.page), grid(view.page), pager(view.page)] : view.problem ? null : h('span', { class: 'bar' }));
 }
 
-/** Close the dialog. */
-export function closeFrame() {
+function close() {
   view.request?.abort();
-  view.name = '';
-  changed();
+  showDialog(null);
 }
 
 /** Ask the kernel for a page; an earlier answer that is still under way is not waited for. */

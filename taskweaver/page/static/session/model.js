@@ -25,6 +25,7 @@ export class SessionModel {
     this.messages = [];
     this.asking = [];
     this.artifacts = new Map();
+    this.picturesSeen = 0;
     this.unread = new Set();
     this.windows = new Map();
     this.isLoaded = false;
@@ -52,6 +53,12 @@ export class SessionModel {
   touch() {
     this.version += 1;
     changed();
+  }
+
+  /** A picture came, or cannot be shown: the rounds that have it are drawn again. */
+  pictureCame() {
+    this.picturesSeen += 1;
+    this.touch();
   }
 
   setView(view) {
