@@ -11,7 +11,7 @@ from typing import Any
 from browser import Tab, chromium_tab
 
 _VIRTUAL = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "End": 35}
-ALT, SHIFT = 1, 8
+ALT, CTRL, SHIFT = 1, 2, 8
 _WITHIN_MS = 45_000
 _MOST_CLICKS = 20
 

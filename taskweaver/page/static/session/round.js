@@ -21,7 +21,8 @@ export function round(session, entry, context) {
   const figures = `${session.artifacts.size} ${session.picturesSeen}`;
   const open = ui.openCells.get(found.id) ?? '';
   const isRunning = found.state === 'created' && session.stateOf(entry.branch) !== 'idle';
-  return memo(entry.round_id, [found, found.version, forks, figures, open, ui.allCode, context.branch, context.isPast, isRunning], () => built(session, entry, found, context, isRunning));
+  const asks = isRunning ? session.asking.map((one) => one.confirmation_id).join() : '';
+  return memo(entry.round_id, [found, found.version, forks, figures, asks, open, ui.allCode, context.branch, context.isPast, isRunning], () => built(session, entry, found, context, isRunning));
 }
 
 function built(session, entry, found, context, isRunning) {
