@@ -146,6 +146,7 @@ def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     page.until("document.querySelector('.variables').innerText.includes('1')")
     page.key("f")
     page.shows("1 variable", ".fork-panel")
+    page.shows("x ", ".carried-names")
     page.type("lost-orders")
     page.type("say: hello from the fork end", ".fork-panel textarea")
     page.button("Fork and ask")
@@ -170,7 +171,7 @@ def test_an_undone_round_can_be_taken_back(page: PageTab) -> None:
     page.until("document.querySelector('#round-2')")
 
 
-def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
+def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Served) -> None:
     run(page, "x = 1", 1)
     page.type("say: on the fork end", ".composer textarea")
     page.key("Enter", ALT)
@@ -189,6 +190,14 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
     )
     page.shows("Variables", ".differences")
     page.shows("Merge main into", ".merge")
+    session = page.address().split("/")[2]
+    merge = f"/agent/v1/sessions/{session}/branches/main/merge"
+    assert server.client().post(merge, json={"source": "try-1"}).json()["is_applied"]
+    page.value(f"location.hash = '#/s/{session}/main'")
+    page.shows("Merged try-1", ".tree-row.is-merge")
+    page.value("document.activeElement.blur()")
+    page.key("m")
+    page.until("document.querySelector('.map .map-merge')")
 
 
 def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:

@@ -20,6 +20,7 @@ export class SessionModel {
     this.title = '';
     this.branches = [];
     this.index = [];
+    this.merges = [];
     this.tree = new Map();
     this.rounds = new Map();
     this.messages = [];
@@ -40,7 +41,7 @@ export class SessionModel {
       api.get(this.where), api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
     ]);
     this.setView(view);
-    this.setIndex(index.rounds);
+    this.setIndex(index.rounds, index.merges);
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
     this.asking = asking.confirmations;
     this.lastEvent = Math.min(view.last_event, index.last_event);
@@ -64,12 +65,13 @@ export class SessionModel {
   setView(view) {
     this.title = view.title;
     this.branches = view.branches;
-    this.tree = treeOf(this.branches, this.index);
+    this.tree = treeOf(this.branches, this.index, this.merges);
   }
 
-  setIndex(rounds) {
+  setIndex(rounds, merges = this.merges) {
     this.index = rounds;
-    this.tree = treeOf(this.branches, rounds);
+    this.merges = merges;
+    this.tree = treeOf(this.branches, rounds, merges);
   }
 
   /** Return the rounds that a branch sees. */
@@ -246,7 +248,7 @@ export class SessionModel {
     this.asking = this.asking.filter((one) => one.branch !== event.branch);
     if (entry) {
       entry.state = round?.state ?? 'finished';
-      this.tree = treeOf(this.branches, this.index);
+      this.tree = treeOf(this.branches, this.index, this.merges);
       this.unread.add(event.round_id);
     }
     if (round) announce(round.state === 'failed' ? 'The answer failed.' : `The answer is finished: ${round.posts.at(-1)?.message.split(/\s+/).length ?? 0} words.`);
@@ -269,7 +271,7 @@ export class SessionModel {
   async reload() {
     const [view, index] = await Promise.all([api.get(this.where), api.get(`${this.where}/rounds`)]).catch(() => []);
     if (!view) return;
-    this.index = index.rounds;
+    Object.assign(this, { index: index.rounds, merges: index.merges });
     this.setView(view);
     this.touch();
   }
