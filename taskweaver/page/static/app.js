@@ -64,10 +64,7 @@ function show() {
   ui.place = place();
   ui.fork = null;
   ui.dialog = null;
-  if (ui.place.kind === 'sessions') {
-    follow('', 0);
-    readSessions();
-  }
+  if (ui.place.kind === 'sessions') readSessions().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
   if (ui.place.kind === 'searches') readSearches(ui.place);
   else leaveSearches();
   if (['session', 'compare'].includes(ui.place.kind)) enter();
@@ -108,6 +105,7 @@ function onEvent(kind, data) {
 
 /** Events were lost, or the session is gone: read the state anew; scroll and drafts stay. */
 async function onGap(session) {
+  if (!session && ui.place.kind === 'sessions') readSessions();
   if (ui.session?.id !== session) return;
   try {
     for (const round of ui.session.rounds.values()) round.isStored = false;

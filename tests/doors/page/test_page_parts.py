@@ -239,6 +239,26 @@ def test_sessions_are_found_renamed_and_deleted_in_another_tab(
     page.shows("This session was deleted")
 
 
+def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: Served) -> None:
+    """What is renamed between the page's first read and its stream is shown."""
+    held = (
+        "const ask = window.fetch; window.fetch = (where, more) => String(where).includes('/events')"
+        " ? new Promise((go, no) => { window.begin = () => go(ask(where, more));"
+        " more.signal.onabort = () => no(new DOMException('', 'AbortError')); }) : ask(where, more);"
+    )
+    session, address = page.address().split("/")[2], page.value("location.href")
+    script = page.tab.call("Page.addScriptToEvaluateOnNewDocument", source=held)["identifier"]
+    try:
+        page.open(address)
+        page.until("Boolean(window.begin)")
+        path = f"/agent/v1/sessions/{session}"
+        server.client().patch(path, json={"title": "Renamed meanwhile"})
+        page.value("window.begin() && 0")
+        page.shows("Renamed meanwhile", ".topbar")
+    finally:
+        page.tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
 def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
     page.value("location.hash = '#/searches'")
     page.shows("An idea", ".runs")

@@ -31,22 +31,22 @@ export class SessionModel {
     this.windows = new Map();
     this.isLoaded = false;
     this.problem = null;
-    this.lastEvent = 0;
     this.version = 0;
   }
 
   /** Read the state, and follow the events after it. Raises Problem. */
   async load() {
-    const [view, index, messages, asking] = await Promise.all([
-      api.get(this.where), api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
+    // The view is read first: what changes while the others are read comes after its numbers.
+    const view = await api.get(this.where);
+    const [index, messages, asking] = await Promise.all([
+      api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
     ]);
     this.setView(view);
     this.setIndex(index.rounds, index.merges);
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
     this.asking = asking.confirmations;
-    this.lastEvent = Math.min(view.last_event, index.last_event);
     this.isLoaded = true;
-    follow(this.id, this.lastEvent);
+    follow(this.id, view.last_event, view.last_change);
     this.loadUsage();
     this.touch();
   }
