@@ -51,12 +51,12 @@ export function when(text) {
   return isToday ? hour : `${at.toLocaleDateString('en-CA')} ${hour}`;
 }
 
-/** Return a value of a metric with few digits. */
-export function metric(value) {
+/** Return a value of a metric with few digits; an error needs two. */
+export function metric(value, digits = 5) {
   if (value === null || value === undefined) return '';
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(3);
-  return String(Number(value.toPrecision(5)));
+  return String(Number(value.toPrecision(digits)));
 }
 
 /** Return the first line of a text, at most `most` characters of it. */

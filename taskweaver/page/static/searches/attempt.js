@@ -46,14 +46,14 @@ function value(node) {
   if (!own || own.value === null) return null;
   const before = tree.nodes.find((one) => one.node === own.parent)?.value ?? null;
   return h('section', { class: 'data-section' },
-    h('p', { class: 'big-value' }, metric(own.value), h('span', { class: 'muted' }, `${own.error ? ` ± ${metric(own.error)}` : ''} ${seen(tree.run.metric)}`)),
+    h('p', { class: 'big-value' }, metric(own.value), h('span', { class: 'muted' }, `${own.error ? ` ± ${metric(own.error, 2)}` : ''} ${seen(tree.run.metric)}`)),
     before === null ? null : h('p', { class: 'muted' }, effectText(own.value - before, own, tree.run.maximize)));
 }
 
 function effectText(effect, own, maximize) {
   const isBetter = maximize ? effect > 0 : effect < 0;
-  const noise = own.error ? (Math.abs(effect) > 2 * own.error ? `; noise ${metric(own.error)}, so the effect is real` : `; noise ${metric(own.error)}: it may be chance`) : '; measured once, so its noise is unknown';
-  return `${effect > 0 ? '+' : ''}${metric(effect)} against its parent ${own.parent}, ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
+  const noise = own.error ? (Math.abs(effect) > 2 * own.error ? `; noise ${metric(own.error, 2)}, so the effect is real` : `; noise ${metric(own.error, 2)}: it may be chance`) : '; measured once, so its noise is unknown';
+  return `${effect > 0 ? '+' : ''}${metric(effect, 3)} against its parent ${own.parent}, ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
 }
 
 function steps(node) {
