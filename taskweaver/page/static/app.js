@@ -86,7 +86,7 @@ async function open(id) {
   ui.session = session;
   changed();
   try {
-    await session.load();
+    await session.load(ui.place);
     foldAtOpening(session);
     enter();
   } catch (error) {
@@ -109,7 +109,7 @@ async function onGap(session) {
   if (ui.session?.id !== session) return;
   try {
     for (const round of ui.session.rounds.values()) round.isStored = false;
-    await ui.session.load();
+    await ui.session.load(ui.place);
   } catch (error) {
     ui.session.problem = error;
   }

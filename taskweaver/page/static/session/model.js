@@ -34,15 +34,20 @@ export class SessionModel {
     this.version = 0;
   }
 
-  /** Read the state, and follow the events after it. Raises Problem. */
-  async load() {
+  /** Read the state with the rounds that a place shows, and follow the events after it. Raises Problem. */
+  async load(place) {
     // The view is read first: what changes while the others are read comes after its numbers.
     const view = await api.get(this.where);
-    const [index, messages, asking] = await Promise.all([
+    const branch = view.branches.find((one) => (place.branch ? one.name === place.branch : one.is_current));
+    const end = place.round ?? branch?.rounds ?? 0;
+    const first = Math.max(1, end - PAGE + 1);
+    const [index, messages, asking, page] = await Promise.all([
       api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
+      end ? this.page(branch.name, first, end).catch(() => null) : null,
     ]);
     this.setView(view);
     this.setIndex(index.rounds, index.merges);
+    if (page) this.keepPage(page, branch.name);
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
     this.asking = asking.confirmations;
     this.isLoaded = true;
@@ -138,15 +143,23 @@ export class SessionModel {
     if (!missing.length || this.filling === key) return;
     this.filling = key;
     try {
-      const page = await api.get(`${this.where}/branches/${api.path(branch)}/rounds`, { first: missing[0].number, limit: Math.min(100, missing.at(-1).number - missing[0].number + 1) });
-      page.rounds.forEach((data, at) => this.keepStored(data, ownerOf(this.tree, branch, page.first + at)));
-      this.loadArtifacts(branch);
+      this.keepPage(await this.page(branch, missing[0].number, missing.at(-1).number), branch);
     } catch (error) {
       this.problem = error;
     } finally {
       this.filling = null;
     }
     this.touch();
+  }
+
+  /** Read rounds of a branch, from one number to another. */
+  page(branch, first, last) {
+    return api.get(`${this.where}/branches/${api.path(branch)}/rounds`, { first, limit: Math.min(100, last - first + 1) });
+  }
+
+  keepPage(page, branch) {
+    page.rounds.forEach((data, at) => this.keepStored(data, ownerOf(this.tree, branch, page.first + at)));
+    this.loadArtifacts(branch);
   }
 
   /** Take a stored round in place of the one that was built from events. */
@@ -267,11 +280,15 @@ export class SessionModel {
     return this.reload();
   }
 
-  /** Read branches and index again; rounds stay. */
+  /** Read branches and index again; rounds stay, also those that began while it was read. */
   async reload() {
+    this.reloads = (this.reloads ?? 0) + 1;
+    const number = this.reloads;
     const [view, index] = await Promise.all([api.get(this.where), api.get(`${this.where}/rounds`)]).catch(() => []);
-    if (!view) return;
-    Object.assign(this, { index: index.rounds, merges: index.merges });
+    if (!view || number !== this.reloads) return;
+    const known = new Set(index.rounds.map((one) => one.round_id));
+    const begun = this.index.filter((one) => !known.has(one.round_id) && this.rounds.get(one.round_id)?.state === 'created');
+    Object.assign(this, { index: [...index.rounds, ...begun], merges: index.merges });
     this.setView(view);
     this.touch();
   }
