@@ -21,38 +21,46 @@ def check(page: PageTab, screen: str, mode: str) -> None:
     assert page.value(FOUND) == [], screen
 
 
+def ask(page: PageTab) -> None:
+    """Have rounds with a table, a failure and an answer; look at each tab of the inspector."""
+    run(page, TABLE.removeprefix("/run\n"), 1)
+    run(page, "print('\\n'.join(map(str, range(200))))\nnone_such", 2)
+    page.ask("say: The **total** is `42`.\\n\\n```python\\nx = 1\\n``` end")
+    page.finished(3)
+    for tab in ("Files", "Figures", "Memory", "Why", "Data"):
+        page.press_on(".data-pane .tab", tab)
+    page.press_on(".variable", "df")
+
+
+def press(page: PageTab, *keys: str) -> None:
+    """Press keys outside of fields."""
+    page.value("document.activeElement.blur()")
+    for key in keys:
+        page.key(key)
+
+
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_axe_finds_nothing_on_the_main_screens(page: PageTab, mode: str) -> None:
     axe = (files("axe_core_python") / "axe.min.js").read_text("utf-8")
     page.value(f"{axe};0")
     try:
         check(page, "empty session", mode)
-        run(page, TABLE.removeprefix("/run\n"), 1)
-        run(page, "print('\\n'.join(map(str, range(200))))\nnone_such", 2)
-        page.ask("say: The **total** is `42`.\\n\\n```python\\nx = 1\\n``` end")
-        page.finished(3)
-        for tab in ("Files", "Figures", "Memory", "Why", "Data"):
-            page.press_on(".data-pane .tab", tab)
-        page.press_on(".variable", "df")
+        ask(page)
         check(page, "session", mode)
         page.button("Show the table")
         page.shows("3 rows, 2 columns", "dialog")
         check(page, "table", mode)
         page.press_on("dialog button", "Close")
         page.hides("dialog")
-        page.value("document.activeElement.blur()")
-        page.key("m")
-        page.key("f")
+        press(page, "m", "f")
         page.shows("1 variable", ".fork-panel")
         check(page, "fork and map", mode)
         page.press_on(".fork-panel .primary")
         page.shows("try-1", ".way")
-        page.value("document.activeElement.blur()")
-        page.key("c")
+        press(page, "c")
         page.shows("Variables", ".differences")
         check(page, "comparison", mode)
-        page.value("document.activeElement.blur()")
-        page.key("?")
+        press(page, "?")
         page.shows("Keys", "dialog")
         check(page, "help", mode)
         page.key("Escape")

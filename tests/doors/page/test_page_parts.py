@@ -242,9 +242,10 @@ def test_sessions_are_found_renamed_and_deleted_in_another_tab(
 def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: Served) -> None:
     """What is renamed between the page's first read and its stream is shown."""
     held = (
-        "const ask = window.fetch; window.fetch = (where, more) => String(where).includes('/events')"
+        "const ask = window.fetch; window.fetch = (where, more) => where.includes('/events')"
         " ? new Promise((go, no) => { window.begin = () => go(ask(where, more));"
-        " more.signal.onabort = () => no(new DOMException('', 'AbortError')); }) : ask(where, more);"
+        " more.signal.onabort = () => no(new DOMException('', 'AbortError')); })"
+        " : ask(where, more);"
     )
     session, address = page.address().split("/")[2], page.value("location.href")
     script = page.tab.call("Page.addScriptToEvaluateOnNewDocument", source=held)["identifier"]
