@@ -94,7 +94,7 @@ class PageTab:
             f" && (one.innerText ?? one.textContent).includes({json.dumps(text)})"
             " && !one.disabled); if (!found) return setTimeout(look, 10);"
             " found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect();"
-            " addEventListener('mousedown', ({target}) => { window.isMissed ="
+            " window.isMissed = true; addEventListener('click', ({target}) => { window.isMissed ="
             " !found.contains(target); }, {capture: true, once: true});"
             " done([box.x + box.width / 2, box.y + box.height / 2]); }; look(); })"
         )
