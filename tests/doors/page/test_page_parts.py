@@ -146,7 +146,7 @@ def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     page.until("document.querySelector('.variables').innerText.includes('1')")
     page.key("f")
     page.shows("1 variable", ".fork-panel")
-    page.shows("x ", ".carried-names")
+    page.shows("x", ".carried-names")
     page.type("lost-orders")
     page.type("say: hello from the fork end", ".fork-panel textarea")
     page.button("Fork and ask")
