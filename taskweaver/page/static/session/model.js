@@ -194,7 +194,10 @@ export class SessionModel {
 
   handleChange(kind, data) {
     if (data.session_id !== this.id) return;
-    if (kind === 'session_renamed') this.title = data.title;
+    if (kind === 'session_renamed') {
+      this.title = data.title;
+      this.reload(); // an answer that is on its way may have the title before
+    }
     if (kind === 'session_deleted') this.problem = new api.Problem(404, 'deleted', 'This session was deleted in another tab.');
     if (kind.startsWith('branch_')) this.reload();
     if (kind.startsWith('message_')) this.handleMessage(data);
