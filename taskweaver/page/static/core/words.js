@@ -65,6 +65,12 @@ export function firstLine(text, most = 120) {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+/** Return the first line of a question that names it, as the server does; of a cell to run, that of its code. */
+export function titleLine(question) {
+  const named = question.split('\n').map((line) => line.trim()).filter((line) => line && !line.startsWith('```'));
+  return (named[0] === 'Run this:' && named[1]) || named[0] || '';
+}
+
 /** Return the title of a round; one of the user's own code has the server's words for it. */
 export function roundTitle(title) {
   return title === 'Run this:' ? 'Run code' : seen(title) || 'Untitled';

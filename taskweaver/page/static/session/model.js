@@ -4,7 +4,7 @@ import { announce } from '../core/announce.js';
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { follow } from '../core/stream.js';
-import { roundTitle } from '../core/words.js';
+import { roundTitle, titleLine } from '../core/words.js';
 import { ownerOf, pathOf, treeOf } from './paths.js';
 import { applyEvent, newRound, storedRound } from './rounds.js';
 
@@ -244,7 +244,7 @@ export class SessionModel {
     this.rounds.set(round.id, round);
     if (!this.index.some((one) => one.round_id === round.id)) {
       const number = this.path(event.branch).length + 1;
-      const title = round.question.trim().split('\n')[0].slice(0, 60);
+      const title = titleLine(round.question).slice(0, 60);
       this.setIndex([...this.index, { round_id: round.id, branch: event.branch, number, title, state: 'created', forks: [] }]);
     }
     announce('Answer started.');
