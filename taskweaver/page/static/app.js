@@ -34,7 +34,7 @@ function draw() {
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
   const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
-  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
+  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
 
@@ -63,10 +63,8 @@ function gone(session) {
 function show() {
   ui.place = place();
   ui.fork = null;
-  if (ui.place.kind === 'sessions') {
-    follow('', 0);
-    readSessions();
-  }
+  ui.dialog = null;
+  if (ui.place.kind === 'sessions') readSessions().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
   if (ui.place.kind === 'searches') readSearches(ui.place);
   else leaveSearches();
   if (['session', 'compare'].includes(ui.place.kind)) enter();
@@ -88,7 +86,7 @@ async function open(id) {
   ui.session = session;
   changed();
   try {
-    await session.load();
+    await session.load(ui.place);
     foldAtOpening(session);
     enter();
   } catch (error) {
@@ -107,10 +105,11 @@ function onEvent(kind, data) {
 
 /** Events were lost, or the session is gone: read the state anew; scroll and drafts stay. */
 async function onGap(session) {
+  if (!session && ui.place.kind === 'sessions') readSessions();
   if (ui.session?.id !== session) return;
   try {
     for (const round of ui.session.rounds.values()) round.isStored = false;
-    await ui.session.load();
+    await ui.session.load(ui.place);
   } catch (error) {
     ui.session.problem = error;
   }

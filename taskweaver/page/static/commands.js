@@ -86,7 +86,7 @@ export function onKey(event) {
     return;
   }
   if (event.key === 'Escape') escape(event, isField);
-  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help || ui.dialog) return;
   if (event.key.length === 1 && !pref('letters', true) && event.key !== '?' && event.key !== '/') return;
   const wanted = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const found = commandsHere().find((one) => one.key === wanted);
@@ -97,7 +97,7 @@ export function onKey(event) {
 
 /** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
 function escape(event, isField) {
-  if (ui.palette || ui.help) return;
+  if (ui.palette || ui.help || ui.dialog) return;
   if (ui.fork || ui.map) {
     if (ui.fork) ui.fork = null;
     else ui.map = false;

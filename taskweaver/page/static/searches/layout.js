@@ -41,9 +41,10 @@ export function layout(nodes, { best, maximize }) {
 function fillByMetric(nodes, maximize) {
   const valued = nodes.filter((node) => node.value !== null && node.value !== undefined && !node.isFailed);
   valued.sort((a, b) => (maximize ? a.value - b.value : b.value - a.value));
-  valued.forEach((node, at) => {
-    node.fill = valued.length > 1 ? at / (valued.length - 1) : 1;
-  });
+  for (let at = valued.length - 1; at >= 0; at -= 1) {
+    const [node, above] = [valued[at], valued[at + 1]];
+    node.fill = !above ? 1 : node.value === above.value ? above.fill : at / (valued.length - 1);
+  }
 }
 
 /** Return what is said of a node. */

@@ -1,7 +1,7 @@
 /** Searches: the runs, the tree of one above its curve, and one attempt. */
 
 import { isAble } from '../core/abilities.js';
-import { button, empty, failure, field, loading } from '../core/bits.js';
+import { button, empty, failure, loading } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
@@ -10,12 +10,13 @@ import { count, metric, seconds, seen } from '../core/words.js';
 import { ui } from '../state.js';
 import { attemptPane } from './attempt.js';
 import { curve } from './curve.js';
-import { searches, shownNode, startSearch, stopSearch } from './data.js';
+import { searches, shownNode, stopSearch } from './data.js';
 import { layout } from './layout.js';
 import { treeList } from './list.js';
+import { openResume, searchForm, toggleStart } from './start.js';
 import { tree } from './tree.js';
 
-const own = { isList: false, isStarting: false, idea: '', steps: 10, isFit: false };
+const own = { isList: false, isFit: false };
 let placed = { of: null, result: null };
 
 /** Return the commands of this screen. */
@@ -36,12 +37,12 @@ export function searchesScreen() {
   const { runs, tree: found, problem } = searches;
   const id = shownNode(ui.place);
   return h('div', { class: 'searches' },
-    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', () => set('isStarting', !own.isStarting), { kind: 'primary end' }) : null),
+    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', toggleStart, { kind: 'primary end' }) : null),
       problem ? failure('Searches cannot be read', problem) : null,
       runs === null && !problem ? loading(3) : null,
       runs?.length === 0 ? empty('There is no search yet.', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,
       h('ul', {}, (runs ?? []).map(runRow))),
-    h('main', { class: 'run', tabindex: -1 }, own.isStarting ? startForm() : null, found ? runView(found, id) : null),
+    h('main', { class: 'run', tabindex: -1 }, searchForm(found?.run), found ? runView(found, id) : null),
     attemptPane(found ? id : ''));
 }
 
@@ -55,17 +56,35 @@ function runRow(run) {
 
 function runView(found, id) {
   const { run } = found;
-  if (placed.of !== found) placed = { of: found, result: layout(found.nodes, run) };
+  if (placed.of !== found.nodes) placed = { of: found.nodes, result: layout(found.nodes, run) };
   const choose = (node) => go(searchAddress(run.name, node));
   const direction = `${seen(run.metric)}, ${run.maximize ? 'higher' : 'lower'} is better`;
   return [
-    h('div', { class: 'pane-head' }, h('h2', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : h('span', { class: 'muted' }, run.state),
-      run.state === 'running' && isAble('post', 'searches/{run}/stop') ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null),
+    h('div', { class: 'pane-head' }, h('h2', { class: 'shrink' }, seen(run.title) || run.name), stateOf(run), actions(run)),
+    run.reason ? h('p', { class: 'muted run-reason' }, seen(run.reason)) : null,
     budgets(found),
     h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
       button('Fit', () => set('isFit', !own.isFit), { kind: 'quiet', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'quiet', key: 'L' }))),
     own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'group', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
-    legend(run), curve(found.nodes, run)];
+    legend(run), curve(found.nodes, run), printed(found)];
+}
+
+function stateOf(run) {
+  if (run.is_stopping) return h('span', { class: 'muted' }, 'stopping');
+  return ['running', 'stopped'].includes(run.state) ? stateTag(run.state) : h('span', { class: 'muted' }, run.state);
+}
+
+/** Only the server that works on a run can stop it; one that is over goes on if a limit was reached. */
+function actions(run) {
+  if (run.state === 'running') return run.is_ours && !run.is_stopping ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null;
+  const canGoOn = run.state === 'stopped' || /^limit of the run/.test(run.reason);
+  return canGoOn && isAble('post', 'searches/{run}/resume') ? button('Go on...', () => openResume(run), { kind: 'end' }) : null;
+}
+
+/** The last lines that the process of a run printed. */
+function printed({ output }) {
+  if (!output) return null;
+  return h('details', { class: 'printed' }, h('summary', {}, 'Printed by the search'), h('pre', { class: 'output', tabindex: 0, role: 'group', 'aria-label': 'Printed by the search' }, seen(output)));
 }
 
 function budgets({ run }) {
@@ -80,16 +99,4 @@ function legend(run) {
   return h('p', { class: 'legend-line muted' },
     sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed'),
     sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running'), run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best ${metric(run.best_value)}`), 'thick line = path to the best');
-}
-
-function startForm() {
-  const start = async (event) => {
-    event.preventDefault();
-    if (await startSearch({ idea: own.idea, steps: own.steps })) Object.assign(own, { isStarting: false, idea: '' });
-    changed();
-  };
-  return h('form', { class: 'card start-form', onsubmit: start }, h('h2', {}, 'Start a search'),
-    field('Idea, as Markdown: what is tried, and what is measured', h('textarea', { rows: 6, value: own.idea, oninput: (event) => set('idea', event.target.value), mount: (element) => element.focus() })),
-    field('Most attempts', h('input', { type: 'number', min: 1, max: 1000, value: String(own.steps), oninput: (event) => set('steps', Number(event.target.value)) })),
-    h('div', { class: 'row end' }, button('Cancel', () => set('isStarting', false)), h('button', { type: 'submit', class: 'button primary', disabled: !own.idea.trim() }, 'Start')));
 }

@@ -77,7 +77,8 @@ function outlineRow(session, row, at, height, isFocus) {
   if (row.kind === 'goes-on') {
     return h('div', { ...common, class: 'tree-row goes-on', role: 'none' }, graph(row, height), h('span', {}, h('b', {}, seen(row.branch)), ` goes on after round ${row.number}`));
   }
-  const item = { ...common, role: 'treeitem', 'aria-level': row.depth + (row.kind === 'round' ? 2 : 1), tabindex: isFocus ? 0 : -1, onfocus: () => { ui.treeFocus = row.key; } };
+  const item = { ...common, role: 'treeitem', 'aria-level': row.depth + (row.kind === 'branch' ? 1 : 2), tabindex: isFocus ? 0 : -1, onfocus: () => { ui.treeFocus = row.key; } };
+  if (row.kind === 'merge') return mergeRow(session, row, item, height);
   return row.kind === 'branch' ? branchRow(session, row, item, height) : roundRow(session, row, item, height);
 }
 
@@ -131,6 +132,16 @@ function roundRow(session, row, item, height) {
   row.isHere ? h('span', { class: 'you' }, 'you') : null);
 }
 
+/** A merge of memory is a row below the round it came after. */
+function mergeRow(session, row, item, height) {
+  const colour = session.tree.get(row.source)?.colour ?? 0;
+  return h('div', {
+    ...item, class: `tree-row is-merge${row.isOnPath ? ' on-path' : ''}`, onclick: (event) => openRow(event, session, row),
+    'aria-label': `Merged ${seen(row.source)}, memory, into ${seen(row.branch)} after round ${row.number}`,
+  },
+  graph(row, height), h('span', { class: 'number' }, icon('merge')), h('span', { class: 'title' }, 'Merged ', h('span', { class: `branch-name c${colour}` }, seen(row.source))));
+}
+
 function openRow(event, session, row) {
   if (event.shiftKey) return compare(session, row.branch);
   ui.treeFocus = row.key;
@@ -155,7 +166,8 @@ function graph(row, height) {
   else {
     parts.push(h('path', { class: `${own}${row.isOnPath ? ' thick' : ''}`, d: `M${centre} 0V${middle}` }));
     if (!row.isLast) parts.push(h('path', { class: `${own}${row.isThickBelow ? ' thick' : ''}`, d: `M${centre} ${middle}V${height}` }));
-    parts.push(h('circle', { class: `${own}${row.isOnPath ? ' full' : ' hollow'}`, cx: centre, cy: middle, r: row.isHere ? 6 : 4 }));
+    if (row.kind === 'merge') parts.push(h('rect', { class: `${own}${row.isOnPath ? ' full' : ' hollow'}`, x: centre - 3.5, y: middle - 3.5, width: 7, height: 7, transform: `rotate(45 ${centre} ${middle})` }));
+    else parts.push(h('circle', { class: `${own}${row.isOnPath ? ' full' : ' hollow'}`, cx: centre, cy: middle, r: row.isHere ? 6 : 4 }));
     if (row.isHere) parts.push(h('circle', { class: 'eye', cx: centre, cy: middle, r: 2 }));
   }
   const width = x(row.depth) + STEP - 2;

@@ -87,6 +87,7 @@ function applyPost(post, event) {
     post_confirmation_response: () => {
       post.asks = null;
       post.answered = extra.approved ? 'allowed' : 'denied';
+      post.edited = extra.code ?? post.edited ?? '';
     },
   };
   handlers[event.type]?.();

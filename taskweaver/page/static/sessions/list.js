@@ -14,16 +14,19 @@ const WAIT_MS = 250;
 const state = { sessions: [], total: 0, usage: null, isLoaded: false, problem: '', query: '', found: null, asking: null, renaming: null };
 let waiting = null;
 
-/** Read the first page of the list again. */
+/** Read the first page of the list again; return the number of its last change, undefined if it cannot be read. */
 export async function readSessions() {
+  let last;
   try {
     const limit = Math.max(PAGE, state.sessions.length);
     const [list, usage] = await Promise.all([api.get('sessions', { limit: Math.min(limit, 500) }), api.get('usage')]);
+    last = list.last_change;
     Object.assign(state, { sessions: list.sessions, total: list.total, usage, isLoaded: true, problem: '' });
   } catch (error) {
     Object.assign(state, { problem: error.message, isLoaded: true });
   }
   changed();
+  return last;
 }
 
 /** Make a session and open it. */
