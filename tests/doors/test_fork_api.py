@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,26 +57,33 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     }  # fmt: skip
     command = [
         *(sys.executable, "-m", "jupyter_server", f"--config={config}", "--port=0", "--no-browser"),
-        *("--allow-root", f"--ServerApp.root_dir={notebooks}", f"--IdentityProvider.token={TOKEN}"),
+        *(
+            "--allow-root",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.root_dir={notebooks}",
+            f"--IdentityProvider.token={TOKEN}",
+        ),
     ]
     with subprocess.Popen(
         command, env=os.environ | environment, stderr=subprocess.PIPE, text=True
     ) as server:
         assert server.stderr is not None
+        drain = threading.Thread(target=server.stderr.read, daemon=True)
         try:
-            log = ""
-            while "is running at" not in log:
+            log, url = "", None
+            while url is None:
                 line = server.stderr.readline()
                 assert line, log
                 log += line
-            (facts,) = (folder / "run").glob("jpserver-*.json")
-            url = json.loads(facts.read_text("utf-8"))["url"]
+                url = re.search(r"http://127\.0\.0\.1:[1-9]\d*", line)
+            drain.start()
             headers = {"Authorization": f"token {TOKEN}"}
-            with httpx2.Client(base_url=url, headers=headers, timeout=LIMIT_S) as found:
+            with httpx2.Client(base_url=url[0], headers=headers, timeout=LIMIT_S) as found:
                 yield found
         finally:
             server.terminate()
-            server.communicate(timeout=LIMIT_S)
+            server.wait(LIMIT_S)
+            drain.join()
 
 
 def start(client: httpx2.Client, path: str, kernel: str) -> str:
