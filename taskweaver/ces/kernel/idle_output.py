@@ -67,8 +67,10 @@ class IdleOutput:
                 self._poll.unregister(fd)
 
     def close(self) -> None:
-        """End the thread, once all are forgotten; another one starts with the next kernel."""
+        """Forget all, and end the thread; another one starts with the next kernel."""
         with self._lock:
+            self._looks.clear()
+            self._more.clear()
             thread, poll, self._thread, self._poll = self._thread, self._poll, None, None
             if thread is not None:
                 os.eventfd_write(self._wake, 1)
