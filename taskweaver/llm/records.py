@@ -34,6 +34,8 @@ def restored(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
         messages: The chat; a reply with a record has its calls in the record's order.
         origin: Dialect, address and model that is asked; empty to leave all records out.
     """
+    if not any("record" in message for message in messages):  # only some dialects keep them
+        return list(messages)
     own_ids: dict[str, str] = {}
     found: list[ChatMessage] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""The folder of a project."""
+"""The project folder of a command: the current folder, or the nearest project above it."""
 
 from __future__ import annotations
 

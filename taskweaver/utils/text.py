@@ -17,6 +17,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 BYTES_PER_TOKEN = 3.6
 
+RUN_THIS = "Run this:"
+"""First line of a question that is a cell of the user's own."""
+
 
 def shorten(text: str, limit_chars: int) -> str:
     """Return `text`, its middle replaced by a note when it is longer than `limit_chars`."""
@@ -34,6 +37,18 @@ def fenced(text: str, language: str = "") -> str:
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def title_line(question: str) -> str:
+    """Return the first line of a question that names it; of a cell to run, the first line of code.
+
+    Empty for a question without words.
+    """
+    lines = [line.strip() for line in question.splitlines()]
+    named = [line for line in lines if line and not line.startswith("```")]
+    if named[:1] == [RUN_THIS]:
+        named = named[1:] or named
+    return named[0] if named else ""
 
 
 def unfenced(text: str) -> str:

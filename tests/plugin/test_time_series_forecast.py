@@ -12,8 +12,6 @@ from shipped import make
 
 from taskweaver.plugin import Plugin, temp_context
 
-RNG = np.random.default_rng(11)
-
 
 @pytest.fixture
 def context() -> Iterator[Any]:
@@ -28,7 +26,12 @@ def forecast(context: Any) -> Plugin:
 
 def series(freq: str, count: int, season: int, start: str = "2022-01-03") -> pd.DataFrame:
     at = np.arange(count)
-    values = 50 + 0.05 * at + 10 * np.sin(2 * np.pi * at / season) + RNG.normal(0, 1, count)
+    values = (
+        50
+        + 0.05 * at
+        + 10 * np.sin(2 * np.pi * at / season)
+        + np.random.default_rng(11).normal(0, 1, count)
+    )
     return pd.DataFrame({"t": pd.date_range(start, periods=count, freq=freq), "v": values})
 
 
@@ -62,7 +65,9 @@ def test_the_usual_steps_and_seasons_are_found(
 
 def test_a_trend_without_season_goes_on(forecast: Plugin, context: Any) -> None:
     at = np.arange(60)
-    df = pd.DataFrame({"year": 1950 + at, "v": 3.0 * at + RNG.normal(0, 0.5, 60)})
+    df = pd.DataFrame(
+        {"year": 1950 + at, "v": 3.0 * at + np.random.default_rng(11).normal(0, 0.5, 60)}
+    )
     result, description = forecast(df, "year", "v", 5)
     assert "no season was found" in description
     assert result["time"].tolist() == [2010, 2011, 2012, 2013, 2014]
@@ -134,7 +139,7 @@ def test_clocks_that_change_do_not_matter(forecast: Plugin, freq: str) -> None:
 
 def test_times_that_jitter_and_weeks_of_four_are_regular(forecast: Plugin) -> None:
     df = series("h", 100, 24)
-    df["t"] += pd.to_timedelta(RNG.uniform(-100, 100, 100), unit="s")
+    df["t"] += pd.to_timedelta(np.random.default_rng(11).uniform(-100, 100, 100), unit="s")
     assert len(forecast(df, "t", "v", 4)[0]) == 4
     result, _ = forecast(series("28D", 40, 13), "t", "v", 2)
     assert (result["time"].diff().dropna() == pd.Timedelta(days=28)).all()
@@ -177,7 +182,7 @@ def test_periods_that_make_no_sense_are_refused(forecast: Plugin, periods: Any) 
 
 
 def test_events_at_any_time_are_no_series(forecast: Plugin) -> None:
-    seconds = np.cumsum(RNG.exponential(1000, 200))
+    seconds = np.cumsum(np.random.default_rng(11).exponential(1000, 200))
     df = pd.DataFrame({"t": pd.Timestamp("2024") + pd.to_timedelta(seconds, unit="s"), "v": 1.0})
     with pytest.raises(ValueError, match=r"no regular step.*resample"):
         forecast(df, "t", "v")

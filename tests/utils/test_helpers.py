@@ -17,6 +17,7 @@ from taskweaver import utils
 from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.system import platform
 from taskweaver.utils.system.platform import UnsupportedPlatform, require_supported
+from taskweaver.utils.text import title_line
 
 
 @dataclass
@@ -74,3 +75,17 @@ def test_where_no_session_runs_one_line_says_so(
     monkeypatch.delitem(sys.modules, "taskweaver.app", raising=False)
     with pytest.raises(UnsupportedPlatform, match=start):
         importlib.import_module("taskweaver.app")
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("\n  What is it?\nMore.", "What is it?"),
+        ("Run this:\n```python\n\nx = 1\nx\n```", "x = 1"),
+        ("Run this:", "Run this:"),
+        ("```\nonly code\n```", "only code"),
+        ("``` \n```", ""),
+    ],
+)
+def test_a_title_is_the_first_line_that_names_a_question(question: str, title: str) -> None:
+    assert title_line(question) == title

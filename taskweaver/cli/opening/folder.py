@@ -1,4 +1,4 @@
-"""The project folder of a command."""
+"""Checks of the project folder that a command is given, and the secrets it may show."""
 
 from __future__ import annotations
 

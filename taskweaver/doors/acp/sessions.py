@@ -24,6 +24,7 @@ from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import StoredSession, stored_sessions
 from taskweaver.utils.files import write_json
+from taskweaver.utils.text import title_line
 
 _RECORD = "acp.json"
 _PAGE = 100
@@ -222,7 +223,7 @@ def _infos(item: StoredSession) -> list[SessionInfo]:
     if item.problem:
         return []
     record = _read(item.folder)
-    title = shown((item.first_query.strip().splitlines() or [item.session_id])[0])
+    title = shown(title_line(item.first_query) or item.session_id)
     forks = [name for name in record.get("forks", []) if isinstance(name, str)]
     names = {item.session_id: title}
     names |= {f"{item.session_id}:{name}": f"{title} ({name})" for name in forks}

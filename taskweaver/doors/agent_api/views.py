@@ -13,14 +13,14 @@ from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.moments.outline import Outline
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
+from taskweaver.utils.text import title_line
 
 _TITLE_CHARS = 60
 
 
 def title_of(round_: Round) -> str:
-    """Return the title of a round: the first line of its question, shortened."""
-    lines = [line.strip() for line in round_.question.splitlines() if line.strip()]
-    title = lines[0] if lines else ""
+    """Return the title of a round: the first line of its question or cell, shortened."""
+    title = title_line(round_.question)
     return (
         title
         if len(title) <= _TITLE_CHARS

@@ -31,6 +31,7 @@ from taskweaver.session.storage.stored_sessions import (
     remove_session,
     session_folders,
 )
+from taskweaver.utils.text import title_line
 
 _IDLE_S = 600.0
 _LOOK_S = 15.0
@@ -147,7 +148,7 @@ class UserSessions:
         found = {}
         for item in self._stored.read():
             known = titles.get(item.session_id)
-            title = (known.title if known else "") or item.first_query
+            title = (known.title if known else "") or title_line(item.first_query)
             state = "open" if item.session_id in self._open else "stored"
             state = "damaged" if item.problem else state
             state = "locked" if item.is_open and state == "stored" else state

@@ -27,7 +27,7 @@ from taskweaver.session.limits import Spending
 from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.text import fenced
+from taskweaver.utils.text import RUN_THIS, fenced
 
 
 class AnsweringBranch:
@@ -140,7 +140,7 @@ class AnsweringBranch:
         with self.hold(), self._emitter.handle_events_ctx(event_handler):
             self._record_foreign_cells()
             branch = self._branch
-            return self._play(branch, f"Run this:\n{fenced(code, 'python')}", branch.run(code))
+            return self._play(branch, f"{RUN_THIS}\n{fenced(code, 'python')}", branch.run(code))
 
     def start_kernel(self) -> list[str]:
         """Start its kernel, with its variables, for other Jupyter clients.

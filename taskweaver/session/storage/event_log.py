@@ -21,7 +21,7 @@ from typing import Any
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.events import EventScope, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
-from taskweaver.utils.redact import redact_known_in
+from taskweaver.utils.redact import redact_known, redact_known_in
 from taskweaver.utils.sqlite_files import READ_ERRORS, UnsafeFile, open_private, remove_database
 
 EVENTS_FILE = "events.sqlite"
@@ -167,14 +167,14 @@ class EventLog:
     def _add(self, event: TaskWeaverEvent) -> None:
         fields = {
             "type": event.t.value,
-            "branch": event.branch,
+            "branch": redact_known(event.branch),
             "round_id": event.round_id,
             "post_id": event.post_id,
-            "msg": event.msg,
-            "extra": event.extra,
+            "msg": redact_known(event.msg),
+            "extra": redact_known_in(event.extra),
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
-        data = json.dumps(redact_known_in(fields), default=_plain)
+        data = json.dumps(fields, default=_plain)
         self._last += 1
         self._waiting.append((self._last, event.round_id or "", event.t.value, data))
 
