@@ -146,8 +146,9 @@ class KernelChannel:
         """Send a cell with a request to the kernel's own side, see `inkernel.kernel`."""
         content = {
             "code": code,
-            "silent": False,
-            "store_history": True,
+            # A request without code is none for the history, and other clients need not see it.
+            "silent": not code,
+            "store_history": bool(code),
             "user_expressions": {"taskweaver": payload},
             "allow_stdin": False,
             # An interrupted cell must not make the kernel refuse the next one.
