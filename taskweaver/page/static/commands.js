@@ -5,11 +5,10 @@ import { pref } from './core/prefs.js';
 import { go, momentAddress, searchAddress } from './core/route.js';
 import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
 import { toEnd } from './session/conversation.js';
-import { askBoth } from './branches/compare.js';
+import { later } from './later.js';
 import { renameSession, undoRound } from './session/changes.js';
 import { exportPage } from './session/export.js';
 import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
-import { treeKeys } from './searches/screen.js';
 
 /** Return the commands that work here: `{text, key, run}`. */
 export function commandsHere() {
@@ -20,7 +19,7 @@ export function commandsHere() {
     { text: 'Searches', run: () => go(searchAddress()) },
     { text: 'Help and keys', key: '?', run: () => show('help', true) },
   ];
-  return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? treeKeys() : []), ...everywhere];
+  return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? (later.searches.module?.treeKeys() ?? []) : []), ...everywhere];
 }
 
 function show(name, value) {
@@ -39,7 +38,7 @@ function sessionCommands(session) {
     { text: 'Write a question', key: '/', run: () => focusOn('.composer textarea') },
     { text: 'Fork here', key: 'f', run: () => openFork(session, moment.branch, moment.number) },
     { text: 'Compare two branches', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
-    ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => askBoth() }] : []),
+    ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => later.compare.module?.askBoth() }] : []),
     { text: 'Map of the tree', key: 'm', run: () => show('map', !ui.map) },
     { text: 'Branches, show or hide', key: 't', run: toggleTree },
     { text: 'Inspector, show or hide', key: 'd', run: toggleInspector },

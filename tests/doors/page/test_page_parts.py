@@ -190,6 +190,7 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     )
     page.shows("Variables", ".differences")
     page.shows("Merge main into", ".merge")
+    page.hides(".side .pane-head .state")
     session = page.address().split("/")[2]
     merge = f"/agent/v1/sessions/{session}/branches/main/merge"
     assert server.client().post(merge, json={"source": "try-1"}).json()["is_applied"]

@@ -16,6 +16,8 @@ import { treeList } from './list.js';
 import { openResume, searchForm, toggleStart } from './start.js';
 import { tree } from './tree.js';
 
+export { leaveSearches, readSearches } from './data.js';
+
 const own = { isList: false, isFit: false };
 let placed = { of: null, result: null };
 
