@@ -264,11 +264,11 @@ def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: 
 def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
     page.value("location.hash = '#/searches'")
     page.shows("An idea", ".runs")
-    page.press_on(".search-tree .node", "n0001")
+    page.press_on(".search-tree .node", "Attempt 1,")
     page.shows("Attempt 1", ".attempt")
     page.shows("more", ".attempt")
     page.key("l")
-    page.shows("n0002", ".tree-list")
+    page.shows("Attempt 2", ".tree-list")
 
 
 def test_keys_reach_every_command(page: PageTab) -> None:
