@@ -61,6 +61,8 @@ def go_on(tab: PageTab) -> None:
     tab.type("2", ".limits input")
     tab.key("Enter")
     tab.shows("at the limit of the run: 2 attempts", ".run")
+    tab.shows("finished", ".run .pane-head")
+    tab.shows("2 of 2", ".budgets")
     tab.press_on(".search-tree .node", "Attempt 2,")
     tab.shows("Attempt 2", ".attempt")
     tab.shows("against its parent, attempt 1", ".attempt")
