@@ -1,11 +1,12 @@
 /** Every command by name and key; those that work where one is. */
 
+import { isAble } from './core/abilities.js';
 import { changed } from './core/loop.js';
 import { pref } from './core/prefs.js';
 import { go, momentAddress, searchAddress } from './core/route.js';
 import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
 import { toEnd } from './session/conversation.js';
-import { later } from './later.js';
+import { later, withModule } from './later.js';
 import { renameSession, undoRound } from './session/changes.js';
 import { exportPage } from './session/export.js';
 import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
@@ -17,9 +18,18 @@ export function commandsHere() {
   const everywhere = [
     { text: 'Sessions', run: () => go('#/') },
     { text: 'Searches', run: () => go(searchAddress()) },
+    ...projectCommands(),
     { text: 'Help and keys', key: '?', run: () => show('help', true) },
   ];
   return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? (later.searches.module?.treeKeys() ?? []) : []), ...everywhere];
+}
+
+/** Return the commands for the project of the server: `{text, run}`; only an admin is let do them. */
+export function projectCommands() {
+  return [
+    isAble('get', 'settings') ? { text: 'Settings of the project', run: () => withModule(later.settings, (found) => found.openSettings()) } : null,
+    isAble('post', 'doctor') ? { text: 'Check what works here', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
+  ].filter(Boolean);
 }
 
 function show(name, value) {

@@ -140,8 +140,10 @@ def choose(page: PageTab, label: str, value: str) -> None:
 def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     run(page, "x = 1", 1)
     run(page, "x = 2", 2)
+    page.shows("Idle", ".topbar")
     page.press_on(".tree-row[role=treeitem]", "1\nx = 1")
     page.shows("main, round 1, as it was.")
+    page.shows("x = 1", ".moment-bar")
     page.hides(".composer")
     page.until("document.querySelector('.variables').innerText.includes('1')")
     page.key("f")
