@@ -141,6 +141,8 @@ def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     run(page, "x = 1", 1)
     run(page, "x = 2", 2)
     page.shows("Idle", ".topbar")
+    page.value("document.querySelector('.tree-row.is-round').focus()")
+    page.until("document.querySelector('.tree-row.is-round .fork-here').offsetParent")
     page.press_on(".tree-row[role=treeitem]", "1\nx = 1")
     page.shows("main, round 1, as it was.")
     page.shows("x = 1", ".moment-bar")
