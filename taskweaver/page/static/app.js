@@ -9,11 +9,9 @@ import { applyTheme } from './core/prefs.js';
 import { go, onPlace, place } from './core/route.js';
 import { follow, startStream } from './core/stream.js';
 import { onKey } from './commands.js';
-import { compareScreen } from './branches/compare.js';
 import { helpDialog } from './help.js';
+import { later, load, shown } from './later.js';
 import { palette } from './palette.js';
-import { leaveSearches, readSearches } from './searches/data.js';
-import { searchesScreen } from './searches/screen.js';
 import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
 import { noticeBar, offlineBar, topbar } from './session/topbar.js';
@@ -47,10 +45,10 @@ function titleOf() {
 
 function screen(session) {
   if (ui.place.kind === 'sessions') return sessionsScreen();
-  if (ui.place.kind === 'searches') return searchesScreen();
+  if (ui.place.kind === 'searches') return shown(later.searches, (found) => found.searchesScreen());
   if (session?.problem && (!session.isLoaded || session.problem.status === 404)) return gone(session);
   if (!session?.isLoaded) return h('main', { class: 'centre' }, loading(6));
-  return ui.place.kind === 'compare' ? compareScreen(session) : sessionScreen(session);
+  return ui.place.kind === 'compare' ? shown(later.compare, (found) => found.compareScreen(session)) : sessionScreen(session);
 }
 
 function gone(session) {
@@ -65,8 +63,8 @@ function show() {
   ui.fork = null;
   ui.dialog = null;
   if (ui.place.kind === 'sessions') readSessions().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
-  if (ui.place.kind === 'searches') readSearches(ui.place);
-  else leaveSearches();
+  if (ui.place.kind === 'searches') load(later.searches).then((found) => found?.readSearches(ui.place));
+  else later.searches.module?.leaveSearches();
   if (['session', 'compare'].includes(ui.place.kind)) enter();
   changed();
 }

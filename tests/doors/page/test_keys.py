@@ -64,6 +64,6 @@ def open_an_attempt(page: PageTab) -> None:
     page.type("searches")
     page.key("Enter")
     page.until("document.querySelector('.search-tree .node')")
-    step_to(page, "n0001")
+    step_to(page, "Attempt 1,")
     page.key("Enter")
     page.shows("Attempt 1", ".attempt")

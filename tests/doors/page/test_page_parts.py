@@ -140,8 +140,12 @@ def choose(page: PageTab, label: str, value: str) -> None:
 def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     run(page, "x = 1", 1)
     run(page, "x = 2", 2)
+    page.shows("Idle", ".topbar")
+    page.value("document.querySelector('.tree-row.is-round').focus()")
+    page.until("document.querySelector('.tree-row.is-round .fork-here').offsetParent")
     page.press_on(".tree-row[role=treeitem]", "1\nx = 1")
     page.shows("main, round 1, as it was.")
+    page.shows("x = 1", ".moment-bar")
     page.hides(".composer")
     page.until("document.querySelector('.variables').innerText.includes('1')")
     page.key("f")
@@ -190,6 +194,7 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     )
     page.shows("Variables", ".differences")
     page.shows("Merge main into", ".merge")
+    page.hides(".side .pane-head .state")
     session = page.address().split("/")[2]
     merge = f"/agent/v1/sessions/{session}/branches/main/merge"
     assert server.client().post(merge, json={"source": "try-1"}).json()["is_applied"]
@@ -263,11 +268,11 @@ def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: 
 def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
     page.value("location.hash = '#/searches'")
     page.shows("An idea", ".runs")
-    page.press_on(".search-tree .node", "n0001")
+    page.press_on(".search-tree .node", "Attempt 1,")
     page.shows("Attempt 1", ".attempt")
     page.shows("more", ".attempt")
     page.key("l")
-    page.shows("n0002", ".tree-list")
+    page.shows("Attempt 2", ".tree-list")
 
 
 def test_keys_reach_every_command(page: PageTab) -> None:

@@ -43,12 +43,12 @@ export function money(value) {
   return `$${value < 0.1 && value > 0 ? value.toFixed(4) : value.toFixed(2)}`;
 }
 
-/** Return a time: the hour of today, the day before that. */
+/** Return a time: today and the hour, or the day and the hour. */
 export function when(text) {
   const at = new Date(text);
   const isToday = at.toDateString() === new Date().toDateString();
   const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-  return isToday ? hour : `${at.toLocaleDateString('en-CA')} ${hour}`;
+  return isToday ? `today ${hour}` : `${at.toLocaleDateString('en-CA')} ${hour}`;
 }
 
 /** Return a value of a metric with few digits; an error needs two. */

@@ -8,6 +8,7 @@ import { codeBlock, diffLines } from '../text/highlight.js';
 import { markdown } from '../text/markdown.js';
 import { tabBar } from '../inspector/inspector.js';
 import { chatWith, searches } from './data.js';
+import { attemptNumber } from './layout.js';
 
 const TABS = [['plan', 'Plan'], ['diff', 'Diff'], ['code', 'Code'], ['log', 'Log'], ['learnt', 'Memory']];
 let chosen = 'plan';
@@ -19,12 +20,13 @@ export function attemptPane(id) {
   if (!id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, h('p', { class: 'muted pad' }, 'Attempts stand here once the search has begun.'));
   if (!node || node.id !== id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, loading());
   const isBest = tree?.run.best === id;
+  const again = tree?.nodes.find((one) => one.node === id)?.repeats;
   const choose = (name) => {
     chosen = name;
     changed();
   };
   return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' },
-    h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.step}`), h('span', { class: 'muted' }, node.id), isBest ? h('span', { class: 'state done' }, 'best') : null,
+    h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.step}`), h('span', { class: 'muted shrink' }, again ? `repeats ${attemptNumber(again)}` : seen(node.kind)), isBest ? h('span', { class: 'state done' }, 'best') : null,
       button('Chat with it', () => chatWith(run, id), { kind: 'primary end', sign: 'chat' })),
     tabBar(TABS, chosen, choose),
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0 }, VIEWS[chosen](node)));
@@ -37,7 +39,22 @@ function section(title, ...content) {
 }
 
 function planView(node) {
-  return [value(node), section('Plan', node.plan ? markdown(node.plan) : h('p', { class: 'muted' }, 'No plan.')), node.error ? failure(seen(node.error.kind), seen(node.error.message)) : null, steps(node)];
+  return [value(node), planText(node.plan), node.error ? failure(seen(node.error.kind), seen(node.error.message)) : null, steps(node)];
+}
+
+/** A proposer that chooses values ends its plan with them: they are a table. */
+function planText(plan) {
+  if (!plan) return section('Plan', h('p', { class: 'muted' }, 'No plan.'));
+  const [, text, json] = /^([\s\S]*?)\s*Values: (\{.*\})\s*$/.exec(plan) ?? [null, plan, '{}'];
+  let values;
+  try {
+    values = Object.entries(JSON.parse(json));
+  } catch {
+    return section('Plan', markdown(plan));
+  }
+  return [
+    text ? section('Plan', markdown(text)) : null,
+    values.length ? section('Values', h('table', { class: 'pairs' }, h('tbody', {}, values.map(([name, one]) => h('tr', {}, h('th', { scope: 'row' }, seen(name)), h('td', {}, seen(typeof one === 'object' ? JSON.stringify(one) : one))))))) : null];
 }
 
 function value(node) {
@@ -53,7 +70,7 @@ function value(node) {
 function effectText(effect, own, maximize) {
   const isBetter = maximize ? effect > 0 : effect < 0;
   const noise = own.error ? (Math.abs(effect) > 2 * own.error ? `; noise ${metric(own.error, 2)}, so the effect is real` : `; noise ${metric(own.error, 2)}: it may be chance`) : '; measured once, so its noise is unknown';
-  return `${effect > 0 ? '+' : ''}${metric(effect, 3)} against its parent ${own.parent}, ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
+  return `${effect > 0 ? '+' : ''}${metric(effect, 3)} against its parent, attempt ${attemptNumber(own.parent)}: ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
 }
 
 function steps(node) {
@@ -66,7 +83,7 @@ function steps(node) {
 function diffView(node) {
   const { diff } = searches.node;
   if (!node.parent) return section('Change', h('p', { class: 'muted' }, 'It has no parent: it was written from nothing.'));
-  const title = `Change against its parent ${node.parent}`;
+  const title = `Change against its parent, attempt ${attemptNumber(node.parent)}`;
   return section(title, diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': title }, h('code', {}, diffLines(diff))) : h('p', { class: 'muted' }, 'Its program is that of its parent.'));
 }
 

@@ -11,12 +11,14 @@ import { ui } from '../state.js';
 import { attemptPane } from './attempt.js';
 import { curve } from './curve.js';
 import { searches, shownNode, stopSearch } from './data.js';
-import { layout } from './layout.js';
+import { attemptNumber, layout } from './layout.js';
 import { treeList } from './list.js';
 import { openResume, searchForm, toggleStart } from './start.js';
 import { tree } from './tree.js';
 
-const own = { isList: false, isFit: false };
+export { leaveSearches, readSearches } from './data.js';
+
+const own = { isList: false, isFit: true };
 let placed = { of: null, result: null };
 
 /** Return the commands of this screen. */
@@ -50,8 +52,21 @@ function runRow(run) {
   const isHere = run.name === searches.run;
   const best = run.best_value === null ? 'no value yet' : `${metric(run.best_value)} ${seen(run.metric)}`;
   return h('li', { key: run.name }, h('a', { class: `run-row${isHere ? ' here' : ''}`, href: searchAddress(run.name), 'aria-current': isHere ? 'page' : null },
-    h('b', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : null, run.state === 'stopped' ? stateTag('stopped') : null,
-    h('span', { class: 'muted' }, `${count(run.nodes, 'attempt')}, ${best}`)));
+    h('b', {}, seen(run.title) || run.name), stateOf(run),
+    h('span', { class: 'muted' }, `${attemptsText(run)}, ${best}`)));
+}
+
+/** Repetitions measure an attempt again; the limit does not count them. */
+function attemptsText(run) {
+  return `${count(run.nodes - run.repetitions, 'attempt')}${run.repetitions ? ` and ${count(run.repetitions, 'repetition')}` : ''}`;
+}
+
+/** The reasons name nodes; here they are attempts. */
+function reasonText({ reason, state }) {
+  const most = /limit of the (run|stage) reached: (\d+) nodes?$/.exec(reason);
+  if (!most) return seen(reason);
+  const whose = most[1] === 'run' ? 'the run' : 'its last stage';
+  return `${seen(reason.slice(0, most.index))}${state === 'over' ? 'Ended' : 'Stopped'} at the limit of ${whose}: ${count(most[2], 'attempt')}.`;
 }
 
 function runView(found, id) {
@@ -61,17 +76,18 @@ function runView(found, id) {
   const direction = `${seen(run.metric)}, ${run.maximize ? 'higher' : 'lower'} is better`;
   return [
     h('div', { class: 'pane-head' }, h('h2', { class: 'shrink' }, seen(run.title) || run.name), stateOf(run), actions(run)),
-    run.reason ? h('p', { class: 'muted run-reason' }, seen(run.reason)) : null,
+    run.reason ? h('p', { class: 'muted run-reason' }, reasonText(run)) : null,
     budgets(found),
     h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
-      button('Fit', () => set('isFit', !own.isFit), { kind: 'quiet', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'quiet', key: 'L' }))),
+      button('Fit', () => set('isFit', !own.isFit), { kind: 'small', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'small', key: 'L' }))),
     own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'group', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
-    legend(run), curve(found.nodes, run), printed(found)];
+    legend(run, placed.result.nodes), curve(found.nodes, run), printed(found)];
 }
 
 function stateOf(run) {
   if (run.is_stopping) return h('span', { class: 'muted' }, 'stopping');
-  return ['running', 'stopped'].includes(run.state) ? stateTag(run.state) : h('span', { class: 'muted' }, run.state);
+  if (run.state !== 'over') return stateTag(run.state);
+  return run.best ? stateTag('done', 'finished') : stateTag('failed');
 }
 
 /** Only the server that works on a run can stop it; one that is over goes on if a limit was reached. */
@@ -88,15 +104,20 @@ function printed({ output }) {
 }
 
 function budgets({ run }) {
-  const parts = [['attempts', String(run.nodes), run.budget_nodes ? run.nodes / run.budget_nodes : null, run.budget_nodes], ['time', seconds(run.seconds), run.budget_seconds ? run.seconds / run.budget_seconds : null, run.budget_seconds && seconds(run.budget_seconds)]];
+  const tried = run.nodes - run.repetitions;
+  const parts = [['attempts', String(tried), run.budget_nodes ? tried / run.budget_nodes : null, run.budget_nodes]];
+  if (run.repetitions) parts.push(['repetitions', String(run.repetitions), null, null]);
+  // A run of another program may not have noted its time.
+  if (run.seconds || run.state === 'running') parts.push(['time', seconds(run.seconds), run.budget_seconds ? run.seconds / run.budget_seconds : null, run.budget_seconds && seconds(run.budget_seconds)]);
   if (run.cost !== undefined && run.cost !== null) parts.push(['money', `$${run.cost.toFixed(2)}`, run.budget_cost ? run.cost / run.budget_cost : null, run.budget_cost && `$${run.budget_cost}`]);
   return h('dl', { class: 'budgets' }, parts.map(([name, text, part, most]) => h('div', {}, h('dt', { class: 'muted' }, name), h('dd', {}, most ? `${text} of ${most}` : text),
     part === null ? null : h('div', { class: 'budget' }, h('span', { style: { width: `${Math.min(100, part * 100)}%` } })))));
 }
 
-function legend(run) {
+function legend(run, nodes) {
   const sign = (kind, text) => h('span', { class: 'row' }, h('svg', { width: 18, height: 18, viewBox: '0 0 18 18', 'aria-hidden': 'true' }, kind), text);
   return h('p', { class: 'legend-line muted' },
-    sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed'),
-    sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running'), run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best ${metric(run.best_value)}`), 'thick line = path to the best');
+    sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), nodes.some((node) => node.isFailed) ? sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed') : null,
+    nodes.some((node) => node.status === 'running') ? sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running') : null, run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best: attempt ${attemptNumber(run.best)}, ${metric(run.best_value)}`),
+    placed.result.byId.get(run.best)?.parent ? 'thick line = path to the best' : null);
 }

@@ -88,11 +88,11 @@ function row(item) {
   };
   return h('li', { key: item.session_id, class: `session-row${isBroken ? ' broken' : ''}` },
     isBroken ? h('span', { class: 'session-title' }, title) : h('a', { class: 'session-title', href: `#/s/${encodeURIComponent(item.session_id)}` }, title),
-    h('span', { class: 'muted' }, `${count(item.rounds, 'round')}, ${when(item.changed_at)}`),
+    h('span', { class: 'muted' }, `${count(item.rounds, 'round')} on main, ${when(item.changed_at)}`),
     isBroken ? h('span', { class: 'problem' }, stateTag('failed', item.state), seen(item.problem) || 'It is open in another program.') : null,
     h('span', { class: 'row end' }, state.asking === item.session_id
       ? [h('span', {}, 'Delete it with its files?'), button('Delete', () => remove(item), { kind: 'small danger' }), button('Keep', setAsking(null), { kind: 'small' })]
-      : [button('Rename', rename, { kind: 'quiet', disabled: isBroken, label: `Rename ${title}` }), button('Delete', setAsking(item.session_id), { kind: 'quiet', disabled: isBroken, label: `Delete ${title}` })]));
+      : [button('Rename', rename, { kind: 'quiet', disabled: isBroken, label: `Rename ${title}` }), button('Delete', setAsking(item.session_id), { kind: 'quiet delete', disabled: isBroken, label: `Delete ${title}` })]));
 }
 
 function renameForm(item) {
