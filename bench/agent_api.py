@@ -1,7 +1,9 @@
 """A message over the agent API, beside the same message in process; and the events of a stream.
 
-Both sessions are of one application, whose model is a function that answers at once, and are asked
-in turn. The client runs in the same process, so that CPU times have its share too. Run with
+All sessions are of one application, whose model is a function that answers at once. One message at
+a time: both sessions are asked in turn, by a client in the same process, whose CPU time is told
+apart. Many at a time: several sessions are asked at once, as fast as they answer and at half that
+rate, in this process and over the API from a process of its own. Run with
 ``python -m bench.agent_api``.
 """
 
@@ -9,11 +11,16 @@ from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from time import perf_counter, process_time
+from threading import Event
+from time import perf_counter, process_time, thread_time
 
 import httpx2
 
@@ -27,6 +34,7 @@ from taskweaver.server.operations import Door
 
 MESSAGES = sized(200, 3)
 READS = sized(20, 1)
+SESSIONS, EACH = sized(8, 2), sized(60, 2)
 API = "/agent/v1/sessions"
 
 
@@ -56,10 +64,7 @@ class _Asking:
 
     def api(self) -> None:
         """Ask over the API, and read the stream of the answer to its end."""
-        body = {"text": "hello", "stream": True}
-        with self._http.stream("POST", f"{self.url}/messages", json=body) as response:
-            lines = list(response.iter_lines())
-        assert '"state":"finished"' in lines[-2], lines[-2]
+        _ask(self._http, self.url)
 
     def read_events(self) -> int:
         """Read all events of the session; return their number."""
@@ -71,8 +76,82 @@ class _Asking:
         raise AssertionError("the stream ended")
 
 
+def _ask(http: httpx2.Client, url: str) -> None:
+    with http.stream("POST", f"{url}/messages", json={"text": "hello", "stream": True}) as response:
+        lines = list(response.iter_lines())
+    assert '"state":"finished"' in lines[-2], lines[-2]
+
+
+def _drive(asks: Sequence[Callable[[], object]], rate: float | None) -> tuple[float, float]:
+    """Ask side by side; return messages a second, and the 99th percentile of the delay in seconds.
+
+    With a rate, messages are due in even distances, and delays count from then.
+    """
+    pause, delays = Event(), list[float]()
+    begin = perf_counter()
+
+    def work(number: int) -> None:
+        for turn in range(EACH):
+            due = perf_counter()
+            if rate is not None:
+                due = begin + (turn * len(asks) + number) / rate
+                pause.wait(max(0.0, due - perf_counter()))
+            asks[number]()
+            delays.append(perf_counter() - due)
+
+    with ThreadPoolExecutor(len(asks)) as pool:
+        list(pool.map(work, range(len(asks))))
+    took_s = perf_counter() - begin
+    return len(delays) / took_s, sorted(delays)[int(len(delays) * 0.99)]
+
+
+def drive_api(url: str, token: str, rate: float | None) -> tuple[float, float]:
+    """Ask new sessions over the API, each with a connection of its own; return as `_drive`."""
+    with ExitStack() as stack:
+        asks = []
+        for _ in range(SESSIONS):
+            http = httpx2.Client(base_url=url, headers={"X-API-Key": token}, timeout=100)
+            stack.enter_context(http)
+            session = f"{API}/{http.post(API, json={}).json()['session_id']}"
+            asks.append(partial(_ask, http, session))
+            asks[-1]()
+        return _drive(asks, rate)
+
+
+def _from_elsewhere(url: str, token: str, rate: float | None) -> tuple[float, float]:
+    """Return the figures of `drive_api` in a process of its own."""
+    call = f"drive_api({url!r}, {token!r}, {rate!r})"
+    program = f"import json; from bench.agent_api import drive_api; print(json.dumps({call}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True
+    )
+    most, delay_s = json.loads(done.stdout)
+    return most, delay_s
+
+
+def _load(app: TaskWeaverApp, url: str, token: str) -> dict[str, float]:
+    """Return throughput in process and over the API, and delays at half of the smaller one."""
+    with ExitStack() as stack:
+        sessions = [stack.enter_context(app.get_session()) for _ in range(SESSIONS)]
+        asks = [partial(session.send_message, "hello") for session in sessions]
+        for ask in asks:
+            ask()
+        most, _ = _drive(asks, None)
+        api_most, _ = _from_elsewhere(url, token, None)
+        half = min(most, api_most) / 2
+        _, delay_s = _drive(asks, half)
+        _, api_delay_s = _from_elsewhere(url, token, half)
+    return {
+        "most_in_process": most,
+        "most_api": api_most,
+        "half_rate": half,
+        "p99_in_process": delay_s,
+        "p99_api": api_delay_s,
+    }
+
+
 def run() -> dict[str, float]:
-    """Return medians of wall and CPU seconds of a message, and events a second of a stream."""
+    """Return medians of wall and CPU seconds of a message, and figures under load."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         config = {"execution.sandbox": "none", "workspace.workspace_path": str(folder / "work")}
@@ -88,21 +167,30 @@ def run() -> dict[str, float]:
         times: dict[str, list[float]] = {}
         for number in range(-3, MESSAGES):
             for job in (asking.in_process, asking.api):
-                wall, cpu = perf_counter(), process_time()
+                wall, cpu, own = perf_counter(), process_time(), thread_time()
                 job()
                 if number >= 0:
                     label = job.__name__
                     times.setdefault(label, []).append(perf_counter() - wall)
                     times.setdefault(f"{label}_cpu", []).append(process_time() - cpu)
+                    times.setdefault(f"{label}_client", []).append(thread_time() - own)
         since = perf_counter()
         events = sum(asking.read_events() for _ in range(READS))
         read_s = perf_counter() - since
+        load = _load(app, url, token)
     figures = {name: statistics.median(values) for name, values in times.items()}
-    return figures | {
-        "added_cpu": figures["api_cpu"] - figures["in_process_cpu"],
-        "ratio": figures["api"] / figures["in_process"],
-        "events_a_second": events / read_s,
-    }
+    del figures["in_process_client"]
+    added = figures["api_cpu"] - figures["in_process_cpu"]
+    return (
+        figures
+        | load
+        | {
+            "added_cpu": added,
+            "added_cpu_server": added - figures["api_client"],
+            "ratio": figures["api"] / figures["in_process"],
+            "events_a_second": events / read_s,
+        }
+    )
 
 
 def show(figures: dict[str, float]) -> None:
@@ -110,7 +198,18 @@ def show(figures: dict[str, float]) -> None:
     for name in ("in_process", "api"):
         wall, cpu = figures[name] * 1e3, figures[f"{name}_cpu"] * 1e3
         print(f"{name:<12}{wall:>8.2f} ms{cpu:>8.2f} ms of CPU   median of {MESSAGES} messages")
-    print(f"added: {figures['added_cpu'] * 1e3:.2f} ms of CPU, the client's included (goal: <= 3)")
+    added, server = figures["added_cpu"] * 1e3, figures["added_cpu_server"] * 1e3
+    print(f"added: {added:.2f} ms of CPU, {server:.2f} ms of it in the server (goal: <= 3)")
+    most, api_most = figures["most_in_process"], figures["most_api"]
+    print(
+        f"{SESSIONS} sessions at once: {most:.0f} messages a second in process, {api_most:.0f} over"
+        f" the API, {api_most / most:.2f} of it (goal: >= 0.85)"
+    )
+    delay, api_delay = figures["p99_in_process"] * 1e3, figures["p99_api"] * 1e3
+    print(
+        f"p99 at {figures['half_rate']:.0f} a second: {delay:.0f} ms in process,"
+        f" {api_delay - delay:+.0f} ms over the API (goal: <= +15)"
+    )
     print(f"{figures['events_a_second']:,.0f} stored events a second reach one reader")
 
 

@@ -73,14 +73,29 @@ class Browser:
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._tools.call(method, params, session=self._session, within_s=LIMIT_S)
 
-    def open(self, page: Path) -> float:
+    def open(self, address: str) -> float:
         """Open a page; return the seconds until it is ready."""
         self._call("Page.navigate", url="about:blank")
         since = perf_counter()
-        self._call("Page.navigate", url=page.as_uri())
-        done = self._call("Runtime.evaluate", expression=READY, awaitPromise=True)
-        assert done["result"].get("value") is True, done
+        self._call("Page.navigate", url=address)
+        assert self.value(READY) is True
         return perf_counter() - since
+
+    def value(self, expression: str) -> Any:
+        """Return what an expression gives in the page, once it is there."""
+        done = self._call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
+
+    def busy(self) -> float:
+        """Return the seconds of script, style and layout so far; the page has them counted."""
+        self._call("Performance.enable")
+        found = {
+            one["name"]: one["value"] for one in self._call("Performance.getMetrics")["metrics"]
+        }
+        return sum(found[f"{name}Duration"] for name in ("Script", "RecalcStyle", "Layout"))
 
     def close(self) -> None:
         """End the browser."""
@@ -99,8 +114,9 @@ def run() -> dict[str, float]:
         empty = places.folder / "empty.html"
         empty.write_text(EMPTY)
         with closing(Browser()) as browser:
-            browser.open(empty)
-            times = [(browser.open(page), browser.open(empty)) for _ in range(REPEATS)]
+            pages = page.as_uri(), empty.as_uri()
+            browser.open(pages[1])
+            times = [(browser.open(pages[0]), browser.open(pages[1])) for _ in range(REPEATS)]
         size = float(page.stat().st_size)
     opened, bare = (statistics.median(column) for column in zip(*times, strict=True))
     return {

@@ -310,6 +310,13 @@ class Client(Protocol):
         cells; one that runs when those of the session are asked for runs to its end first.
         """
 
+    @property
+    def last_foreign_request(self) -> float:
+        """Time of the last request of another Jupyter client that is known.
+
+        In seconds of the monotonic clock: now while it runs a cell, minus infinity for none.
+        """
+
     def left_behind(self) -> str:
         """Return number and names of processes that cells started and that run; empty for none."""
 

@@ -15,6 +15,7 @@ from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
+from taskweaver.ces.kernel.idle_output import IdleOutput
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.limits import KernelLimits
@@ -63,6 +64,7 @@ class KernelManager:
         sandbox: SandboxPolicy | None = None,
     ) -> None:
         self.tables = CellTables()
+        self._output = IdleOutput()
         self._env_dir = env_dir
         self._limits = limits
         self._plan = None if sandbox is None else SandboxPlan(sandbox, limits, is_warm)
@@ -110,6 +112,7 @@ class KernelManager:
             clients = list(self._clients.values())
         for client in clients:
             client.stop()
+        self._output.close()
         if self._boxes is not None:
             self._boxes.close_all()
         launcher, self._launcher = self._launcher, None
@@ -186,9 +189,9 @@ class KernelManager:
             raise KernelStartFailed(f"{cwd or folder} cannot be used: {error.strerror}.") from error
         use = self._begin_use(folder)
         use.guard.add_folder(where)
-        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices, self.tables)
+        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
         try:
-            place = KernelPaths(env_id or "local", session_id, *own)
+            place = KernelPaths(env_id or "local", session_id, *own, self.tables, self._output)
             kernel = Kernel(place, self._limits, self._launch, self._release, origin)
         except BaseException:
             self._end_use(folder)

@@ -10,6 +10,8 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from taskweaver.page.bundle import needed
+
 _TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -18,7 +20,7 @@ _TYPES = {
 }
 _PLACE = "PAGE_FILES"
 _PRELOADS = "<!-- preloads -->"
-_START = "index.html"
+_START, _ENTRY = "index.html", "app.js"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,13 @@ class PageFiles:
     Attributes:
         version: Hash of all of them: their addresses have it, so that browsers keep them for good.
         start: The document that a browser opens.
+        modules: Paths of the modules that it loads at once; others come when they are first needed.
         files: The others by their paths, such as ``core/dom.js``.
     """
 
     version: str
     start: PageFile
+    modules: tuple[str, ...]
     files: dict[str, PageFile]
 
 
@@ -69,12 +73,14 @@ def page_files() -> PageFiles:
     for path, content in found.items():
         whole.update(path.encode() + b"\0" + content)
     version = whole.hexdigest()[:16]
-    modules = [path for path in found if path.endswith(".js")]
+    sources = {path: text.decode() for path, text in found.items() if path.endswith(".js")}
+    modules = sorted(needed(sources, _ENTRY))
     preloads = "\n".join(f'<link rel="modulepreload" href="{_PLACE}/{path}">' for path in modules)
     text = start.decode().replace(_PRELOADS, preloads).replace(_PLACE, f"/page/{version}")
     return PageFiles(
         version,
         PageFile.of(text.encode(), ".html"),
+        tuple(modules),
         {
             path: PageFile.of(content, f".{path.rpartition('.')[2]}")
             for path, content in found.items()

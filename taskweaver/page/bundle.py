@@ -23,13 +23,24 @@ def bundle(sources: Mapping[str, str], entry: str) -> str:
     Raises:
         KeyError: If a module imports one that is not there.
     """
-    order: list[str] = []
-    _collect(sources, entry, order)
     parts = [
         f"M[{json.dumps(path)}]=(()=>{{\n{_as_function(path, sources[path])}\n}})();"
-        for path in order
+        for path in needed(sources, entry)
     ]
     return "(()=>{'use strict';const M={};\n" + "\n".join(parts) + "\n})();"
+
+
+def needed(sources: Mapping[str, str], entry: str) -> list[str]:
+    """Return the paths of a module and of all that it imports, those that others need first.
+
+    Modules that are fetched later (`import()`) are not among them.
+
+    Raises:
+        KeyError: If a module imports one that is not there.
+    """
+    order: list[str] = []
+    _collect(sources, entry, order)
+    return order
 
 
 def _collect(sources: Mapping[str, str], path: str, order: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from served import LIMIT_S, Served, problem
 from served import serving as serving_process
 from support import make_project
 
+from taskweaver.ces.inkernel.readable import readable
 from taskweaver.llm.types import ModelRequest
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.record.runlog import read_log
@@ -146,6 +148,12 @@ def start(client: httpx2.Client, **more: Any) -> str:
 
 def await_end(client: httpx2.Client, run: str) -> dict[str, Any]:
     """Wait until nothing works on a run; return it with its attempts."""
+    for process in psutil.Process().children():
+        if "--until_input_ends" in process.cmdline():
+            end = os.pidfd_open(process.pid)
+            assert readable([end], LIMIT_S)
+            os.close(end)
+    # The server hears of the end at the same moment.
     while (found := client.get(run).json())["run"]["state"] == "running":
         pass
     whole: dict[str, Any] = found

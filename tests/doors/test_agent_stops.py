@@ -13,6 +13,7 @@ import httpx2
 import psutil
 import pytest
 from agents import SteeredModel, ask, events_of, new_session, serving_agents
+from jupyter_clients import joined
 from served import LIMIT_S, problem, serving
 from support import code_reply, make_project
 
@@ -117,6 +118,32 @@ def test_kernels_of_sessions_that_nobody_uses_end(
         while client.get(session).json()["branches"][0]["kernel"] != "not started":
             pass
         assert "42" in ask(client, session, "kept", kind="code")["answer"]
+
+
+def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_sessions, "_LOOK_S", 0.05)
+    with serving_agents(tmp_path, SteeredModel()) as server:
+        client = server.client()
+        attached, idle = new_session(client), new_session(client)
+        ask(client, attached, "kept = 6 * 7", kind="code")
+        (file,) = (tmp_path / "project").rglob("kernels/*.json")
+        ask(client, idle, "1", kind="code")
+
+        def await_end(session: str) -> None:
+            while client.get(session).json()["branches"][0]["kernel"] != "not started":
+                pass
+
+        with joined(file) as jupyter:
+            jupyter.execute("input()", allow_stdin=True)  # it runs until it is answered
+            assert jupyter.get_stdin_msg(timeout=LIMIT_S)["msg_type"] == "input_request"
+            monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
+            await_end(idle)
+            assert client.get(attached).json()["branches"][0]["kernel"] == "ready"
+            jupyter.input("x")
+            await_end(attached)
+        assert "42" in ask(client, attached, "kept", kind="code")["answer"]
 
 
 class AskingModel(SteeredModel):

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_calls import failure, value
 from served import LIMIT_S, Served, problem, served
 from support import make_project
@@ -113,6 +114,29 @@ def test_a_call_that_is_given_up_ends_its_cell(server: Served, mode: str, tmp_pa
             assert "2" in again["answer"]
 
     asyncio.run(main())
+
+
+def test_a_server_that_does_not_start_is_an_error_and_another_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = StreamableHTTPSessionManager.run
+
+    @asynccontextmanager
+    async def broken(self: StreamableHTTPSessionManager) -> AsyncIterator[None]:
+        monkeypatch.setattr(StreamableHTTPSessionManager, "run", begun)
+        raise OSError("no more files")
+        yield
+
+    monkeypatch.setattr(StreamableHTTPSessionManager, "run", broken)
+    with serving_tools(tmp_path) as server:
+        client = server.client(**ACCEPT)
+        problem(client.post("/mcp", json=PING), 500, "internal")
+
+        async def main() -> None:
+            async with calling(server) as again:
+                assert await value(again, "sessions") == []
+
+        asyncio.run(main())
 
 
 def test_strangers_and_pages_get_nothing(server: Served) -> None:

@@ -9,6 +9,7 @@ clients of the kernel are seen here too: `ForeignCells` has their code.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,10 +56,12 @@ class ForeignCells:
     Attributes:
         codes: Their code, oldest first; the first `_MOST_FOREIGN` since they were last taken.
         running: Id of the request that the kernel carries out now; empty for none of theirs.
+        last_request: Time of their last request, of any kind, in seconds of the monotonic clock.
     """
 
     codes: list[str] = field(default_factory=list)
     running: str = ""
+    last_request: float = -math.inf
 
     def take(self) -> list[str]:
         """Return the code of those that have ended or run, once."""
@@ -68,6 +71,8 @@ class ForeignCells:
     def note(self, message: dict[str, Any]) -> None:
         """Take note of a message about the request of another client."""
         parent, content = message["parent_header"], message["content"]
+        if parent.get("msg_id"):  # else it is of no request, as the news that the kernel starts
+            self.last_request = time.monotonic()
         if parent.get("msg_type") != "execute_request":
             return
         if message["msg_type"] == "execute_input":
@@ -87,6 +92,8 @@ class KernelChannel:
 
     Attributes:
         foreign: Cells of other clients, as far as messages were received.
+        output_fd: File descriptor that becomes readable when output has come, once all before it
+            is taken.
     """
 
     def __init__(self, connection: dict[str, Any], death_fd: int, limit_chars: int) -> None:
@@ -103,6 +110,7 @@ class KernelChannel:
         self._control = self._socket(zmq.DEALER, connection, "control_port")
         self._iopub = self._socket(zmq.SUB, connection, "iopub_port")
         self._iopub.setsockopt(zmq.SUBSCRIBE, b"")
+        self.output_fd = int(self._iopub.getsockopt(zmq.FD))
         self._death_fd = death_fd
         self._limit_chars = limit_chars
         self.foreign = ForeignCells()
@@ -138,8 +146,9 @@ class KernelChannel:
         """Send a cell with a request to the kernel's own side, see `inkernel.kernel`."""
         content = {
             "code": code,
-            "silent": False,
-            "store_history": True,
+            # A request without code is none for the history, and other clients need not see it.
+            "silent": not code,
+            "store_history": bool(code),
             "user_expressions": {"taskweaver": payload},
             "allow_stdin": False,
             # An interrupted cell must not make the kernel refuse the next one.
@@ -161,6 +170,10 @@ class KernelChannel:
         question = Request(self._send("kernel_info_request", {}), KernelReply(), None, 0)
         self._receive(question, time.monotonic() + _LOOK_S)
         return self.foreign
+
+    def take_idle(self) -> bool:
+        """Take output that has come, of no request that is waited for; return if there is more."""
+        return self._drain(self._iopub, self._note) == _MOST_AT_ONCE
 
     def _note(self, message: dict[str, Any], waiting: Request | None = None) -> None:
         """Take a message on output, of the request that is waited for or of another client."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from taskweaver.ces.errors import (
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.interrupts import Interrupts
+from taskweaver.ces.kernel.operations import Operations
 from taskweaver.ces.kernel.outcome import Ended, result_of
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.plugins import KernelPlugins
@@ -88,7 +89,7 @@ class Kernel:
         self._is_closed = False
         # Held by each operation, and by `stop` once it has interrupted that: for all below. Other
         # threads, which show or interrupt it, take one look at `_running`.
-        self._one_cell = threading.RLock()
+        self._operations = Operations(self._interrupts, place.output)
         self._running: RunningKernel | None = None
         self._plugins = KernelPlugins(self._request, limits.cell_timeout_s)
         self._session_vars: dict[str, str] = {}
@@ -156,11 +157,9 @@ class Kernel:
                 self._discard()
             return result
 
-    @contextmanager
-    def operation(self) -> Iterator[None]:
-        """Exclude operations of other threads; an interrupt from now on ends those of the block."""
-        with self._one_cell, self._interrupts.kept():
-            yield
+    def operation(self) -> AbstractContextManager[None]:
+        """Exclude operations of other threads; see `Client`."""
+        return self._operations.one()
 
     def offer(self, functions: HostFunctions) -> None:
         """Let cells call functions of this process, now and after each restart; see `Client`."""
@@ -208,8 +207,8 @@ class Kernel:
     def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
         """Send an operation that may end the kernel; None if it did."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
-        payload = json.dumps(operation, default=str)
-        _, exchange = self._run(self._ready(), "", payload, None, limit_s)
+        payload, running = json.dumps(operation, default=str), self._ready()
+        _, exchange = self._run(running, "", payload, None, limit_s)
         if has_ended := exchange.ending != "reply":
             self._discard()
         self._interrupts.check()
@@ -248,8 +247,7 @@ class Kernel:
 
     def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
-        running = self._running
-        if running is None:
+        if (running := self._running) is None:
             raise ForkRefused(["it is not running"])
         limit_s = self._limits.start_timeout_s
         ask = partial(self._ask, running, limit_s=limit_s)
@@ -270,20 +268,23 @@ class Kernel:
         with self.operation():
             return self._running.foreign_cells() if self._running is not None else []
 
+    @property
+    def last_foreign_request(self) -> float:
+        """Time of the last request of another client; see `Client`."""
+        return self._operations.last_foreign_request
+
     def left_behind(self) -> str:
         """Return how many processes that cells started still run, and their names."""
         return self.place.guard.left_behind()
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
-        self.place.write_file(filename, content)
-        return filename
+        return self.place.write_file(filename, content)
 
     def interrupt(self) -> None:
         """Interrupt the running cell, or the start of the kernel that a cell waits for."""
         self._interrupts.request()
-        running = self._running
-        if self.state == "busy" and running is not None:
+        if self.state == "busy" and (running := self._running) is not None:
             self._interrupts.send(running.process)
 
     def stop(self) -> None:
@@ -291,7 +292,7 @@ class Kernel:
         with self._starting_lock:
             self._is_closed = True
         self.interrupt()
-        with self._one_cell:
+        with self._operations.lock:
             starting = self._starting
             # Nothing ran yet in one that was not even met: it is not asked, and not waited for.
             grace_s = _SHUT_DOWN_S if self._running is not None else 0.0
@@ -343,15 +344,14 @@ class Kernel:
             raise
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
-        limit_bytes, file = self._limits.output_limit_bytes, self.place.connection_file
-        self._running = RunningKernel.of(process, limit_bytes, file)
+        own = (self._limits.output_limit_bytes, self.place.connection_file, self._operations)
+        self._running = RunningKernel.of(process, *own)
         self.place.guard.adopt(process.pid)
         return self._running
 
     def _prepare(self, running: RunningKernel) -> None:
         """Bring a fresh kernel to the state a restart must not lose."""
-        ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
-        self._ask(running, {"op": "session", **ids})
+        self._ask(running, {"op": "session", **self.place.ids})
         self._ask(running, {"op": "variables", "values": self._session_vars})
         if self._calls is not None:
             self._ask(running, {"op": "host", "socket": str(self._calls.path)})

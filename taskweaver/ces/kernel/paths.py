@@ -8,6 +8,7 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
+from taskweaver.ces.kernel.idle_output import IdleOutput
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 _CONNECTIONS = "kernels"
@@ -39,6 +40,7 @@ class KernelPaths:
         guard: Keeps the session within its bounds.
         devices: Devices that kernels of its sandbox may use.
         tables: Keeps the tables that its cells end with, if they are wanted.
+        output: Waits for its output between operations.
     """
 
     env_id: str
@@ -50,14 +52,20 @@ class KernelPaths:
     guard: SessionGuard
     devices: tuple[Path, ...] = ()
     tables: CellTables = field(default_factory=CellTables)
+    output: IdleOutput = field(default_factory=IdleOutput)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Ids of the environment and the session, as its plugins see them."""
+        return {"env_id": self.env_id, "session_id": self.session_id}
 
     @property
     def connection_file(self) -> Path:
         """File by which other programs reach the kernel; see `connection_file`."""
         return connection_file(self.folder, self.session_id)
 
-    def write_file(self, name: str, content: bytes) -> None:
-        """Write a file into the working directory.
+    def write_file(self, name: str, content: bytes) -> str:
+        """Write a file into the working directory; return its name there.
 
         Raises:
             ValueError: If the name leaves the directory.
@@ -66,3 +74,4 @@ class KernelPaths:
             raise ValueError(f"{name!r} is not the name of a file without folders")
         with Folder.at(self.cwd) as folder, folder.replacing(name) as target:
             target.write(content)
+        return name

@@ -15,6 +15,7 @@ from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.inkernel.process.forked import ForkRequest
 from taskweaver.ces.kernel.channel import KernelChannel
 from taskweaver.ces.kernel.interrupts import Interrupts
+from taskweaver.ces.kernel.operations import Operations
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.template.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
@@ -34,6 +35,7 @@ class RunningKernel:
         process: Its process.
         channel: The way to it.
         file: Its connection file for other programs, once it has its variables.
+        operations: Its operations, between which its output is taken.
         has_state: Whether its variables are there: inherited, restored, or none to restore.
         is_unforkable: Whether a process that it was to fork did not come; it is not asked again.
     """
@@ -41,15 +43,19 @@ class RunningKernel:
     process: KernelProcess
     channel: KernelChannel
     file: Path
+    operations: Operations
     has_state: bool = False
     is_unforkable: bool = False
 
     @classmethod
-    def of(cls, process: KernelProcess, output_limit_bytes: int, file: Path) -> Self:
+    def of(
+        cls, process: KernelProcess, output_limit_bytes: int, file: Path, operations: Operations
+    ) -> Self:
         """Return the kernel a process runs, connected."""
         limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
         channel = KernelChannel(process.connection, process.death_fd, limit_chars)
-        return cls(process, channel, file)
+        operations.open(channel)
+        return cls(process, channel, file, operations)
 
     def handshake(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.
@@ -142,4 +148,5 @@ class RunningKernel:
         if grace_s and self.process.is_alive:
             self.channel.ask_to_shut_down()
         self.process.end(grace_s)
+        self.operations.close()
         self.channel.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -99,6 +100,11 @@ class RemoteKernel:
     def foreign_cells(self) -> list[str]:
         """Return none: the connections of a remote kernel stay on its machine."""
         return []
+
+    @property
+    def last_foreign_request(self) -> float:
+        """None that is known."""
+        return -math.inf
 
     def left_behind(self) -> str:
         """Return nothing: the server watches its processes."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from taskweaver.ces.errors import KernelError
+from taskweaver.config.errors import ConfigError
 from taskweaver.doors.agent_api.branch_operations import BranchOperations
 from taskweaver.doors.agent_api.event_operations import EventOperations
 from taskweaver.doors.agent_api.file_operations import AgentFiles
@@ -14,6 +15,8 @@ from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
 from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
 from taskweaver.doors.agent_api.moments.variable_operations import VariableOperations
+from taskweaver.doors.agent_api.project.checks import ProjectChecks
+from taskweaver.doors.agent_api.project.project_operations import ProjectOperations
 from taskweaver.doors.agent_api.searches.processes import SearchProcesses
 from taskweaver.doors.agent_api.searches.search_operations import SearchOperations
 from taskweaver.doors.agent_api.session_operations import SessionOperations
@@ -44,6 +47,7 @@ class AgentApi:
             UnknownRound: 404,
             EventsGone: 410,
             LimitReached: 403,
+            ConfigError: 409,
             SessionClosed: 409,
         }
         | {SearchError: 404, SessionError: 409, BranchedMemoryError: 409, KernelError: 503}
@@ -56,6 +60,9 @@ class AgentApi:
             sessions.app.app_dir,
             is_restricted=bool(sessions.app.withheld),  # a search has no more than the server
         )
+        self._checks = ProjectChecks(
+            sessions.app.app_dir, is_restricted=bool(sessions.app.withheld)
+        )
         self.operations = [
             *SessionOperations(sessions).operations,
             *MessageOperations(sessions).operations,
@@ -66,12 +73,15 @@ class AgentApi:
             *AgentFiles(sessions).operations,
             *MemoryOperations(sessions).operations,
             *SearchOperations(sessions, self._searches).operations,
+            *ProjectOperations(sessions, self._checks).operations,
         ]
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new messages and searches, and end the running ones."""
-        await asyncio.gather(self._sessions.finish(grace_s), self._searches.finish(grace_s))
+        """Refuse new messages, searches and checks, and end the running ones."""
+        await asyncio.gather(
+            self._sessions.finish(grace_s), self._searches.finish(grace_s), self._checks.close()
+        )
 
     async def close(self) -> None:
-        """Close the sessions, and end the searches."""
-        await asyncio.gather(self._sessions.close(), self._searches.close())
+        """Close the sessions, and end the searches and checks."""
+        await asyncio.gather(self._sessions.close(), self._searches.close(), self._checks.close())

@@ -57,12 +57,16 @@ class BranchSummary(BaseModel):
 
 
 class SessionView(BaseModel):
-    """A session with its branches; events go on after `last_event`."""
+    """A session with its branches.
+
+    Events of the session go on after `last_event`, changes of the list after `last_change`.
+    """
 
     session_id: str
     title: str
     branches: list[BranchSummary]
     last_event: int
+    last_change: int
     waiting: int
 
 

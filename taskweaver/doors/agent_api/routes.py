@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import not_found
 from taskweaver.server.operations import Call
 from taskweaver.utils.file_system.safe_fs import Folder
 
@@ -36,3 +38,13 @@ def working_folder(conversation: UserConversation, branch: str) -> Folder:
 def last_seen(call: Call) -> str:
     """Return the id of the last event that a client saw: Last-Event-ID, else the query's after."""
     return call.request.headers.get("last-event-id", "") or call.query("after")
+
+
+def require_admin(user: User, what: str) -> None:
+    """Require that a user is an admin; `what` begins the message that refuses another.
+
+    Raises:
+        RequestRefused: If it is another.
+    """
+    if user.role != "admin":
+        raise not_found(f"{what} are for admins.")

@@ -177,7 +177,7 @@ class SessionOperations:
 
     @staticmethod
     def _view(conversation: UserConversation) -> models.SessionView:
-        session = conversation.session
+        session, last_change = conversation.session, conversation.index.last_change
         titles = {item.session: item.title for item in conversation.index.sessions()}
         branches = [
             models.BranchSummary(
@@ -195,5 +195,6 @@ class SessionOperations:
             title=titles.get(session.session_id, ""),
             branches=branches,
             last_event=session.events.last,
+            last_change=last_change,
             waiting=len(conversation.confirmations.waiting()),
         )

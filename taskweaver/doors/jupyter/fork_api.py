@@ -32,13 +32,13 @@ def _handler() -> type:
     from jupyter_server.base.handlers import APIHandler
     from tornado import web
 
-    class ForkHandler(APIHandler):  # type: ignore[misc]
+    class ForkHandler(APIHandler):
         """Forks a kernel with all its data."""
 
         auth_resource = "kernels"
 
         @web.authenticated
-        @authorized  # type: ignore[untyped-decorator]
+        @authorized
         async def post(self, kernel_id: str) -> None:
             """Fork a kernel; return the model of the fork, with the path of its notebook."""
             if kernel_id not in self.kernel_manager:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -154,6 +155,11 @@ class NotebookClient:
 
     def offer(self, functions: HostFunctions) -> None:
         """Do nothing: tools of MCP servers are not offered in notebooks."""
+
+    @property
+    def last_foreign_request(self) -> float:
+        """None that is known."""
+        return -math.inf
 
     def left_behind(self) -> str:
         """Return nothing: processes are the notebook's."""

@@ -46,7 +46,8 @@ class _UserServer:
         )
         self._app: ASGIApp = app
         self._lifespan = app.router.lifespan_context(app)
-        self._has_started, self._end = asyncio.Event(), asyncio.Event()
+        self._has_started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._end = asyncio.Event()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
         self._calls = 0
@@ -54,13 +55,18 @@ class _UserServer:
 
     async def _live(self) -> None:
         """Hold the resources in one task, as the package demands."""
-        async with self._lifespan:
-            self._has_started.set()
-            await self._end.wait()
+        try:
+            async with self._lifespan:
+                self._has_started.set_result(None)
+                await self._end.wait()
+        except BaseException as error:
+            if self._has_started.done():
+                raise
+            self._has_started.set_exception(error)
 
     async def started(self) -> None:
-        """Wait until requests are answered."""
-        await self._has_started.wait()
+        """Wait until requests are answered; raises what it failed to start with."""
+        await asyncio.shield(self._has_started)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -145,7 +151,12 @@ class McpDoor:
         if server is None:
             server = self._servers[call.user.name] = _UserServer(self._sessions, call.user)
         server.sessions.user = call.user
-        await server.started()
+        try:
+            await server.started()
+        except Exception:
+            if self._servers.get(call.user.name) is server:
+                del self._servers[call.user.name]  # the next request starts another
+            raise
         body = call.body.model_dump_json().encode() if call.body is not None else b""
         return _Answer(server.answer, body)
 

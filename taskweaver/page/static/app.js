@@ -9,11 +9,9 @@ import { applyTheme } from './core/prefs.js';
 import { go, onPlace, place } from './core/route.js';
 import { follow, startStream } from './core/stream.js';
 import { onKey } from './commands.js';
-import { compareScreen } from './branches/compare.js';
 import { helpDialog } from './help.js';
+import { later, load, shown } from './later.js';
 import { palette } from './palette.js';
-import { leaveSearches, readSearches } from './searches/data.js';
-import { searchesScreen } from './searches/screen.js';
 import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
 import { noticeBar, offlineBar, topbar } from './session/topbar.js';
@@ -34,7 +32,7 @@ function draw() {
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
   const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
-  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
+  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
 
@@ -47,10 +45,10 @@ function titleOf() {
 
 function screen(session) {
   if (ui.place.kind === 'sessions') return sessionsScreen();
-  if (ui.place.kind === 'searches') return searchesScreen();
+  if (ui.place.kind === 'searches') return shown(later.searches, (found) => found.searchesScreen());
   if (session?.problem && (!session.isLoaded || session.problem.status === 404)) return gone(session);
   if (!session?.isLoaded) return h('main', { class: 'centre' }, loading(6));
-  return ui.place.kind === 'compare' ? compareScreen(session) : sessionScreen(session);
+  return ui.place.kind === 'compare' ? shown(later.compare, (found) => found.compareScreen(session)) : sessionScreen(session);
 }
 
 function gone(session) {
@@ -63,12 +61,10 @@ function gone(session) {
 function show() {
   ui.place = place();
   ui.fork = null;
-  if (ui.place.kind === 'sessions') {
-    follow('', 0);
-    readSessions();
-  }
-  if (ui.place.kind === 'searches') readSearches(ui.place);
-  else leaveSearches();
+  ui.dialog = null;
+  if (ui.place.kind === 'sessions') readSessions().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
+  if (ui.place.kind === 'searches') load(later.searches).then((found) => found?.readSearches(ui.place));
+  else later.searches.module?.leaveSearches();
   if (['session', 'compare'].includes(ui.place.kind)) enter();
   changed();
 }
@@ -88,7 +84,7 @@ async function open(id) {
   ui.session = session;
   changed();
   try {
-    await session.load();
+    await session.load(ui.place);
     foldAtOpening(session);
     enter();
   } catch (error) {
@@ -107,10 +103,11 @@ function onEvent(kind, data) {
 
 /** Events were lost, or the session is gone: read the state anew; scroll and drafts stay. */
 async function onGap(session) {
+  if (!session && ui.place.kind === 'sessions') readSessions();
   if (ui.session?.id !== session) return;
   try {
     for (const round of ui.session.rounds.values()) round.isStored = false;
-    await ui.session.load();
+    await ui.session.load(ui.place);
   } catch (error) {
     ui.session.problem = error;
   }

@@ -1,15 +1,15 @@
 /** Every command by name and key; those that work where one is. */
 
+import { isAble } from './core/abilities.js';
 import { changed } from './core/loop.js';
 import { pref } from './core/prefs.js';
 import { go, momentAddress, searchAddress } from './core/route.js';
 import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
 import { toEnd } from './session/conversation.js';
-import { askBoth } from './branches/compare.js';
+import { later, withModule } from './later.js';
 import { renameSession, undoRound } from './session/changes.js';
 import { exportPage } from './session/export.js';
 import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
-import { treeKeys } from './searches/screen.js';
 
 /** Return the commands that work here: `{text, key, run}`. */
 export function commandsHere() {
@@ -18,9 +18,18 @@ export function commandsHere() {
   const everywhere = [
     { text: 'Sessions', run: () => go('#/') },
     { text: 'Searches', run: () => go(searchAddress()) },
+    ...projectCommands(),
     { text: 'Help and keys', key: '?', run: () => show('help', true) },
   ];
-  return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? treeKeys() : []), ...everywhere];
+  return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? (later.searches.module?.treeKeys() ?? []) : []), ...everywhere];
+}
+
+/** Return the commands for the project of the server: `{text, run}`; only an admin is let do them. */
+export function projectCommands() {
+  return [
+    isAble('get', 'settings') ? { text: 'Settings of the project', run: () => withModule(later.settings, (found) => found.openSettings()) } : null,
+    isAble('post', 'doctor') ? { text: 'Check what works here', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
+  ].filter(Boolean);
 }
 
 function show(name, value) {
@@ -39,7 +48,7 @@ function sessionCommands(session) {
     { text: 'Write a question', key: '/', run: () => focusOn('.composer textarea') },
     { text: 'Fork here', key: 'f', run: () => openFork(session, moment.branch, moment.number) },
     { text: 'Compare two branches', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
-    ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => askBoth() }] : []),
+    ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => later.compare.module?.askBoth() }] : []),
     { text: 'Map of the tree', key: 'm', run: () => show('map', !ui.map) },
     { text: 'Branches, show or hide', key: 't', run: toggleTree },
     { text: 'Inspector, show or hide', key: 'd', run: toggleInspector },
@@ -86,7 +95,7 @@ export function onKey(event) {
     return;
   }
   if (event.key === 'Escape') escape(event, isField);
-  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help || ui.dialog) return;
   if (event.key.length === 1 && !pref('letters', true) && event.key !== '?' && event.key !== '/') return;
   const wanted = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const found = commandsHere().find((one) => one.key === wanted);
@@ -97,7 +106,7 @@ export function onKey(event) {
 
 /** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
 function escape(event, isField) {
-  if (ui.palette || ui.help) return;
+  if (ui.palette || ui.help || ui.dialog) return;
   if (ui.fork || ui.map) {
     if (ui.fork) ui.fork = null;
     else ui.map = false;

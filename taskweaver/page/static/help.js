@@ -1,9 +1,10 @@
 /** Help: the keys that work here, and the settings of this browser. */
 
-import { button } from './core/bits.js';
+import { button, dialog } from './core/bits.js';
 import { h } from './core/dom.js';
 import { changed } from './core/loop.js';
 import { applyTheme, keepPref, pref } from './core/prefs.js';
+import { projectCommands } from './commands.js';
 import { keepToken } from './core/api.js';
 import { ui } from './state.js';
 
@@ -23,12 +24,11 @@ export function helpDialog() {
     ui.help = false;
     changed();
   };
-  return h('dialog', { class: 'dialog', 'aria-label': 'Help', mount: (element) => element.showModal(), onclose: close, onclick: (event) => event.target === event.currentTarget && close() },
-    h('div', { class: 'dialog-body' },
-      h('div', { class: 'row' }, h('h2', {}, 'Keys'), button('Close', close, { kind: 'quiet end' })),
-      keys('Everywhere', EVERYWHERE), isSession ? keys('Session', SESSION) : null, isSession ? keys('Composer', COMPOSER) : null,
-      ui.place.kind === 'searches' ? keys('Searches', SEARCHES) : null,
-      h('h2', {}, 'Settings'), themeChoice(), letters(), signOut()));
+  return dialog('Help', '', close,
+    h('div', { class: 'row' }, h('h2', {}, 'Keys'), button('Close', close, { kind: 'quiet end' })),
+    keys('Everywhere', EVERYWHERE), isSession ? keys('Session', SESSION) : null, isSession ? keys('Composer', COMPOSER) : null,
+    ui.place.kind === 'searches' ? keys('Searches', SEARCHES) : null,
+    h('h2', {}, 'Settings'), themeChoice(), letters(), h('div', { class: 'row' }, projectCommands().map(({ text, run }) => button(text, () => { close(); run(); }, { kind: 'small' })), signOut()));
 }
 
 function keys(title, list) {

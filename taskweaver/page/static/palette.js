@@ -27,6 +27,7 @@ export function palette() {
     changed();
   };
   const onkeydown = (event) => {
+    const items = itemsOf(ui.palette); // what was typed since the last drawing counts
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && items.length) ui.palette.at = (ui.palette.at + step + items.length) % items.length;
     else if (event.key === 'Enter' && items[ui.palette.at]) run(items[ui.palette.at]);

@@ -15,6 +15,7 @@ export const ui = {
   fork: null,
   help: false,
   palette: null,
+  dialog: null,
   map: false,
   notice: null,
   openCells: new Map(),
@@ -65,6 +66,12 @@ export function notify(text, action = null) {
 /** Open the palette: commands by name, and passages of all conversations. */
 export function openPalette(text = '') {
   ui.palette = { text, passages: [], at: 0, state: '' };
+  changed();
+}
+
+/** Show a dialog: `view()` returns it as it is now. Null closes it. */
+export function showDialog(view) {
+  ui.dialog = view;
   changed();
 }
 

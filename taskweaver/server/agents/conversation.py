@@ -97,7 +97,7 @@ class UserConversation:
         index: The index of the user's sessions.
         workers: Means by which messages are answered.
         confirmations: Requests for confirmation that wait.
-        used_at: Time of the last use, in seconds of the monotonic clock.
+        used_at: Time of the last use through the server, in seconds of the monotonic clock.
     """
 
     def __init__(self, session: Session, index: AgentIndex, workers: RoundWorkers) -> None:
@@ -129,6 +129,15 @@ class UserConversation:
         Whoever saw the outcome of the last message finds the session idle.
         """
         return bool(self._running) or any(self._queues.values()) or self._changes > 0
+
+    def last_use(self) -> float:
+        """Return the time of the last use, that of other Jupyter clients of its kernels included.
+
+        Raises:
+            SessionClosed: If the session was stopped.
+        """
+        branches = [self.branch(item.name) for item in self.session.branches()]
+        return max(self.used_at, *(branch.last_foreign_request for branch in branches))
 
     def kernels(self) -> list[str]:
         """Return the branches that have a kernel."""

@@ -184,7 +184,8 @@ class UserSessions:
         for conversation in self.open_conversations:
             if conversation.used_at <= latest and not conversation.is_at_work:
                 try:
-                    await conversation.release()
+                    if await asyncio.to_thread(conversation.last_use) <= latest:
+                        await conversation.release()
                 except SessionError:  # in use again, or stopped by a client
                     continue
                 except Exception:

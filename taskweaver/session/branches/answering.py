@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,6 +85,12 @@ class AnsweringBranch:
         """State of its kernel, in a word or two."""
         found = self._branches.find_open(self.name)
         return "not started" if found is None else found.client.state
+
+    @property
+    def last_foreign_request(self) -> float:
+        """Time of the last request of another Jupyter client; see `Client`."""
+        found = self._branches.find_open(self.name)
+        return -math.inf if found is None else found.client.last_foreign_request
 
     @property
     def is_at_work(self) -> bool:

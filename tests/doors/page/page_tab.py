@@ -11,7 +11,7 @@ from typing import Any
 from browser import Tab, chromium_tab
 
 _VIRTUAL = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "End": 35}
-ALT, SHIFT = 1, 8
+ALT, CTRL, SHIFT = 1, 2, 8
 _WITHIN_MS = 45_000
 _MOST_CLICKS = 20
 
@@ -94,7 +94,7 @@ class PageTab:
             f" && (one.innerText ?? one.textContent).includes({json.dumps(text)})"
             " && !one.disabled); if (!found) return setTimeout(look, 10);"
             " found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect();"
-            " addEventListener('mousedown', ({target}) => { window.isMissed ="
+            " window.isMissed = true; addEventListener('click', ({target}) => { window.isMissed ="
             " !found.contains(target); }, {capture: true, once: true});"
             " done([box.x + box.width / 2, box.y + box.height / 2]); }; look(); })"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from page_server import DirectedModel, page_server, start_address
-from page_tab import PageTab
+from page_tab import CTRL, PageTab
 
 
 def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
@@ -14,6 +14,7 @@ def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
         tab.open(start_address(server))
         tab.button("New session")
         allow_and_deny(tab)
+        run_as_edited(tab)
         tab.leave()
 
 
@@ -32,3 +33,19 @@ def allow_and_deny(page: PageTab) -> None:
     page.button("Deny")
     page.finished(2)
     page.shows("not run", ".cell-head")
+
+
+def run_as_edited(page: PageTab) -> None:
+    """Run other code in place of the one that is asked about, with keys alone."""
+    page.ask("cell: z = 'as written' end")
+    page.until("document.activeElement.matches('.ask-card')")
+    page.until("[...document.querySelectorAll('.ask-card button')].every((one) => !one.disabled)")
+    page.key("e")
+    page.until("document.activeElement.matches('.ask-card textarea')")
+    page.value("document.activeElement.select()")
+    page.type("z = 'as changed'\nprint(z)")
+    page.key("Enter", CTRL)
+    page.finished(3)
+    page.shows("as changed", "#round-3 .cell-out")
+    page.press_on("#round-3 .cell-head")
+    page.shows("z = 'as changed'", "#round-3 .cell-code")

@@ -78,38 +78,79 @@ def test_a_table_is_sorted(page: PageTab) -> None:
 
 
 def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> None:
-    rows = "'n': range(250), 'who': ['<b>odd</b>' if n % 2 else None for n in range(250)]"
-    run(page, f"import pandas as pd\nframe = pd.DataFrame({{{rows}}})", 1)
+    """It has 500 columns and foreign text, in its names as well."""
+    name = "<img src=x onerror=alert(1)>"
+    columns = f"'n': range(250), {name!r}: ['<b>odd</b>' if n % 2 else None for n in range(250)]"
+    more = "**{f'c{n}': range(n, n + 250) for n in range(498)}"
+    run(page, f"import pandas as pd\nframe = pd.DataFrame({{{columns}, {more}}})", 1)
     page.press_on(".variable", "frame")
     page.button("Show the table")
-    page.shows("250 rows, 2 columns", "dialog")
+    page.shows("250 rows, 500 columns", "dialog")
+    page.shows(name, "dialog thead")
     page.press_on("dialog th button", "n")
-    page.until("document.querySelector('dialog tbody td').innerText === '249'")
+    first = "document.querySelector('dialog tbody td').innerText"
+    page.until(f"{first} === '249'")
     page.button("Next rows")
-    page.until("document.querySelector('dialog tbody td').innerText === '149'")
-    page.value(
-        "(() => { const one = document.querySelector('dialog select');"
-        " one.value = '1'; one.dispatchEvent(new Event('change')); })()"
-    )
+    page.until(f"{first} === '149'")
+    choose(page, "Column", "1")
     page.type("<B>ODD", "dialog input")
     page.key("Enter")
     page.shows("125 of 250 rows", "dialog")
     assert page.value("document.querySelector('dialog tbody td:nth-of-type(2)').innerText") == (
         "<b>odd</b>"
     )
+    page.button("Next columns")  # the filter form has those that are shown; order and filter stay
+    page.shows("Columns 51 to 100", "dialog")
+    assert page.value(first) == str(249 + 48)
+    choose(page, "Comparison", "lt")
+    page.press_on("dialog input")
+    page.value("document.activeElement.select()")
+    page.type("60")
+    page.key("Enter")
+    page.shows("12 of 250 rows", "dialog")
+    page.press_on("dialog th button", "c49")
+    page.until(f"{first} === '59'")
     page.button("Close")
     page.hides("dialog")
+
+
+def test_a_large_picture_is_a_copy_until_it_is_opened(page: PageTab) -> None:
+    run(page, "from PIL import Image\nImage.new('L', (4000, 3000), 90).save('large.png')", 1)
+    page.until("document.querySelector('.conversation .paper img').naturalWidth === 1600")
+    page.button("Figures")
+    page.until("document.querySelector('.thumb img').naturalWidth === 640")
+    assert {one.partition("&width=")[2] for one in page.tab.requests if "/large.png" in one} == {
+        "1600",
+        "640",
+    }
+    page.press_on(".conversation .open-picture")
+    page.until("document.querySelector('dialog img').naturalWidth === 4000")
+    page.key("Escape")
+    page.hides("dialog")
+
+
+def choose(page: PageTab, label: str, value: str) -> None:
+    """Choose an entry of a list in a dialog."""
+    page.value(
+        f"(() => {{ const one = document.querySelector('dialog [aria-label={label}]');"
+        f" one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()"
+    )
 
 
 def test_a_past_moment_is_read_only_and_forks(page: PageTab) -> None:
     run(page, "x = 1", 1)
     run(page, "x = 2", 2)
-    page.press_on(".tree-row[role=treeitem]", "1\nRun code")
+    page.shows("Idle", ".topbar")
+    page.value("document.querySelector('.tree-row.is-round').focus()")
+    page.until("document.querySelector('.tree-row.is-round .fork-here').offsetParent")
+    page.press_on(".tree-row[role=treeitem]", "1\nx = 1")
     page.shows("main, round 1, as it was.")
+    page.shows("x = 1", ".moment-bar")
     page.hides(".composer")
     page.until("document.querySelector('.variables').innerText.includes('1')")
     page.key("f")
     page.shows("1 variable", ".fork-panel")
+    page.shows("x", ".carried-names")
     page.type("lost-orders")
     page.type("say: hello from the fork end", ".fork-panel textarea")
     page.button("Fork and ask")
@@ -134,7 +175,7 @@ def test_an_undone_round_can_be_taken_back(page: PageTab) -> None:
     page.until("document.querySelector('#round-2')")
 
 
-def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
+def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Served) -> None:
     run(page, "x = 1", 1)
     page.type("say: on the fork end", ".composer textarea")
     page.key("Enter", ALT)
@@ -153,6 +194,15 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab) -> None:
     )
     page.shows("Variables", ".differences")
     page.shows("Merge main into", ".merge")
+    page.hides(".side .pane-head .state")
+    session = page.address().split("/")[2]
+    merge = f"/agent/v1/sessions/{session}/branches/main/merge"
+    assert server.client().post(merge, json={"source": "try-1"}).json()["is_applied"]
+    page.value(f"location.hash = '#/s/{session}/main'")
+    page.shows("Merged try-1", ".tree-row.is-merge")
+    page.value("document.activeElement.blur()")
+    page.key("m")
+    page.until("document.querySelector('.map .map-merge')")
 
 
 def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:
@@ -194,14 +244,35 @@ def test_sessions_are_found_renamed_and_deleted_in_another_tab(
     page.shows("This session was deleted")
 
 
+def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: Served) -> None:
+    """What is renamed between the page's first read and its stream is shown."""
+    held = (
+        "const ask = window.fetch; window.fetch = (where, more) => where.includes('/events')"
+        " ? new Promise((go, no) => { window.begin = () => go(ask(where, more));"
+        " more.signal.onabort = () => no(new DOMException('', 'AbortError')); })"
+        " : ask(where, more);"
+    )
+    session, address = page.address().split("/")[2], page.value("location.href")
+    script = page.tab.call("Page.addScriptToEvaluateOnNewDocument", source=held)["identifier"]
+    try:
+        page.open(address)
+        page.until("Boolean(window.begin)")
+        path = f"/agent/v1/sessions/{session}"
+        server.client().patch(path, json={"title": "Renamed meanwhile"})
+        page.value("window.begin() && 0")
+        page.shows("Renamed meanwhile", ".topbar")
+    finally:
+        page.tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
 def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
     page.value("location.hash = '#/searches'")
     page.shows("An idea", ".runs")
-    page.press_on(".search-tree .node", "n0001")
+    page.press_on(".search-tree .node", "Attempt 1,")
     page.shows("Attempt 1", ".attempt")
     page.shows("more", ".attempt")
     page.key("l")
-    page.shows("n0002", ".tree-list")
+    page.shows("Attempt 2", ".tree-list")
 
 
 def test_keys_reach_every_command(page: PageTab) -> None:

@@ -35,6 +35,10 @@ def test_the_page_goes_on_when_its_killed_server_is_back(tab: PageTab, tmp_path:
         tab.shows("tick 1", ".output.live")
     tab.shows("Connection lost", ".offline")
     tab.type("what is typed stays", ".composer textarea")
+    place = tab.address()
+    tab.value("location.hash = '#/searches'")
+    tab.shows("This part of the page could not be loaded", ".failure")
+    tab.value(f"location.hash = {json.dumps(place)}")
     with serving(project, "--port", port):
         tab.hides(".offline")
         tab.shows("The round failed", ".round")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
@@ -273,10 +274,12 @@ def test_without_scheduler_or_workers_it_is_not_opened(
 ) -> None:
     monkeypatch.setattr(dask_executor, "_CONNECT_S", 0.5)
     monkeypatch.setattr(dask_executor, "_FIRST_WORKER_S", 0.5)
+    before = set(threading.enumerate())
     with pytest.raises(ExecutorLost, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         DaskExecutor("tcp://127.0.0.1:9", 1, PLAIN, tmp_path)
     with pytest.raises(ExecutorLost, match="No Dask scheduler answers at nonsense"):
         DaskExecutor("nonsense://x", 1, PLAIN, tmp_path)
+    assert not [thread for thread in threading.enumerate() if thread not in before]
     with Cluster(tmp_path) as bare:
         with pytest.raises(ExecutorLost, match="No worker came"):
             DaskExecutor(bare.address, 1, PLAIN, tmp_path)

@@ -45,7 +45,8 @@ class SearchName(BaseModel):
 class SearchRun(BaseModel):
     """A run of a tree search.
 
-    `nodes` counts those that run too; `seconds`, `tokens` and `cost` are used so far, the budgets
+    `nodes` counts those that run too, and `repetitions`, which measure an attempt again and which
+    `budget_nodes` does not limit; `seconds`, `tokens` and `cost` are used so far, the budgets
     limit them, null where there is no limit. `is_ours` says whether this server works on it, and
     can stop it.
     """
@@ -58,6 +59,7 @@ class SearchRun(BaseModel):
     reason: str
     stage: str
     nodes: int
+    repetitions: int
     metric: str
     unit: str
     maximize: bool
@@ -82,12 +84,15 @@ class SearchRuns(BaseModel):
 class SearchNodeSummary(BaseModel):
     """An attempt of a search, with the first line of its plan.
 
+    `repeats` is the attempt that it measures again, empty for a program of its own.
+
     `value` is the mean where it was repeated, `error` the standard error of that.
     """
 
     node: str
     parent: str | None
     kind: str
+    repeats: str
     stage: int
     status: str
     value: float | None

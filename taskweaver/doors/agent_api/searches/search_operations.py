@@ -8,11 +8,10 @@ from pydantic import BaseModel
 
 from taskweaver.app.search_service import session_on_node
 from taskweaver.doors.agent_api.models import SessionId
-from taskweaver.doors.agent_api.routes import PREFIX
+from taskweaver.doors.agent_api.routes import PREFIX, require_admin
 from taskweaver.doors.agent_api.searches import models, views
 from taskweaver.doors.agent_api.searches.processes import SearchProcesses
 from taskweaver.doors.agent_api.searches.reading import ReadRun, RunReader
-from taskweaver.server.accounts import User
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
 from taskweaver.server.gate import LOCAL_USER
@@ -109,7 +108,7 @@ class SearchOperations:
         ]
 
     async def _list(self, call: Call) -> BaseModel:
-        _require_admin(call.user)
+        require_admin(call.user, "Searches")
         found = await asyncio.to_thread(lambda: list(self._reader.every()))
         return models.SearchRuns(runs=[views.run_view(run, self._processes) for run in found])
 
@@ -124,7 +123,7 @@ class SearchOperations:
         return await asyncio.to_thread(views.node_view, run, run.state.journal[wanted])
 
     async def _start(self, call: Call) -> BaseModel:
-        _require_admin(call.user)
+        require_admin(call.user, "Searches")
         wanted = call.read(models.NewSearch)
         name = await self._processes.start(wanted.idea, wanted.files, _options(wanted))
         return models.SearchName(name=name)
@@ -153,13 +152,8 @@ class SearchOperations:
         return SessionId(session_id=session_id)
 
     async def _run(self, call: Call) -> ReadRun:
-        _require_admin(call.user)
+        require_admin(call.user, "Searches")
         return await asyncio.to_thread(self._reader.find, call.path("run"))
-
-
-def _require_admin(user: User) -> None:
-    if user.role != "admin":
-        raise not_found("Searches are for admins.")
 
 
 def _options(limits: models.SearchLimits) -> list[str]:

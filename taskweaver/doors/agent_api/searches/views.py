@@ -7,7 +7,7 @@ from taskweaver.doors.agent_api.searches.processes import SearchProcesses
 from taskweaver.doors.agent_api.searches.reading import ReadRun
 from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record.phase_logs import read_phase_logs
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
@@ -30,6 +30,7 @@ def run_view(run: ReadRun, processes: SearchProcesses) -> models.SearchRun:
         reason=redact_secrets(state.reason),
         stage=state.stage.title if state.stage else "",
         nodes=len(state.journal),
+        repetitions=sum(node.kind is NodeKind.SEED for node in state.journal.nodes),
         metric=objective.name,
         unit=objective.unit,
         maximize=objective.maximize,
@@ -65,6 +66,7 @@ def _brief(node: Node, journal: Journal) -> models.SearchNodeSummary:
         node=node.id,
         parent=node.parent,
         kind=node.kind.value,
+        repeats=node.repeats,
         stage=node.stage,
         status=node.status.value,
         value=samples.mean if samples and is_repeated else node.value,

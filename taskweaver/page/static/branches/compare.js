@@ -9,7 +9,7 @@ import { compareAddress, go, momentAddress } from '../core/route.js';
 import { count, seen } from '../core/words.js';
 import { ask, focusOn } from '../session/actions.js';
 import { composer } from '../session/composer.js';
-import { conversation } from '../session/conversation.js';
+import { conversation, toEnd } from '../session/conversation.js';
 import { tabBar } from '../inspector/inspector.js';
 import { ui } from '../state.js';
 import { mergePanel } from './merge.js';
@@ -38,10 +38,11 @@ export function compareScreen(session) {
   return h('main', { class: `compare show-${pane}` },
     h('div', { class: 'compare-head' },
       icon('compare'), h('h2', {}, 'Compare'), h('span', { class: 'muted' }, common.count ? `${common.count === 1 ? 'round 1' : `rounds 1 to ${common.count}`} of ${seen(common.branch)} ${common.count === 1 ? 'is' : 'are'} common to both` : 'no common rounds'),
-      h('span', { class: 'end row' }, button('Ask both', askBoth, { key: 'B' }), button('Swap', () => go(compareAddress(session.id, names[1], names[0]))), otherChoice(session, names))),
+      h('span', { class: 'end row' }, button('Ask both', askBoth, { key: 'B' }), button('Swap', () => go(compareAddress(session.id, names[1], names[0]))), otherChoice(session, names),
+        h('a', { class: 'button', href: momentAddress(session.id, names[0]) }, 'Close'))),
     h('div', { class: 'compare-tabs' }, tabBar(PANES.map(([name, title], at) => [name, seen(names[at] ?? title)]), pane, choose, 'compare-panel')),
     both.isOpen ? bothForm(session, names) : null,
-    h('div', { class: 'sides', id: 'compare-panel' }, names.map((name, at) => side(session, name, names[1 - at], common.count, at ? 'second' : 'first'))),
+    h('div', { class: 'sides', id: 'compare-panel' }, names.map((name, at) => side(session, name, common.count, at ? 'second' : 'first'))),
     differencesPane(session, names));
 }
 
@@ -57,15 +58,14 @@ function otherChoice(session, [first, second]) {
   return h('select', { 'aria-label': 'Compare with', value: second, onchange }, session.branches.filter((one) => one.name !== first).map((one) => h('option', { key: one.name, value: one.name }, seen(one.name))));
 }
 
-function side(session, name, other, common, slot) {
+function side(session, name, common, slot) {
   const node = session.tree.get(name);
   const state = session.stateOf(name);
   const total = session.path(name).length;
   const window = session.windowOf(name, null);
   if (!window.isNarrowed) Object.assign(window, { first: Math.max(window.first, common + 1), isNarrowed: true });
   return h('section', { class: `side ${slot}`, 'aria-label': seen(name), key: name },
-    h('div', { class: 'pane-head' }, branchName(seen(name), node.colour), h('span', { class: 'muted' }, count(total - common, 'round')), state === 'idle' ? null : stateTag(state),
-      h('a', { class: 'button quiet end', href: momentAddress(session.id, other) }, 'Close')),
+    h('div', { class: 'pane-head' }, branchName(seen(name), node.colour), h('span', { class: 'muted' }, count(total - common, 'round')), state === 'idle' ? null : stateTag(state)),
     conversation(session, { branch: name, number: total, isPast: false }, slot),
     composer(session, name, slot));
 }
@@ -80,7 +80,8 @@ function bothForm(session, names) {
     const text = both.text.trim();
     if (!text) return;
     Object.assign(both, { text: '', isOpen: false });
-    changed();
+    toEnd('first');
+    toEnd('second');
     await Promise.all(names.map((name) => ask(session, name, text)));
   };
   const onkeydown = (event) => {

@@ -29,7 +29,16 @@ export function mapPane(session) {
   return h('section', { class: 'map', 'aria-label': 'Map of the tree' },
     h('div', { class: 'pane-head' }, h('h2', {}, 'Map'), h('span', { class: 'muted' }, 'left to right by round; a click goes there'), button('Close', close, { kind: 'quiet end', key: 'M' })),
     h('div', { class: 'map-scroll', tabindex: 0, role: 'group', 'aria-label': 'Map' },
-      h('svg', { width, height: branches.length * ROW + 24, viewBox: `0 0 ${width} ${branches.length * ROW + 24}`, role: 'group', 'aria-label': 'Branches' }, branches.map((node) => lineOf(session, node, { rows, x, onPath, moment })))));
+      h('svg', { width, height: branches.length * ROW + 24, viewBox: `0 0 ${width} ${branches.length * ROW + 24}`, role: 'group', 'aria-label': 'Branches' }, session.merges.map((merge, at) => mergeLine(session, merge, at, { rows, x, step })), branches.map((node) => lineOf(session, node, { rows, x, onPath, moment })))));
+}
+
+/** A merge of memory is a dashed line from its source into its branch, after a round. */
+function mergeLine(session, { branch, number, source }, at, { rows, x, step }) {
+  const [from, to] = [rows.get(source), rows.get(branch)];
+  if (from === undefined || to === undefined) return null;
+  const end = x(number) + step / 2;
+  return h('g', { key: `merge-${at}` }, h('title', {}, `Merged ${seen(source)} into ${seen(branch)} after round ${number}`),
+    h('path', { class: `map-merge c${session.tree.get(source).colour}`, d: `M${end - step / 3} ${from}C${end} ${from} ${end} ${to} ${end} ${to}` }));
 }
 
 function lineOf(session, node, { rows, x, onPath, moment }) {
@@ -44,10 +53,11 @@ function lineOf(session, node, { rows, x, onPath, moment }) {
     h('text', { class: `map-name ${colour}`, x: 4, y: y + 4 }, seen(node.name).slice(0, 20)), join,
     to >= from ? h('path', { class: colour, d: `M${x(from)} ${y}H${x(to)}` }) : null,
     reach >= from ? h('path', { class: `${colour} thick`, d: `M${x(from)} ${y}H${x(Math.min(reach, to))}` }) : null,
+    to < from ? h('circle', { class: `${colour} hollow`, cx: x(from) - 1, cy: y, r: 3 }) : null,
     node.own.map((round) => h('g', {
       key: round.round_id, class: 'map-round', role: 'button', tabindex: 0, 'aria-label': `Round ${round.number} of ${seen(node.name)}, ${seen(round.title)}`,
       onclick: () => goTo(session, node.name, round.number), onkeydown: (event) => event.key === 'Enter' && goTo(session, node.name, round.number),
     }, h('title', {}, `${round.number} ${seen(round.title)}`),
     h('circle', { class: `${colour} ${reach >= round.number ? 'full' : 'hollow'}`, cx: x(round.number), cy: y, r: moment.branch === node.name && moment.number === round.number ? 7 : 5 }))),
-    moment.branch === node.name ? h('text', { class: 'map-you', x: x(Math.max(moment.number, 1)) + 12, y: y + 4 }, 'you') : null);
+    moment.branch === node.name ? h('text', { class: 'map-you', x: x(Math.max(moment.number, 1)), y: y - 9, 'text-anchor': 'middle' }, 'you') : null);
 }

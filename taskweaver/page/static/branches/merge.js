@@ -21,8 +21,8 @@ export function mergePanel(session, [into, from]) {
   };
   const isOpen = state.key === key;
   return h('section', { class: 'data-section merge' }, h('h3', {}, `Merge ${seen(from)} into ${seen(into)}`),
-    h('p', { class: 'muted' }, 'Core and archival memory are merged. Conversations, variables and files stay on their branches.'),
-    isOpen ? content(session, into, from) : !isAble('get', 'sessions/{session_id}/branches/{branch}/merge') ? h('p', { class: 'muted' }, 'In the terminal: /merge.') : button('Merge...', look, { kind: 'primary', sign: 'merge' }));
+    h('p', { class: 'muted' }, `Changes the memory of ${seen(into)} only. Conversations, variables and files of both stay as they are.`),
+    isOpen ? content(session, into, from) : !isAble('get', 'sessions/{session_id}/branches/{branch}/merge') ? h('p', { class: 'muted' }, 'In the terminal: /merge.') : button('Merge...', look, { sign: 'merge' }));
 }
 
 async function load(session, into, from, key) {

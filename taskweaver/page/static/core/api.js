@@ -86,7 +86,9 @@ async function problemOf(response) {
     // The body is no problem document: the status says it all.
   }
   const kind = String(found.type ?? '').split(':').pop();
-  return new Problem(response.status, kind, found.detail ?? `The server answered ${response.status}.`);
+  const flaws = (found.errors ?? []).map((one) => [one.pointer === '/' ? '' : one.pointer.slice(1), one.detail.replace(/^Value error, /, '')].filter(Boolean).join(': '));
+  const text = flaws.length ? `Not accepted: ${flaws.join('; ')}.` : found.detail;
+  return new Problem(response.status, kind, text ?? `The server answered ${response.status}.`);
 }
 
 /** GET a JSON document. */
@@ -94,8 +96,8 @@ export async function get(where, query, signal) {
   return (await send('GET', where, { query, signal })).json();
 }
 
-/** POST a JSON body; return the JSON answer, null if there is none. */
-export async function post(where, body = {}, query = undefined) {
+/** POST a JSON body, or none; return the JSON answer, null if there is none. */
+export async function post(where, body = undefined, query = undefined) {
   return answer(await send('POST', where, { body, query }));
 }
 

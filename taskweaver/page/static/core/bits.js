@@ -2,6 +2,7 @@
 
 import { h } from './dom.js';
 import { icon, keyHint } from './icons.js';
+import { seen } from './words.js';
 
 /** Return a button with an icon, a word and the hint of a key. */
 export function button(text, onclick, { kind = '', sign = null, key = '', label = null, ...more } = {}) {
@@ -28,7 +29,7 @@ export function loading(lines = 4) {
 /** Return an error: what happened, what is unharmed, what one can do. */
 export function failure(title, text, ...actions) {
   return h('div', { class: 'failure', role: 'group', 'aria-label': title },
-    h('p', { class: 'failure-title' }, icon('cross'), title), text ? h('p', {}, text) : null,
+    h('p', { class: 'failure-title' }, icon('cross'), seen(title)), text ? h('p', {}, seen(text)) : null,
     actions.length ? h('div', { class: 'row' }, actions) : null);
 }
 
@@ -45,4 +46,10 @@ export function titleField(label, title) {
     element.select();
   };
   return h('input', { type: 'text', name: 'title', 'aria-label': label, maxlength: 200, mount });
+}
+
+/** Return a dialog over the page; `close` is called when it is left by a key, its button or a click beside it. */
+export function dialog(label, kind, close, ...children) {
+  const beside = (event) => event.target === event.currentTarget && close();
+  return h('dialog', { class: `dialog ${kind}`, 'aria-label': label, mount: (element) => element.showModal(), onclose: close, onclick: beside }, h('div', { class: 'dialog-body' }, children));
 }

@@ -16,7 +16,7 @@ const me = crypto.getRandomValues(new Uint32Array(2)).join('-');
 /** State of the connection: `isOpen`, and seconds until the next attempt. */
 export const connection = { isOpen: true, retryAt: null, problem: null };
 
-const wants = new Map(); // what each tab follows: tab -> {session, after}
+const wants = new Map(); // what each tab follows, and what it has: tab -> {session, after, changes}
 const seen = new Map(); // last number of each source that this tab has handled
 let listener = () => {};
 let onState = () => {};
@@ -38,10 +38,14 @@ export function startStream({ onEvent, onConnection, gap }) {
   if (!(navigator.locks && channel)) leadWhileVisible();
 }
 
-/** Follow a session after one of its events; an empty id follows the list of sessions alone. */
-export function follow(session, after) {
+/**
+ * Follow a session after one of its events, and the list of sessions after one of its changes: those
+ * that were read. An empty id follows the list alone.
+ */
+export function follow(session, after, changes) {
   if (session) seen.set(session, after);
-  const want = { session, after };
+  if (!seen.has(CHANGES) && changes !== undefined) seen.set(CHANGES, changes);
+  const want = { session, after, changes: seen.get(CHANGES) };
   wants.set(me, want);
   tell({ kind: 'want', tab: me, ...want });
   restart();
@@ -63,9 +67,9 @@ function heard(message) {
   else if (message.kind === 'gap') onGap(message.session, message.status);
   else if (message.kind === 'who' && wants.has(me)) {
     const { session } = wants.get(me);
-    tell({ kind: 'want', tab: me, session, after: seen.get(session) ?? 0 });
+    tell({ kind: 'want', tab: me, session, after: seen.get(session) ?? 0, changes: seen.get(CHANGES) });
   } else if (isLeader && message.kind === 'want') {
-    wants.set(message.tab, { session: message.session, after: message.after });
+    wants.set(message.tab, { session: message.session, after: message.after, changes: message.changes });
     restart();
   } else if (isLeader && message.kind === 'leave') wants.delete(message.tab);
   else if (isLeader && message.kind === 'retry') wake();
@@ -95,6 +99,13 @@ async function lead() {
   tell({ kind: 'who' });
   let wait = FIRST_WAIT_S;
   while (isLeader) {
+    if (!wants.size) {
+      // What is read first says where the stream begins.
+      await new Promise((done) => {
+        wake = done;
+      });
+      continue;
+    }
     const outcome = await readOnce();
     if (!isLeader) return;
     if (outcome === 'again') {
@@ -119,9 +130,10 @@ function restart() {
 
 function positions() {
   const found = new Map();
-  if (seen.has(CHANGES)) found.set(CHANGES, seen.get(CHANGES));
-  for (const { session, after } of wants.values()) {
-    if (session) found.set(session, Math.min(found.get(session) ?? Infinity, Math.max(after, seen.get(session) ?? after)));
+  const least = (name, number) => name && number !== undefined && found.set(name, Math.min(found.get(name) ?? Infinity, number));
+  for (const [tab, { session, after, changes }] of wants) {
+    least(CHANGES, tab === me ? seen.get(CHANGES) : changes);
+    least(session, tab === me ? seen.get(session) : after);
   }
   return found;
 }
@@ -153,6 +165,7 @@ function afterRefusal(error, sessions) {
     for (const [tab, want] of wants) if (want.session === session) wants.delete(tab);
   }
   seen.clear();
+  if (!sessions.length) onGap('', error.status);
   return 'failed';
 }
 
@@ -182,7 +195,16 @@ function handle(part) {
     return;
   }
   tell({ kind: 'event', name: fields.event, data });
+  passedOn(data);
   take(fields.event, data);
+}
+
+/** Tabs have what was told to them: a stream that begins again need not repeat it. */
+function passedOn(data) {
+  for (const want of wants.values()) {
+    if (isChange(data)) want.changes = Math.max(want.changes ?? 0, data.number);
+    else if (want.session === data.session_id) want.after = Math.max(want.after, data.number);
+  }
 }
 
 function setState(state) {

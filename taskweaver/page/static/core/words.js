@@ -43,26 +43,32 @@ export function money(value) {
   return `$${value < 0.1 && value > 0 ? value.toFixed(4) : value.toFixed(2)}`;
 }
 
-/** Return a time: the hour of today, the day before that. */
+/** Return a time: today and the hour, or the day and the hour. */
 export function when(text) {
   const at = new Date(text);
   const isToday = at.toDateString() === new Date().toDateString();
   const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-  return isToday ? hour : `${at.toLocaleDateString('en-CA')} ${hour}`;
+  return isToday ? `today ${hour}` : `${at.toLocaleDateString('en-CA')} ${hour}`;
 }
 
-/** Return a value of a metric with few digits. */
-export function metric(value) {
+/** Return a value of a metric with few digits; an error needs two. */
+export function metric(value, digits = 5) {
   if (value === null || value === undefined) return '';
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(3);
-  return String(Number(value.toPrecision(5)));
+  return String(Number(value.toPrecision(digits)));
 }
 
 /** Return the first line of a text, at most `most` characters of it. */
 export function firstLine(text, most = 120) {
   const line = String(text ?? '').trim().split('\n')[0];
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
+}
+
+/** Return the first line of a question that names it, as the server does; of a cell to run, that of its code. */
+export function titleLine(question) {
+  const named = question.split('\n').map((line) => line.trim()).filter((line) => line && !line.startsWith('```'));
+  return (named[0] === 'Run this:' && named[1]) || named[0] || '';
 }
 
 /** Return the title of a round; one of the user's own code has the server's words for it. */

@@ -3,10 +3,10 @@
 import { h } from '../core/dom.js';
 import { momentAddress } from '../core/route.js';
 import { seen } from '../core/words.js';
-import { image } from '../session/figure.js';
+import { PICTURE, openable } from '../session/picture.js';
 
-const PICTURE = /\.(?:png|jpe?g|gif|webp|svg)$/i;
 const MOST = 60;
+const MOST_PIXELS = 640;
 
 function figuresUntil(session, moment) {
   const numbers = new Map(session.path(moment.branch).slice(0, moment.number).map((round) => [round.round_id, round.number]));
@@ -32,6 +32,7 @@ export function latestFigure(session, moment) {
 
 function thumb(session, moment, one) {
   const style = one.width ? { 'aspect-ratio': `${one.width} / ${one.height}` } : {};
-  return h('a', { key: `${one.round_id}/${one.path}`, class: 'thumb', href: momentAddress(session.id, moment.branch, one.number) },
-    h('div', { class: 'paper', style }, image(session, moment.branch, one.path, one)), h('span', { class: 'caption muted' }, `round ${one.number}, ${seen(one.path)}`));
+  return h('div', { key: `${one.round_id}/${one.path}`, class: 'thumb' },
+    h('div', { class: 'paper', style }, openable(session, moment.branch, one.path, one, MOST_PIXELS)),
+    h('a', { class: 'caption muted', href: momentAddress(session.id, moment.branch, one.number) }, `round ${one.number}, ${seen(one.path)}`));
 }

@@ -1,14 +1,15 @@
 /** A table of the kernel in a dialog: pages that the kernel sorts and filters. */
 
 import * as api from '../core/api.js';
-import { button } from '../core/bits.js';
+import { button, dialog } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
+import { showDialog } from '../state.js';
 
 const ROWS = 100;
-const COLUMNS = 20;
+const COLUMNS = 50;
 const COMPARISONS = { contains: 'contains', eq: '=', ne: '≠', lt: '<', le: '≤', gt: '>', ge: '≥', missing: 'is missing', present: 'is there' };
 const NUMERIC = new Set(['integer', 'number', 'duration']);
 
@@ -19,22 +20,19 @@ export function openFrame(session, branch, name) {
   const where = `${session.where}/branches/${api.path(branch, 'variables', name, 'rows')}`;
   Object.assign(view, { name, where, page: null, draft: { column: 0, comparison: 'contains', value: '' } });
   ask({ row: 0, column: 0, order: null, filter: null });
+  showDialog(frameDialog);
 }
 
-/** Return the dialog; null while no table is shown. */
-export function frameDialog() {
-  if (!view.name) return null;
-  return h('dialog', { class: 'dialog wide', 'aria-label': `Table ${seen(view.name)}`, mount: (element) => element.showModal(), onclose: close, onclick: (event) => event.target === event.currentTarget && close() },
-    h('div', { class: 'dialog-body' },
-      h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, size(view.page)), button('Close', close, { kind: 'quiet end' })),
-      view.problem ? h('p', { class: 'warning', role: 'alert' }, icon('warn'), view.problem) : null,
-      view.page ? [filterForm(view.page), grid(view.page), pager(view.page)] : view.problem ? null : h('span', { class: 'bar' })));
+function frameDialog() {
+  return dialog(`Table ${seen(view.name)}`, 'wide frame', close,
+    h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, size(view.page)), button('Close', close, { kind: 'quiet end' })),
+    view.problem ? h('p', { class: 'warning', role: 'alert' }, icon('warn'), view.problem) : null,
+    view.page ? [filterForm(view.page), grid(view.page), pager(view.page)] : view.problem ? null : h('span', { class: 'bar' }));
 }
 
 function close() {
   view.request?.abort();
-  view.name = '';
-  changed();
+  showDialog(null);
 }
 
 /** Ask the kernel for a page; an earlier answer that is still under way is not waited for. */
@@ -48,12 +46,20 @@ async function ask(wanted) {
   if (wanted.filter) query.filters = JSON.stringify([[wanted.filter.column, wanted.filter.comparison, wanted.filter.value]]);
   try {
     const page = await api.get(view.where, query, request.signal);
-    if (view.request === request) view.page = page;
+    if (view.request === request) show(page);
   } catch (error) {
     if (view.request !== request || error.name === 'AbortError') return;
     view.problem = error.message;
   }
   changed();
+}
+
+/** Show a page; the filter is about a column that is on it. */
+function show(page) {
+  view.page = page;
+  const { column } = view.draft;
+  const isThere = column >= page.first_column && column < page.first_column + page.columns.length;
+  if (!isThere) view.draft.column = page.first_column;
 }
 
 function size(page) {
@@ -107,8 +113,8 @@ function filterForm(page) {
   };
   const columns = page.columns.map((column, at) => h('option', { value: String(page.first_column + at) }, seen(column.name) || '#'));
   return h('form', { class: 'row', onsubmit: apply },
-    h('select', { 'aria-label': 'Column', value: String(draft.column), onchange: keep('column') }, columns),
-    h('select', { 'aria-label': 'Comparison', value: draft.comparison, onchange: keep('comparison') },
+    h('select', { 'aria-label': 'Column', onchange: keep('column'), update: (element) => { element.value = String(draft.column); } }, columns),
+    h('select', { 'aria-label': 'Comparison', onchange: keep('comparison'), update: (element) => { element.value = draft.comparison; } },
       Object.entries(COMPARISONS).map(([key, word]) => h('option', { value: key }, word))),
     needsValue ? h('input', { type: 'search', 'aria-label': 'Value', value: draft.value, oninput: keep('value') }) : null,
     h('button', { type: 'submit', class: 'button small' }, 'Filter'),
@@ -123,7 +129,7 @@ function pager(page) {
     h('span', { class: 'muted' }, page.cells.length ? `Rows ${count(page.first_row + 1)} to ${count(last)}` : 'No rows'),
     page.first_row > 0 ? button('Previous rows', move({ row: Math.max(0, page.first_row - ROWS) }), { kind: 'small' }) : null,
     last < page.found_rows ? button('Next rows', move({ row: last }), { kind: 'small' }) : null,
-    page.total_columns > COLUMNS ? h('span', { class: 'muted end' }, `Columns ${page.first_column + 1} to ${until}`) : null,
+    page.total_columns > COLUMNS ? h('span', { class: 'muted end' }, `Columns ${count(page.first_column + 1)} to ${count(until)}`) : null,
     page.first_column > 0 ? button('Previous columns', move({ column: Math.max(0, page.first_column - COLUMNS) }), { kind: 'small' }) : null,
     until < page.total_columns ? button('Next columns', move({ column: until }), { kind: 'small' }) : null);
 }

@@ -6,7 +6,7 @@ import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
 import { latestFigure } from './figures.js';
-import { frameDialog, openFrame } from './frame.js';
+import { openFrame } from './frame.js';
 import { withMoment } from './moment.js';
 
 /** A data frame as reports of cells show it: its type, and its numbers of rows and columns. */
@@ -16,7 +16,7 @@ let opened = '';
 
 /** Return the tab of variables. */
 export function variablesTab(session, moment) {
-  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment), frameDialog()], 'Variables stand here once code has run.');
+  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment)], 'Variables stand here once code has run.');
 }
 
 function list(session, moment, data) {

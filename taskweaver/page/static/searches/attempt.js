@@ -4,27 +4,29 @@ import { button, failure, loading } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { metric, seconds, seen } from '../core/words.js';
-import { lineDiff } from '../text/diff.js';
 import { codeBlock, diffLines } from '../text/highlight.js';
 import { markdown } from '../text/markdown.js';
 import { tabBar } from '../inspector/inspector.js';
 import { chatWith, searches } from './data.js';
+import { attemptNumber } from './layout.js';
 
 const TABS = [['plan', 'Plan'], ['diff', 'Diff'], ['code', 'Code'], ['log', 'Log'], ['learnt', 'Memory']];
 let chosen = 'plan';
 
 /** Return the pane of the attempt that is shown. */
 export function attemptPane(id) {
-  const { node, tree, run } = searches;
+  const { tree, run } = searches;
+  const node = searches.node?.node;
   if (!id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, h('p', { class: 'muted pad' }, 'Attempts stand here once the search has begun.'));
   if (!node || node.id !== id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, loading());
   const isBest = tree?.run.best === id;
+  const again = tree?.nodes.find((one) => one.node === id)?.repeats;
   const choose = (name) => {
     chosen = name;
     changed();
   };
   return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' },
-    h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.step}`), h('span', { class: 'muted' }, node.id), isBest ? h('span', { class: 'state done' }, 'best') : null,
+    h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.step}`), h('span', { class: 'muted shrink' }, again ? `repeats ${attemptNumber(again)}` : seen(node.kind)), isBest ? h('span', { class: 'state done' }, 'best') : null,
       button('Chat with it', () => chatWith(run, id), { kind: 'primary end', sign: 'chat' })),
     tabBar(TABS, chosen, choose),
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0 }, VIEWS[chosen](node)));
@@ -37,26 +39,38 @@ function section(title, ...content) {
 }
 
 function planView(node) {
-  return [value(node), section('Plan', node.plan ? markdown(node.plan) : h('p', { class: 'muted' }, 'No plan.')), node.error ? failure(seen(node.error.kind), seen(node.error.message)) : null, steps(node)];
+  return [value(node), planText(node.plan), node.error ? failure(seen(node.error.kind), seen(node.error.message)) : null, steps(node)];
+}
+
+/** A proposer that chooses values ends its plan with them: they are a table. */
+function planText(plan) {
+  if (!plan) return section('Plan', h('p', { class: 'muted' }, 'No plan.'));
+  const [, text, json] = /^([\s\S]*?)\s*Values: (\{.*\})\s*$/.exec(plan) ?? [null, plan, '{}'];
+  let values;
+  try {
+    values = Object.entries(JSON.parse(json));
+  } catch {
+    return section('Plan', markdown(plan));
+  }
+  return [
+    text ? section('Plan', markdown(text)) : null,
+    values.length ? section('Values', h('table', { class: 'pairs' }, h('tbody', {}, values.map(([name, one]) => h('tr', {}, h('th', { scope: 'row' }, seen(name)), h('td', {}, seen(typeof one === 'object' ? JSON.stringify(one) : one))))))) : null];
 }
 
 function value(node) {
-  const values = Object.values(node.metric?.values ?? {});
-  const { parent, tree } = searches;
-  const before = parent && Object.values(parent.metric?.values ?? {});
+  const { tree } = searches;
   const own = tree?.nodes.find((one) => one.node === node.id);
-  if (!values.length) return null;
-  const mean = own?.value ?? values[0];
-  const effect = before?.length && own ? own.value - (tree.nodes.find((one) => one.node === parent.id)?.value ?? own.value) : null;
+  if (!own || own.value === null) return null;
+  const before = tree.nodes.find((one) => one.node === own.parent)?.value ?? null;
   return h('section', { class: 'data-section' },
-    h('p', { class: 'big-value' }, metric(mean), h('span', { class: 'muted' }, `${own?.error ? ` ± ${metric(own.error)}` : ''} ${seen(tree?.run.metric ?? '')}`)),
-    effect === null ? null : h('p', { class: 'muted' }, effectText(effect, own, tree.run.maximize, parent)));
+    h('p', { class: 'big-value' }, metric(own.value), h('span', { class: 'muted' }, `${own.error ? ` ± ${metric(own.error, 2)}` : ''} ${seen(tree.run.metric)}`)),
+    before === null ? null : h('p', { class: 'muted' }, effectText(own.value - before, own, tree.run.maximize)));
 }
 
-function effectText(effect, own, maximize, parent) {
+function effectText(effect, own, maximize) {
   const isBetter = maximize ? effect > 0 : effect < 0;
-  const noise = own.error ? (Math.abs(effect) > 2 * own.error ? `; noise ${metric(own.error)}, so the effect is real` : `; noise ${metric(own.error)}: it may be chance`) : '; measured once, so its noise is unknown';
-  return `${effect > 0 ? '+' : ''}${metric(effect)} against its parent ${parent.id}, ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
+  const noise = own.error ? (Math.abs(effect) > 2 * own.error ? `; noise ${metric(own.error, 2)}, so the effect is real` : `; noise ${metric(own.error, 2)}: it may be chance`) : '; measured once, so its noise is unknown';
+  return `${effect > 0 ? '+' : ''}${metric(effect, 3)} against its parent, attempt ${attemptNumber(own.parent)}: ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
 }
 
 function steps(node) {
@@ -66,26 +80,38 @@ function steps(node) {
     h('tbody', {}, phases.map((phase) => h('tr', {}, h('td', {}, phase.name), h('td', {}, seconds(phase.seconds)), h('td', {}, phase.status))))));
 }
 
-/** The files that an attempt wrote, as one text; a script has one. */
-function programOf(node) {
-  const files = node?.artifacts?.coding?.workspace?.files ?? [];
-  if (!files.length) return node?.artifacts?.code ?? '';
-  return files.map((file) => (files.length > 1 ? `# ${file.path}\n${file.content}` : file.content)).join('\n');
-}
-
 function diffView(node) {
-  const { parent } = searches;
-  if (!parent) return section('Change', h('p', { class: 'muted' }, 'It has no parent: it was written from nothing.'));
-  return section(`Change against its parent ${parent.id}`, h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(lineDiff(programOf(parent), programOf(node))))));
+  const { diff } = searches.node;
+  if (!node.parent) return section('Change', h('p', { class: 'muted' }, 'It has no parent: it was written from nothing.'));
+  const title = `Change against its parent, attempt ${attemptNumber(node.parent)}`;
+  return section(title, diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': title }, h('code', {}, diffLines(diff))) : h('p', { class: 'muted' }, 'Its program is that of its parent.'));
 }
 
+/** The files of an attempt's program and the commands that ran it; a script has its code alone. */
 function codeView(node) {
-  return section('Program', programOf(node) ? codeBlock(programOf(node), 'python', 'Program') : h('p', { class: 'muted' }, 'No program.'));
+  const { files, commands } = searches.node;
+  const texts = Object.keys(files).length ? Object.entries(files) : Object.entries(node.artifacts?.code ? { 'the program': node.artifacts.code } : {});
+  const ran = Object.entries(commands).filter(([, list]) => list.length);
+  return [
+    texts.length ? null : section('Program', h('p', { class: 'muted' }, 'No program.')),
+    texts.map(([path, text]) => section(seen(path), codeBlock(text, languageOf(path), seen(path)))),
+    ran.length ? section('Commands', ran.map(([phase, list]) => codeBlock(`# ${phase}\n${list.join('\n')}`, 'sh', `Commands of ${phase}`))) : null,
+  ];
 }
 
+function languageOf(path) {
+  const ending = path.split('.').pop();
+  return ['json', 'sh', 'sql', 'diff'].includes(ending) ? ending : 'python';
+}
+
+/** What its phases printed, and how each ended. */
 function logView(node) {
-  const output = node.output || (node.phases ?? []).map((phase) => phase.message).filter(Boolean).join('\n');
-  return section('Output', output ? h('pre', { class: 'output', tabindex: 0, role: 'group', 'aria-label': 'Output' }, seen(output)) : h('p', { class: 'muted' }, 'No output.'));
+  const phases = new Map((node.phases ?? []).map((phase) => [phase.name, phase.message]));
+  const printed = Object.entries(searches.node.logs).filter(([, text]) => text);
+  const messages = [...phases].filter(([name, text]) => text && !printed.some(([one]) => one === name));
+  const block = (name, text) => section(seen(name), h('pre', { class: 'output', tabindex: 0, role: 'group', 'aria-label': `Log of ${seen(name)}` }, seen(text)));
+  if (!printed.length && !messages.length) return node.output ? block('Output', node.output) : section('Output', h('p', { class: 'muted' }, 'No output.'));
+  return [...printed, ...messages].map(([name, text]) => block(name, text));
 }
 
 function learntView(node) {

@@ -2,7 +2,7 @@
 
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
-import { go, momentAddress } from '../core/route.js';
+import { go, momentAddress, searchAddress } from '../core/route.js';
 import { attempt } from '../session/actions.js';
 
 const LOOK_MS = 2_000;
@@ -11,28 +11,41 @@ const LOOK_MS = 2_000;
 export const searches = { runs: null, tree: null, node: null, nodeKey: '', problem: '', run: '' };
 
 let timer = null;
+let shownPlace = null;
 
 /** Read what a place of the searches shows; go on while a run is under way. */
 export async function readSearches(place) {
   clearTimeout(timer);
+  shownPlace = place;
   try {
-    searches.runs = (await api.get('searches')).runs;
-    const wanted = place.run || searches.runs[0]?.name || '';
-    if (searches.run !== wanted) Object.assign(searches, { run: wanted, tree: null, node: null, nodeKey: '' });
-    if (wanted) searches.tree = await api.get(`searches/${api.path(wanted)}`);
+    const { runs } = await api.get('searches');
+    const wanted = place.run || runs[0]?.name || '';
+    const tree = wanted ? await readTree(wanted) : null;
+    if (shownPlace !== place) return;
+    if (searches.run !== wanted) Object.assign(searches, { node: null, nodeKey: '' });
+    Object.assign(searches, { runs, run: wanted, tree, problem: '' });
+    changed();
     await readNode(place);
-    searches.problem = '';
   } catch (error) {
+    if (shownPlace !== place) return;
     searches.problem = error.message;
   }
   changed();
   const isRunning = searches.runs?.some((run) => run.state === 'running');
-  if (isRunning) timer = setTimeout(() => readSearches(place), LOOK_MS);
+  if (isRunning && shownPlace === place) timer = setTimeout(() => readSearches(place), LOOK_MS);
+}
+
+/** Read a run; its attempts come only if they are others than those that are here. */
+async function readTree(run) {
+  const known = searches.run === run ? searches.tree : null;
+  const tree = await api.get(`searches/${api.path(run)}`, { seen: known?.version });
+  return tree.nodes ? tree : { ...tree, nodes: known.nodes };
 }
 
 /** Read no longer. */
 export function leaveSearches() {
   clearTimeout(timer);
+  shownPlace = null;
 }
 
 /** Return the attempt that is shown: that of the address, else the best one. */
@@ -45,25 +58,29 @@ async function readNode(place) {
   const brief = searches.tree?.nodes.find((one) => one.node === id);
   const key = `${searches.run}/${id}/${brief?.status}`;
   if (!id || searches.nodeKey === key) return;
-  const read = async (one) => (await api.get(`searches/${api.path(searches.run)}/nodes/${api.path(one)}`)).node;
-  const [node, parent] = await Promise.all([read(id), brief?.parent ? read(brief.parent).catch(() => null) : null]);
-  Object.assign(searches, { node, parent, nodeKey: key });
+  const node = await api.get(`searches/${api.path(searches.run)}/nodes/${api.path(id)}`);
+  Object.assign(searches, { node, nodeKey: key });
 }
 
-/** Start a search of an idea. */
-export function startSearch(body) {
-  return attempt(async () => {
-    const made = await api.post('searches', body);
-    go(`#/searches/${encodeURIComponent(made.name)}`);
-  });
+/** Start a search of an idea: `{idea, files, steps, seconds, cost}`. Raises Problem. */
+export async function startSearch(body) {
+  const made = await api.post('searches', body);
+  go(searchAddress(made.name));
+  await readSearches({ run: made.name, node: '' });
 }
 
-/** Stop a run. */
+/** Stop a run: what is being tried is given up. */
 export function stopSearch(run) {
   return attempt(async () => {
     await api.post(`searches/${api.path(run)}/stop`);
     await readSearches({ run, node: '' });
   });
+}
+
+/** Go on with a run, with other limits where they are given. Raises Problem. */
+export async function resumeSearch(run, limits) {
+  await api.post(`searches/${api.path(run)}/resume`, limits);
+  await readSearches({ run, node: '' });
 }
 
 /** Make a session that continues an attempt, and go there. */

@@ -1,5 +1,7 @@
 /** A tidy layout of a tree of attempts: children in order, parents above their middle. */
 
+import { metric, seen } from '../core/words.js';
+
 const FAILED = new Set(['buggy', 'timeout', 'lost', 'cancelled']);
 
 /**
@@ -41,13 +43,27 @@ export function layout(nodes, { best, maximize }) {
 function fillByMetric(nodes, maximize) {
   const valued = nodes.filter((node) => node.value !== null && node.value !== undefined && !node.isFailed);
   valued.sort((a, b) => (maximize ? a.value - b.value : b.value - a.value));
-  valued.forEach((node, at) => {
-    node.fill = valued.length > 1 ? at / (valued.length - 1) : 1;
-  });
+  for (let at = valued.length - 1; at >= 0; at -= 1) {
+    const [node, above] = [valued[at], valued[at + 1]];
+    node.fill = !above ? 1 : node.value === above.value ? above.fill : at / (valued.length - 1);
+  }
+}
+
+const STATUS_WORDS = { ok: 'done', buggy: 'failed', timeout: 'failed: out of time', lost: 'failed: its process ended' };
+
+/** Return how an attempt ended, or that it runs. */
+export function statusWords(status) {
+  return STATUS_WORDS[status] ?? status;
+}
+
+/** Return the number of an attempt: `4` for `n0004`. */
+export function attemptNumber(id) {
+  return /^n0*(\d+)$/.exec(id)?.[1] ?? seen(id);
 }
 
 /** Return what is said of a node. */
-export function nodeLabel(node, metric) {
-  const value = node.value === null || node.value === undefined ? node.status : `${metric} ${node.value}`;
-  return `${node.node} ${node.kind}, ${value}${node.isBest ? ', best' : ''}`;
+export function nodeLabel(node, name) {
+  const value = node.value === null || node.value === undefined ? statusWords(node.status) : `${seen(name)} ${metric(node.value)}`;
+  const kind = node.repeats ? `repeats ${attemptNumber(node.repeats)}` : node.kind;
+  return `Attempt ${attemptNumber(node.node)}, ${kind}, ${value}${node.isBest ? ', best' : ''}`;
 }

@@ -2,6 +2,7 @@
 
 import { h } from '../core/dom.js';
 import { metric, seconds, seen } from '../core/words.js';
+import { attemptNumber, statusWords } from './layout.js';
 
 const MOST = 2_000;
 
@@ -24,5 +25,5 @@ export function treeList(placed, run, chosen, choose) {
   return h('div', { class: 'table-box tree-list', tabindex: 0, role: 'group', 'aria-label': 'Attempts' }, h('table', { role: 'treegrid', 'aria-label': 'Attempts' },
     h('thead', {}, h('tr', {}, ['attempt', seen(run.metric), 'state', 'time', 'plan'].map((name) => h('th', { scope: 'col' }, name)))),
     h('tbody', {}, rows.map((node, at) => h('tr', { key: node.node, tabindex: node.node === chosen || (at === 0 && !chosen) ? 0 : -1, 'aria-level': node.y + 1, 'aria-selected': String(node.node === chosen), class: node.node === chosen ? 'chosen' : '', onclick: () => choose(node.node), onkeydown: (event) => key(event, at) },
-      h('td', { style: { 'padding-left': `${8 + node.y * 14}px` } }, node.node), h('td', { class: 'right' }, metric(node.value)), h('td', {}, node.isBest ? 'best' : node.status), h('td', { class: 'right' }, seconds(node.seconds)), h('td', { class: 'shrink' }, seen(node.plan)))))));
+      h('td', { style: { 'padding-left': `${8 + node.y * 14}px` } }, `Attempt ${attemptNumber(node.node)}`), h('td', { class: 'right' }, metric(node.value)), h('td', {}, node.isBest ? 'best' : statusWords(node.status)), h('td', { class: 'right' }, seconds(node.seconds)), h('td', { class: 'shrink' }, seen(node.plan)))))));
 }

@@ -1,7 +1,7 @@
 /** Searches: the runs, the tree of one above its curve, and one attempt. */
 
 import { isAble } from '../core/abilities.js';
-import { button, empty, failure, field, loading } from '../core/bits.js';
+import { button, empty, failure, loading } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
@@ -10,12 +10,15 @@ import { count, metric, seconds, seen } from '../core/words.js';
 import { ui } from '../state.js';
 import { attemptPane } from './attempt.js';
 import { curve } from './curve.js';
-import { searches, shownNode, startSearch, stopSearch } from './data.js';
-import { layout } from './layout.js';
+import { searches, shownNode, stopSearch } from './data.js';
+import { attemptNumber, layout } from './layout.js';
 import { treeList } from './list.js';
+import { openResume, searchForm, toggleStart } from './start.js';
 import { tree } from './tree.js';
 
-const own = { isList: false, isStarting: false, idea: '', steps: 10, isFit: false };
+export { leaveSearches, readSearches } from './data.js';
+
+const own = { isList: false, isFit: true };
 let placed = { of: null, result: null };
 
 /** Return the commands of this screen. */
@@ -36,12 +39,12 @@ export function searchesScreen() {
   const { runs, tree: found, problem } = searches;
   const id = shownNode(ui.place);
   return h('div', { class: 'searches' },
-    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', () => set('isStarting', !own.isStarting), { kind: 'primary end' }) : null),
+    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', toggleStart, { kind: 'primary end' }) : null),
       problem ? failure('Searches cannot be read', problem) : null,
       runs === null && !problem ? loading(3) : null,
       runs?.length === 0 ? empty('There is no search yet.', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,
       h('ul', {}, (runs ?? []).map(runRow))),
-    h('main', { class: 'run', tabindex: -1 }, own.isStarting ? startForm() : null, found ? runView(found, id) : null),
+    h('main', { class: 'run', tabindex: -1 }, searchForm(found?.run), found ? runView(found, id) : null),
     attemptPane(found ? id : ''));
 }
 
@@ -49,47 +52,72 @@ function runRow(run) {
   const isHere = run.name === searches.run;
   const best = run.best_value === null ? 'no value yet' : `${metric(run.best_value)} ${seen(run.metric)}`;
   return h('li', { key: run.name }, h('a', { class: `run-row${isHere ? ' here' : ''}`, href: searchAddress(run.name), 'aria-current': isHere ? 'page' : null },
-    h('b', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : null, run.state === 'stopped' ? stateTag('stopped') : null,
-    h('span', { class: 'muted' }, `${count(run.nodes, 'attempt')}, ${best}`)));
+    h('b', {}, seen(run.title) || run.name), stateOf(run),
+    h('span', { class: 'muted' }, `${attemptsText(run)}, ${best}`)));
+}
+
+/** Repetitions measure an attempt again; the limit does not count them. */
+function attemptsText(run) {
+  return `${count(run.nodes - run.repetitions, 'attempt')}${run.repetitions ? ` and ${count(run.repetitions, 'repetition')}` : ''}`;
+}
+
+/** The reasons name nodes; here they are attempts. */
+function reasonText({ reason, state }) {
+  const most = /limit of the (run|stage) reached: (\d+) nodes?$/.exec(reason);
+  if (!most) return seen(reason);
+  const whose = most[1] === 'run' ? 'the run' : 'its last stage';
+  return `${seen(reason.slice(0, most.index))}${state === 'over' ? 'Ended' : 'Stopped'} at the limit of ${whose}: ${count(most[2], 'attempt')}.`;
 }
 
 function runView(found, id) {
   const { run } = found;
-  if (placed.of !== found) placed = { of: found, result: layout(found.nodes, run) };
+  if (placed.of !== found.nodes) placed = { of: found.nodes, result: layout(found.nodes, run) };
   const choose = (node) => go(searchAddress(run.name, node));
   const direction = `${seen(run.metric)}, ${run.maximize ? 'higher' : 'lower'} is better`;
   return [
-    h('div', { class: 'pane-head' }, h('h2', {}, seen(run.title) || run.name), run.state === 'running' ? stateTag('running') : h('span', { class: 'muted' }, run.state),
-      run.state === 'running' && isAble('post', 'searches/{run}/stop') ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null),
+    h('div', { class: 'pane-head' }, h('h2', { class: 'shrink' }, seen(run.title) || run.name), stateOf(run), actions(run)),
+    run.reason ? h('p', { class: 'muted run-reason' }, reasonText(run)) : null,
     budgets(found),
     h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
-      button('Fit', () => set('isFit', !own.isFit), { kind: 'quiet', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'quiet', key: 'L' }))),
+      button('Fit', () => set('isFit', !own.isFit), { kind: 'small', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'small', key: 'L' }))),
     own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'group', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
-    legend(run), curve(found.nodes, run)];
+    legend(run, placed.result.nodes), curve(found.nodes, run), printed(found)];
+}
+
+function stateOf(run) {
+  if (run.is_stopping) return h('span', { class: 'muted' }, 'stopping');
+  if (run.state !== 'over') return stateTag(run.state);
+  return run.best ? stateTag('done', 'finished') : stateTag('failed');
+}
+
+/** Only the server that works on a run can stop it; one that is over goes on if a limit was reached. */
+function actions(run) {
+  if (run.state === 'running') return run.is_ours && !run.is_stopping ? button('Stop', () => stopSearch(run.name), { kind: 'end', sign: 'stop' }) : null;
+  const canGoOn = run.state === 'stopped' || /^limit of the run/.test(run.reason);
+  return canGoOn && isAble('post', 'searches/{run}/resume') ? button('Go on...', () => openResume(run), { kind: 'end' }) : null;
+}
+
+/** The last lines that the process of a run printed. */
+function printed({ output }) {
+  if (!output) return null;
+  return h('details', { class: 'printed' }, h('summary', {}, 'Printed by the search'), h('pre', { class: 'output', tabindex: 0, role: 'group', 'aria-label': 'Printed by the search' }, seen(output)));
 }
 
 function budgets({ run }) {
-  const parts = [['attempts', String(run.nodes), run.budget_nodes ? run.nodes / run.budget_nodes : null, run.budget_nodes], ['time', seconds(run.seconds), run.budget_seconds ? run.seconds / run.budget_seconds : null, run.budget_seconds && seconds(run.budget_seconds)]];
+  const tried = run.nodes - run.repetitions;
+  const parts = [['attempts', String(tried), run.budget_nodes ? tried / run.budget_nodes : null, run.budget_nodes]];
+  if (run.repetitions) parts.push(['repetitions', String(run.repetitions), null, null]);
+  // A run of another program may not have noted its time.
+  if (run.seconds || run.state === 'running') parts.push(['time', seconds(run.seconds), run.budget_seconds ? run.seconds / run.budget_seconds : null, run.budget_seconds && seconds(run.budget_seconds)]);
   if (run.cost !== undefined && run.cost !== null) parts.push(['money', `$${run.cost.toFixed(2)}`, run.budget_cost ? run.cost / run.budget_cost : null, run.budget_cost && `$${run.budget_cost}`]);
   return h('dl', { class: 'budgets' }, parts.map(([name, text, part, most]) => h('div', {}, h('dt', { class: 'muted' }, name), h('dd', {}, most ? `${text} of ${most}` : text),
     part === null ? null : h('div', { class: 'budget' }, h('span', { style: { width: `${Math.min(100, part * 100)}%` } })))));
 }
 
-function legend(run) {
+function legend(run, nodes) {
   const sign = (kind, text) => h('span', { class: 'row' }, h('svg', { width: 18, height: 18, viewBox: '0 0 18 18', 'aria-hidden': 'true' }, kind), text);
   return h('p', { class: 'legend-line muted' },
-    sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed'),
-    sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running'), run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best ${metric(run.best_value)}`), 'thick line = path to the best');
-}
-
-function startForm() {
-  const start = async (event) => {
-    event.preventDefault();
-    if (await startSearch({ idea: own.idea, steps: own.steps })) Object.assign(own, { isStarting: false, idea: '' });
-    changed();
-  };
-  return h('form', { class: 'card start-form', onsubmit: start }, h('h2', {}, 'Start a search'),
-    field('Idea, as Markdown: what is tried, and what is measured', h('textarea', { rows: 6, value: own.idea, oninput: (event) => set('idea', event.target.value), mount: (element) => element.focus() })),
-    field('Most attempts', h('input', { type: 'number', min: 1, max: 1000, value: String(own.steps), oninput: (event) => set('steps', Number(event.target.value)) })),
-    h('div', { class: 'row end' }, button('Cancel', () => set('isStarting', false)), h('button', { type: 'submit', class: 'button primary', disabled: !own.idea.trim() }, 'Start')));
+    sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), nodes.some((node) => node.isFailed) ? sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed') : null,
+    nodes.some((node) => node.status === 'running') ? sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running') : null, run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best: attempt ${attemptNumber(run.best)}, ${metric(run.best_value)}`),
+    placed.result.byId.get(run.best)?.parent ? 'thick line = path to the best' : null);
 }

@@ -3,9 +3,9 @@
 import { h, memo } from '../core/dom.js';
 import { seen } from '../core/words.js';
 import { canvasTree } from './canvas.js';
-import { nodeLabel } from './layout.js';
+import { attemptNumber, nodeLabel } from './layout.js';
 
-const STEP_X = 34;
+const STEP_X = 38;
 const STEP_Y = 58;
 const MARGIN = 28;
 const MOST_SVG = 500;
@@ -42,6 +42,7 @@ function nodeMark(node, run, x, y, isChosen, choose) {
   return h('g', { key: node.node, class: `node${isChosen ? ' chosen' : ''}`, role: 'button', tabindex: 0, 'aria-label': nodeLabel(node, run.metric), 'aria-pressed': String(isChosen), onclick: open, onkeydown: open, 'data-node': node.node },
     h('title', {}, `${nodeLabel(node, run.metric)}\n${seen(node.plan)}`),
     h('circle', { class: 'target', cx: x, cy: y, r: 14 }),
+    h('text', { class: 'tick', x: x + radius + (node.isBest ? 6 : 2), y: y - 4, 'aria-hidden': 'true' }, attemptNumber(node.node)),
     isChosen ? h('circle', { class: 'chosen-ring', cx: x, cy: y, r: 13 }) : null,
     node.isBest ? h('circle', { class: 'best-ring', cx: x, cy: y, r: radius + 4 }) : null, shape);
 }

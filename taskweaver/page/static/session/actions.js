@@ -36,9 +36,9 @@ export function withdraw(session, id) {
   return attempt(() => api.remove(`${session.where}/messages/${api.path(id)}`));
 }
 
-/** Answer a request for confirmation. */
-export function confirm(session, id, answer) {
-  return attempt(() => api.post(`${session.where}/confirmations/${api.path(id)}`, { answer }));
+/** Answer a request for confirmation; with yes, other code may run in place of the one it is about. */
+export function confirm(session, id, answer, code = undefined) {
+  return attempt(() => api.post(`${session.where}/confirmations/${api.path(id)}`, { answer, code }));
 }
 
 /** Go to a moment of a branch; the last round is its end. */

@@ -1,14 +1,13 @@
 /** A request that waits for a person: allow, edit, or deny. */
 
 import { button } from '../core/bits.js';
-import { h } from '../core/dom.js';
+import { h, local } from '../core/dom.js';
 import { icon } from '../core/icons.js';
-import { changed } from '../core/loop.js';
-import { keepDraft } from '../core/prefs.js';
 import { seen } from '../core/words.js';
 import { codeBlock, diffLines } from '../text/highlight.js';
 import { confirm, focusOn } from './actions.js';
 
+const MOST_ROWS = 18;
 const TITLES = { code: 'Run this code?', shell: 'Run these commands?' };
 
 /** Return the card of a cell that asks. */
@@ -17,30 +16,53 @@ export function askCard(session, round, item) {
   const kinds = request?.kinds ?? item.asks.kinds;
   const content = request?.content ?? item.asks.content;
   const answer = (word) => () => confirm(session, item.asks.id, word);
-  const edit = async () => {
-    // The API takes yes or no: the code is denied here, and runs as edited from the composer.
-    if (!(await confirm(session, item.asks.id, 'no'))) return;
-    keepDraft(session.id, round.branch, `/run\n${content}`);
-    changed();
-    focusOn('.composer textarea');
+  return local({ key: item.asks.id }, { isEditing: false }, (state, set) => {
+    const edit = (isEditing) => () => {
+      set({ isEditing });
+      if (!isEditing) focusOn('.ask-card');
+    };
+    const keys = state.isEditing ? {} : { y: answer('yes'), n: answer('no'), ...(request?.is_editable ? { e: edit(true) } : {}) };
+    return h('div', { class: 'ask-card', role: 'group', 'aria-label': 'Asks you', tabindex: -1, onkeydown: (event) => byKey(event, keys), mount: takeFocus },
+      h('p', { class: 'ask-title' }, icon('ask'), titleOf(kinds)),
+      h('p', {}, `Needed for ${kinds.map(seen).join(', ')}, on ${seen(round.branch)} only.`),
+      state.isEditing ? editor(content, (code) => confirm(session, item.asks.id, 'yes', code), edit(false)) : [
+        request?.diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(request.diff))) : codeBlock(content, 'python'),
+        h('div', { class: 'row' },
+          button('Allow', answer('yes'), { kind: 'primary', key: 'Y' }),
+          button('Always', answer('always'), { label: 'Allow this kind for this session' }),
+          request && !request.is_editable ? null : button('Edit code', edit(true), { key: 'E', disabled: !request }),
+          button('Deny', answer('no'), { key: 'N' }))]);
+  });
+}
+
+function byKey(event, keys) {
+  const act = keys[event.key.toLowerCase()];
+  if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  act();
+}
+
+/** A field with the code, which runs as it stands there, once. */
+function editor(content, run, cancel) {
+  const mount = (element) => {
+    element.value = content;
+    element.rows = Math.min(MOST_ROWS, content.split('\n').length + 1);
+    element.focus();
   };
-  const keys = { y: answer('yes'), e: edit, n: answer('no') };
+  const runIt = (event) => {
+    const { value } = event.currentTarget.closest('.ask-card').querySelector('textarea');
+    if (value.trim()) run(value);
+  };
   const onkeydown = (event) => {
-    const act = keys[event.key.toLowerCase()];
-    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Escape') cancel();
+    else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) runIt(event);
+    else return;
     event.preventDefault();
     event.stopPropagation();
-    act();
   };
-  return h('div', { class: 'ask-card', role: 'group', 'aria-label': 'Asks you', tabindex: -1, onkeydown, mount: takeFocus },
-    h('p', { class: 'ask-title' }, icon('ask'), titleOf(kinds)),
-    h('p', {}, `Needed for ${kinds.map(seen).join(', ')}, on ${seen(round.branch)} only.`),
-    request?.diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(request.diff))) : codeBlock(content, 'python'),
-    h('div', { class: 'row' },
-      button('Allow', answer('yes'), { kind: 'primary', key: 'Y' }),
-      button('Always', answer('always'), { label: 'Allow this kind for this session' }),
-      button('Edit code', edit, { key: 'E' }),
-      button('Deny', answer('no'), { key: 'N' })));
+  return [h('textarea', { class: 'code-field', 'aria-label': 'Code to run', spellcheck: 'false', mount, onkeydown }),
+    h('div', { class: 'row' }, button('Run as edited', runIt, { kind: 'primary', key: 'Ctrl ↵' }), button('Cancel', cancel, { key: 'Esc' }))];
 }
 
 function titleOf(kinds) {

@@ -23,7 +23,7 @@ const NOISE = /^[^\n]*: \d+ rows x \d+ columns, [^\n]*$/;
 export function cell(session, round, item) {
   const isOpen = isCellOpen(round, item);
   const bodyId = `code-${item.id}`;
-  return h('section', { key: item.id, class: `cell ${item.state}`, 'aria-label': `Code: ${seen(item.intent)}` },
+  return h('div', { key: item.id, class: `cell ${item.state}`, role: 'group', 'aria-label': `Code: ${seen(item.intent)}` },
     h('button', { type: 'button', class: 'cell-head', 'aria-expanded': String(isOpen), 'aria-controls': bodyId, onclick: () => toggle(round, item, isOpen) },
       icon(isOpen ? 'down' : 'right'), h('span', { class: 'intent' }, seen(item.intent)), h('span', { class: 'muted' }, count(item.lines, 'line')), h('span', { class: 'end muted' }, timeOf(item))),
     h('div', { id: bodyId, class: 'cell-code', hidden: !isOpen }, isOpen ? memo('code', [item.code, item.corrects], () => h('div', {}, codeOf(item))) : null),

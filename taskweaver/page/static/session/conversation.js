@@ -20,14 +20,15 @@ function following(slot) {
 export function conversation(session, moment, slot = 'main') {
   const state = following(slot);
   const key = `${session.id}/${moment.branch}/${moment.isPast ? moment.number : ''}`;
-  if (state.key !== key) Object.assign(state, { key, isOn: true, fresh: 0, seenCount: 0 });
+  // Sides of a comparison are read from the first round in which they differ.
+  if (state.key !== key) Object.assign(state, { key, isOn: slot === 'main', fresh: 0, seenCount: 0 });
   const window = session.windowOf(moment.branch, moment.isPast ? moment.number : null);
   session.fill(moment.branch, moment.isPast ? moment.number : null);
   const path = session.path(moment.branch);
   const shown = path.slice(window.first - 1, window.last);
   const waiting = moment.isPast ? [] : session.messages.filter((one) => one.branch === moment.branch && isWaiting(session, one));
   noteFresh(state, session, shown);
-  return h('div', { class: 'conversation-box', key: slot },
+  return h('div', { class: 'conversation-box', key: slot === 'main' ? slot : key },
     h('div', { class: 'conversation', role: 'log', 'aria-label': `Conversation of ${seen(moment.branch)}`, 'aria-live': 'off', tabindex: 0, 'data-slot': slot, mount: (element) => watch(element, state), update: (element) => follow(element, state) },
       h('div', { class: 'column' },
         window.first > 1 ? edge(session, moment, slot, -1, `${count(window.first - 1, 'earlier round')}`) : null,
@@ -89,9 +90,10 @@ function keepPlace(slot, direction) {
 
 function noteFresh(state, session, shown) {
   const last = session.rounds.get(shown.at(-1)?.round_id);
-  const parts = shown.length * 100 + (last ? last.posts.length : 0);
+  if (!last) return;
+  const parts = shown.length * 100 + last.posts.length;
   if (state.isOn) state.fresh = 0;
-  else if (parts > state.seenCount) state.fresh += 1;
+  else if (state.seenCount && parts > state.seenCount) state.fresh += 1;
   state.seenCount = parts;
 }
 

@@ -2,13 +2,13 @@
 
 import * as api from '../core/api.js';
 import { button } from '../core/bits.js';
-import { picture } from '../core/blobs.js';
 import { h, local } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { bytes, seen } from '../core/words.js';
+import { PICTURE, openable, pictureSize } from './picture.js';
 
-const PICTURE = /\.(?:png|jpe?g|gif|webp|svg)$/i;
 const FRAME = /\.html?$/i;
+const MOST_PIXELS = 1_600;
 
 /** Return the figure at a path of a round. */
 export function figure(session, round, path) {
@@ -18,35 +18,8 @@ export function figure(session, round, path) {
   if (!PICTURE.test(path)) return fileRow(session, round, path, facts);
   const style = facts?.width ? { 'aspect-ratio': `${facts.width} / ${facts.height}`, 'max-width': `${facts.width}px` } : {};
   return h('figure', { key: `figure-${path}` },
-    h('div', { class: `paper${facts?.width || session.pictures ? '' : ' unknown'}`, style }, image(session, round.branch, path, facts)),
-    h('figcaption', {}, h('span', { class: 'muted' }, seen(path)), size(facts), button('Save', () => api.save(session.where, path, round.branch), { kind: 'quiet', sign: 'save' })));
-}
-
-/** Return the picture of a file; a large one is a reduced copy that the server makes. */
-export function image(session, branch, path, facts) {
-  const where = `${session.where}/files/${path.split('/').map(encodeURIComponent).join('/')}`;
-  const query = { branch };
-  if (session.pictures) return embedded(session, path);
-  const found = picture(where, query, () => session.touch());
-  if (found.problem) return h('p', { class: 'broken muted' }, icon('warn'), `This picture cannot be shown: ${found.problem}`);
-  if (!found.url) return h('span', { class: 'bar paper-bar' });
-  const onerror = () => {
-    found.problem = 'its content is no picture.';
-    session.touch();
-  };
-  return h('img', { src: found.url, alt: facts?.text || seen(path), width: facts?.width, height: facts?.height, decoding: 'async', onerror });
-}
-
-/** A picture of a file that holds its bytes; one that was too large for it is named. */
-function embedded(session, path) {
-  const src = session.pictures[path];
-  return src ? h('img', { src, alt: seen(path) }) : h('p', { class: 'broken' }, `${seen(path)} is not in this file.`);
-}
-
-function size(facts) {
-  if (!facts) return null;
-  const pixels = facts.width ? `${facts.width} × ${facts.height}` : '';
-  return h('span', { class: 'muted' }, [pixels, bytes(facts.size)].filter(Boolean).join(', '));
+    h('div', { class: `paper${facts?.width || session.pictures ? '' : ' unknown'}`, style }, openable(session, round.branch, path, facts, MOST_PIXELS)),
+    h('figcaption', {}, h('span', { class: 'muted' }, seen(path)), pictureSize(facts), button('Save', () => api.save(session.where, path, round.branch), { kind: 'quiet', sign: 'save' })));
 }
 
 function fileRow(session, round, path, facts) {

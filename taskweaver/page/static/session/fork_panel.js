@@ -40,16 +40,34 @@ export function forkPanel(session) {
     h('div', { class: 'row end' }, button('Cancel', close), button(fork.isBusy ? 'Forking' : fork.question.trim() ? 'Fork and ask' : 'Fork', () => makeFork(session, fork), { kind: 'primary', disabled: !isReady, key: '↵' })));
 }
 
+const MOST_NAMES = 5;
 const STATES = { live: 'shared until changed', stored: 'read from disk', none: 'not kept', empty: 'none' };
 
-function carried({ preview, problem }) {
+function carried({ preview, problem, number }) {
   // As high as the list that comes: the buttons below stay where they are.
   if (!preview) return problem ? null : h('div', { class: 'carried-list coming', role: 'status', 'aria-label': 'Looking at what it carries' }, [0, 1, 2].map((at) => h('span', { class: `bar w${at}` })));
-  const size = preview.variables_bytes ? `, ${bytes(preview.variables_bytes)}` : '';
-  const line = (isCarried, text) => h('li', { class: isCarried ? 'carried' : 'not-carried' }, icon(isCarried ? 'check' : 'warn'), h('span', {}, text));
+  const line = (isCarried, ...content) => h('li', { class: isCarried ? 'carried' : 'not-carried' }, icon(isCarried ? 'check' : 'warn'), h('span', {}, content));
+  const differ = preview.files_differ;
   return h('ul', { class: 'carried-list', 'aria-label': 'What the fork carries' },
-    line(preview.state !== 'none' || !preview.variables, `${count(preview.variables, 'variable')}${size}, ${preview.variables ? STATES[preview.state] : 'none yet'}`),
+    line(preview.state !== 'none' || !preview.variables, variablesText(preview), names(preview.carried)),
     line(true, `${count(preview.files, 'file')}, ${bytes(preview.files_bytes)}`),
-    line(true, `core memory and ${count(preview.rounds, 'round')}`),
+    line(true, `core memory (${count(preview.core, 'key')}), ${count(preview.facts, 'fact')} and ${count(preview.rounds, 'round')}`),
+    differ ? line(false, `${count(differ, 'file')} ${differ === 1 ? 'was another one' : 'were others'} at round ${number}: files are copied as they are now.`) : null,
+    preview.files && differ === null ? line(false, 'Files are copied as they are now; those of the round are not known.') : null,
     preview.not_carried.map((text) => line(false, seen(text))));
+}
+
+function variablesText(preview) {
+  const { variables, carried: kept, variables_bytes: size, state } = preview;
+  if (!variables) return '0 variables, none yet';
+  const number = kept.length < variables && state !== 'none' ? `${kept.length} of ${count(variables, 'variable')}` : count(variables, 'variable');
+  return `${number}${size ? `, ${bytes(size)}` : ''}, ${STATES[state]}`;
+}
+
+/** The largest of the variables that are carried. */
+function names(kept) {
+  if (!kept.length) return null;
+  const largest = [...kept].sort((a, b) => (b.size ?? 0) - (a.size ?? 0) || a.name.localeCompare(b.name));
+  const shown = largest.slice(0, MOST_NAMES).map((one) => [seen(one.name), bytes(one.size)].filter(Boolean).join(' '));
+  return h('span', { class: 'carried-names caption' }, shown.join(', '), kept.length > MOST_NAMES ? ` and ${kept.length - MOST_NAMES} more` : '');
 }

@@ -4,7 +4,7 @@ import { announce } from '../core/announce.js';
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { follow } from '../core/stream.js';
-import { roundTitle } from '../core/words.js';
+import { roundTitle, titleLine } from '../core/words.js';
 import { ownerOf, pathOf, treeOf } from './paths.js';
 import { applyEvent, newRound, storedRound } from './rounds.js';
 
@@ -20,31 +20,38 @@ export class SessionModel {
     this.title = '';
     this.branches = [];
     this.index = [];
+    this.merges = [];
     this.tree = new Map();
     this.rounds = new Map();
     this.messages = [];
     this.asking = [];
     this.artifacts = new Map();
+    this.picturesSeen = 0;
     this.unread = new Set();
     this.windows = new Map();
     this.isLoaded = false;
     this.problem = null;
-    this.lastEvent = 0;
     this.version = 0;
   }
 
-  /** Read the state, and follow the events after it. Raises Problem. */
-  async load() {
-    const [view, index, messages, asking] = await Promise.all([
-      api.get(this.where), api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
+  /** Read the state with the rounds that a place shows, and follow the events after it. Raises Problem. */
+  async load(place) {
+    // The view is read first: what changes while the others are read comes after its numbers.
+    const view = await api.get(this.where);
+    const branch = view.branches.find((one) => (place.branch ? one.name === place.branch : one.is_current));
+    const end = place.round ?? branch?.rounds ?? 0;
+    const first = Math.max(1, end - PAGE + 1);
+    const [index, messages, asking, page] = await Promise.all([
+      api.get(`${this.where}/rounds`), api.get(`${this.where}/messages`), api.get(`${this.where}/confirmations`),
+      end ? this.page(branch.name, first, end).catch(() => null) : null,
     ]);
     this.setView(view);
-    this.setIndex(index.rounds);
+    this.setIndex(index.rounds, index.merges);
+    if (page) this.keepPage(page, branch.name);
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
     this.asking = asking.confirmations;
-    this.lastEvent = Math.min(view.last_event, index.last_event);
     this.isLoaded = true;
-    follow(this.id, this.lastEvent);
+    follow(this.id, view.last_event, view.last_change);
     this.loadUsage();
     this.touch();
   }
@@ -54,15 +61,22 @@ export class SessionModel {
     changed();
   }
 
+  /** A picture came, or cannot be shown: the rounds that have it are drawn again. */
+  pictureCame() {
+    this.picturesSeen += 1;
+    this.touch();
+  }
+
   setView(view) {
     this.title = view.title;
     this.branches = view.branches;
-    this.tree = treeOf(this.branches, this.index);
+    this.tree = treeOf(this.branches, this.index, this.merges);
   }
 
-  setIndex(rounds) {
+  setIndex(rounds, merges = this.merges) {
     this.index = rounds;
-    this.tree = treeOf(this.branches, rounds);
+    this.merges = merges;
+    this.tree = treeOf(this.branches, rounds, merges);
   }
 
   /** Return the rounds that a branch sees. */
@@ -129,15 +143,23 @@ export class SessionModel {
     if (!missing.length || this.filling === key) return;
     this.filling = key;
     try {
-      const page = await api.get(`${this.where}/branches/${api.path(branch)}/rounds`, { first: missing[0].number, limit: Math.min(100, missing.at(-1).number - missing[0].number + 1) });
-      page.rounds.forEach((data, at) => this.keepStored(data, ownerOf(this.tree, branch, page.first + at)));
-      this.loadArtifacts(branch);
+      this.keepPage(await this.page(branch, missing[0].number, missing.at(-1).number), branch);
     } catch (error) {
       this.problem = error;
     } finally {
       this.filling = null;
     }
     this.touch();
+  }
+
+  /** Read rounds of a branch, from one number to another. */
+  page(branch, first, last) {
+    return api.get(`${this.where}/branches/${api.path(branch)}/rounds`, { first, limit: Math.min(100, last - first + 1) });
+  }
+
+  keepPage(page, branch) {
+    page.rounds.forEach((data, at) => this.keepStored(data, ownerOf(this.tree, branch, page.first + at)));
+    this.loadArtifacts(branch);
   }
 
   /** Take a stored round in place of the one that was built from events. */
@@ -172,7 +194,10 @@ export class SessionModel {
 
   handleChange(kind, data) {
     if (data.session_id !== this.id) return;
-    if (kind === 'session_renamed') this.title = data.title;
+    if (kind === 'session_renamed') {
+      this.title = data.title;
+      this.reload(); // an answer that is on its way may have the title before
+    }
     if (kind === 'session_deleted') this.problem = new api.Problem(404, 'deleted', 'This session was deleted in another tab.');
     if (kind.startsWith('branch_')) this.reload();
     if (kind.startsWith('message_')) this.handleMessage(data);
@@ -219,7 +244,7 @@ export class SessionModel {
     this.rounds.set(round.id, round);
     if (!this.index.some((one) => one.round_id === round.id)) {
       const number = this.path(event.branch).length + 1;
-      const title = round.question.trim().split('\n')[0].slice(0, 60);
+      const title = titleLine(round.question).slice(0, 60);
       this.setIndex([...this.index, { round_id: round.id, branch: event.branch, number, title, state: 'created', forks: [] }]);
     }
     announce('Answer started.');
@@ -239,7 +264,7 @@ export class SessionModel {
     this.asking = this.asking.filter((one) => one.branch !== event.branch);
     if (entry) {
       entry.state = round?.state ?? 'finished';
-      this.tree = treeOf(this.branches, this.index);
+      this.tree = treeOf(this.branches, this.index, this.merges);
       this.unread.add(event.round_id);
     }
     if (round) announce(round.state === 'failed' ? 'The answer failed.' : `The answer is finished: ${round.posts.at(-1)?.message.split(/\s+/).length ?? 0} words.`);
@@ -258,11 +283,15 @@ export class SessionModel {
     return this.reload();
   }
 
-  /** Read branches and index again; rounds stay. */
+  /** Read branches and index again; rounds stay, also those that began while it was read. */
   async reload() {
+    this.reloads = (this.reloads ?? 0) + 1;
+    const number = this.reloads;
     const [view, index] = await Promise.all([api.get(this.where), api.get(`${this.where}/rounds`)]).catch(() => []);
-    if (!view) return;
-    this.index = index.rounds;
+    if (!view || number !== this.reloads) return;
+    const known = new Set(index.rounds.map((one) => one.round_id));
+    const begun = this.index.filter((one) => !known.has(one.round_id) && this.rounds.get(one.round_id)?.state === 'created');
+    Object.assign(this, { index: [...index.rounds, ...begun], merges: index.merges });
     this.setView(view);
     this.touch();
   }

@@ -9,6 +9,7 @@ import { fold, here, isFolded, openWay, ui } from '../state.js';
 import { compare, goTo, openFork } from './actions.js';
 import { outlineKey } from './outline_keys.js';
 import { outlineRows } from './paths.js';
+import { hasFailed } from './rounds.js';
 
 const STEP = 16;
 const FIRST = 14;
@@ -38,7 +39,7 @@ export function outline(session) {
   return h('nav', { class: 'tree-pane', 'aria-label': 'Branches', hidden: ui.panes.isTreeHidden },
     h('div', { class: 'pane-head' },
       h('h2', {}, 'Branches'),
-      h('span', { class: 'muted' }, `${session.branches.length} · ${count(session.index.length, 'round')}`),
+      h('span', { class: 'muted' }, `${session.branches.length} with ${count(session.index.length, 'round')}`),
       button('Map', () => toggleMap(), { kind: 'quiet end', key: 'M', 'aria-pressed': String(ui.map) })),
     h('div', { class: 'tree-scroll', onscroll: onScroll, mount: watch },
       h('div', { role: 'tree', 'aria-label': 'Branches and rounds', class: 'tree', style: { height: `${rows.length * height}px` }, onkeydown: (event) => outlineKey(event, session, rows) },
@@ -77,7 +78,8 @@ function outlineRow(session, row, at, height, isFocus) {
   if (row.kind === 'goes-on') {
     return h('div', { ...common, class: 'tree-row goes-on', role: 'none' }, graph(row, height), h('span', {}, h('b', {}, seen(row.branch)), ` goes on after round ${row.number}`));
   }
-  const item = { ...common, role: 'treeitem', 'aria-level': row.depth + (row.kind === 'round' ? 2 : 1), tabindex: isFocus ? 0 : -1, onfocus: () => { ui.treeFocus = row.key; } };
+  const item = { ...common, role: 'treeitem', 'aria-level': row.depth + (row.kind === 'branch' ? 1 : 2), tabindex: isFocus ? 0 : -1, onfocus: () => { ui.treeFocus = row.key; } };
+  if (row.kind === 'merge') return mergeRow(session, row, item, height);
   return row.kind === 'branch' ? branchRow(session, row, item, height) : roundRow(session, row, item, height);
 }
 
@@ -109,14 +111,15 @@ function branchState(session, row) {
   const state = session.stateOf(row.branch);
   if (state !== 'idle') return state;
   const own = session.tree.get(row.branch)?.own ?? [];
-  return own.at(-1)?.state === 'failed' ? 'failed' : '';
+  return hasFailed(own.at(-1), session.rounds.get(own.at(-1)?.round_id)) ? 'failed' : '';
 }
 
 function roundRow(session, row, item, height) {
   const isRunning = row.state === 'created' && session.stateOf(row.branch) !== 'idle';
+  const isFailed = hasFailed(row, session.rounds.get(row.id));
   const isUnread = session.unread.has(row.id) && !row.isHere;
   // It begins with the words that are seen, so that a voice can name them.
-  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${seen(row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', row.state === 'failed' ? 'failed' : '',
+  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${seen(row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', isFailed ? 'failed' : '',
     isUnread ? 'new' : '', row.forks ? count(row.forks, 'fork') : ''].filter(Boolean).join(', ');
   return h('div', {
     ...item, class: `tree-row is-round${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-label': said, 'aria-current': row.isHere ? 'location' : null,
@@ -126,9 +129,19 @@ function roundRow(session, row, item, height) {
   h('span', { class: 'number' }, row.number),
   h('span', { class: 'title' }, roundTitle(row.title)),
   isUnread ? h('span', { class: 'unread', title: 'New since you were here' }) : null,
-  row.state === 'failed' ? h('span', { class: 'failed-sign', title: 'failed' }, icon('cross')) : null,
-  row.isHere ? h('button', { type: 'button', class: 'fork-here', tabindex: -1, 'aria-label': `Fork at round ${row.number}`, title: 'Fork here', onclick: (event) => { event.stopPropagation(); openFork(session, row.branch, row.number); } }, icon('fork')) : null,
+  isFailed ? h('span', { class: 'failed-sign', title: 'failed' }, icon('cross')) : null,
+  h('button', { type: 'button', class: 'fork-here', tabindex: -1, 'aria-label': `Fork at round ${row.number}`, title: 'Fork here', onclick: (event) => { event.stopPropagation(); openFork(session, row.branch, row.number); } }, icon('fork')),
   row.isHere ? h('span', { class: 'you' }, 'you') : null);
+}
+
+/** A merge of memory is a row below the round it came after. */
+function mergeRow(session, row, item, height) {
+  const colour = session.tree.get(row.source)?.colour ?? 0;
+  return h('div', {
+    ...item, class: `tree-row is-merge${row.isOnPath ? ' on-path' : ''}`, onclick: (event) => openRow(event, session, row),
+    'aria-label': `Merged ${seen(row.source)}, memory, into ${seen(row.branch)} after round ${row.number}`,
+  },
+  graph(row, height), h('span', { class: 'number' }, icon('merge')), h('span', { class: 'title' }, 'Merged ', h('span', { class: `branch-name c${colour}` }, seen(row.source))));
 }
 
 function openRow(event, session, row) {
@@ -155,7 +168,8 @@ function graph(row, height) {
   else {
     parts.push(h('path', { class: `${own}${row.isOnPath ? ' thick' : ''}`, d: `M${centre} 0V${middle}` }));
     if (!row.isLast) parts.push(h('path', { class: `${own}${row.isThickBelow ? ' thick' : ''}`, d: `M${centre} ${middle}V${height}` }));
-    parts.push(h('circle', { class: `${own}${row.isOnPath ? ' full' : ' hollow'}`, cx: centre, cy: middle, r: row.isHere ? 6 : 4 }));
+    if (row.kind === 'merge') parts.push(h('rect', { class: `${own}${row.isOnPath ? ' full' : ' hollow'}`, x: centre - 3.5, y: middle - 3.5, width: 7, height: 7, transform: `rotate(45 ${centre} ${middle})` }));
+    else parts.push(h('circle', { class: `${own}${row.isOnPath ? ' full' : ' hollow'}`, cx: centre, cy: middle, r: row.isHere ? 6 : 4 }));
     if (row.isHere) parts.push(h('circle', { class: 'eye', cx: centre, cy: middle, r: 2 }));
   }
   const width = x(row.depth) + STEP - 2;
@@ -180,5 +194,6 @@ function legend() {
     : h('circle', { class: `c0 ${kind}`, cx: 5, cy: 5, r: 4 }));
   return h('div', { class: 'legend' },
     h('p', {}, dot('full'), 'your path ', dot('hollow'), 'elsewhere ', dot('square'), 'folded branch'),
+    h('p', { class: 'narrow' }, 'Tap a round, then “Fork here”: a new branch with its data.'),
     h('p', { class: 'wide' }, 'Click a round to see that moment. ', h('kbd', {}, 'F'), ' forks it with its data, ', h('kbd', {}, 'C'), ' compares two branches.'));
 }

@@ -42,7 +42,7 @@ function focusRow(row, rows) {
 
 function left(session, row, items, place) {
   if (row.kind === 'branch' && !row.isFolded) return void setFold(session, row, true);
-  return items.slice(0, place).findLast((one) => one.kind === 'branch' && (row.kind === 'round' ? one.branch === row.branch : one.depth < row.depth));
+  return items.slice(0, place).findLast((one) => one.kind === 'branch' && (row.kind !== 'branch' ? one.branch === row.branch : one.depth < row.depth));
 }
 
 function right(session, row, items, place) {

@@ -4,11 +4,12 @@ const COLOURS = 6;
 
 /**
  * Return the tree of branches and rounds: for each branch its own rounds, its parent, the round it
- * was forked at (0 for the beginning), and its colour, which is given by the order of creation.
+ * was forked at (0 for the beginning), the merges into it, and its colour, which is given by the
+ * order of creation.
  */
-export function treeOf(branches, index) {
+export function treeOf(branches, index, merges = []) {
   const nodes = new Map(branches.map((branch, at) => [branch.name, {
-    name: branch.name, parent: branch.parent, state: branch.state, own: [], forkedAt: 0, children: [],
+    name: branch.name, parent: branch.parent, state: branch.state, own: [], forkedAt: 0, children: [], merges: merges.filter((merge) => merge.branch === branch.name),
     colour: at === 0 ? 0 : ((at - 1) % COLOURS) + 1,
   }]));
   for (const round of index) nodes.get(round.branch)?.own.push(round);
@@ -74,17 +75,32 @@ function addBranch(work, node, depth, lines, note) {
   if (isFolded) return;
   const forks = (number) => node.children.filter((child) => child.forkedAt === number);
   const isBeforeOwn = node.children.filter((child) => child.forkedAt < (node.own[0]?.number ?? Infinity));
+  const first = node.own[0]?.number ?? Infinity;
+  addMerges(rows, base, node.merges.filter((merge) => merge.number < first), reach, node.own.length + isBeforeOwn.length === 0);
   let isOpenAbove = addForks(work, node, isBeforeOwn, depth, lines, node.own.length > 0);
   node.own.forEach((round, at) => {
     const isMore = at < node.own.length - 1;
+    const merges = node.merges.filter((merge) => merge.number === round.number);
+    const isEnd = !isMore && !forks(round.number).length;
     if (isOpenAbove) rows.push({ ...base, kind: 'goes-on', key: `g:${round.round_id}`, number: round.number - 1, isThick: reach >= round.number });
     rows.push({
-      ...base, kind: 'round', key: `r:${round.round_id}`, id: round.round_id, number: round.number, title: round.title, state: round.state, merge: round.merge,
+      ...base, kind: 'round', key: `r:${round.round_id}`, id: round.round_id, number: round.number, title: round.title, state: round.state,
       isOnPath: reach >= round.number, isHere: place.branch === node.name && place.number === round.number,
-      isLast: !isMore && !forks(round.number).length, isThickBelow: reach > round.number || forks(round.number).some((child) => onPath.has(child.name)),
+      isLast: isEnd && !merges.length, isThickBelow: reach > round.number || forks(round.number).some((child) => onPath.has(child.name)),
       forks: forks(round.number).length,
     });
+    addMerges(rows, base, merges, reach, isEnd);
     isOpenAbove = addForks(work, node, forks(round.number), depth, lines, isMore, reach > round.number);
+  });
+}
+
+/** Add the rows of merges that follow the same round. */
+function addMerges(rows, base, merges, reach, isEnd) {
+  merges.forEach(({ number, source }, at) => {
+    rows.push({
+      ...base, kind: 'merge', key: `m:${base.branch}:${number}:${at}`, number, source, title: `Merged ${source}`,
+      isOnPath: reach >= number, isThickBelow: reach > number, isLast: isEnd && at === merges.length - 1,
+    });
   });
 }
 

@@ -18,10 +18,11 @@ export function round(session, entry, context) {
   const found = session.rounds.get(entry.round_id);
   if (!found) return h('article', { key: entry.round_id, class: 'round waiting' }, head(session, entry, null, context), h('h3', { class: 'question' }, seen(entry.title)));
   const forks = entry.forks.map((name) => `${name}:${session.stateOf(name)}:${session.tree.get(name)?.own.length}`).join();
-  const figures = session.artifacts.size;
+  const figures = `${session.artifacts.size} ${session.picturesSeen}`;
   const open = ui.openCells.get(found.id) ?? '';
   const isRunning = found.state === 'created' && session.stateOf(entry.branch) !== 'idle';
-  return memo(entry.round_id, [found, found.version, forks, figures, open, ui.allCode, context.branch, context.isPast, isRunning], () => built(session, entry, found, context, isRunning));
+  const asks = isRunning ? session.asking.map((one) => one.confirmation_id).join() : '';
+  return memo(entry.round_id, [found, found.version, forks, figures, asks, open, ui.allCode, context.branch, context.isPast, isRunning], () => built(session, entry, found, context, isRunning));
 }
 
 function built(session, entry, found, context, isRunning) {

@@ -87,6 +87,7 @@ function applyPost(post, event) {
     post_confirmation_response: () => {
       post.asks = null;
       post.answered = extra.approved ? 'allowed' : 'denied';
+      post.edited = extra.code ?? post.edited ?? '';
     },
   };
   handlers[event.type]?.();
@@ -112,4 +113,11 @@ export function contents(post, type) {
 /** Return the last attachment of a kind as text. */
 export function last(post, type) {
   return String(contents(post, type).at(-1) ?? '');
+}
+
+/** Return whether an entry of the index failed, or is code of the user whose cell failed, as far as its round is known. */
+export function hasFailed(entry, round) {
+  if (entry?.state === 'failed' || !round?.question.startsWith('Run this:')) return entry?.state === 'failed';
+  const ran = round.posts.findLast((post) => last(post, 'execution_status'));
+  return Boolean(ran) && last(ran, 'execution_status') === 'FAILURE';
 }

@@ -6,8 +6,8 @@ import { changed } from '../core/loop.js';
 import { keepPref } from '../core/prefs.js';
 import { go } from '../core/route.js';
 import { seen } from '../core/words.js';
-import { mapPane } from '../branches/map.js';
 import { backAddress } from '../commands.js';
+import { later, shown } from '../later.js';
 import { inspector } from '../inspector/inspector.js';
 import { here, ui } from '../state.js';
 import { openFork } from './actions.js';
@@ -31,7 +31,7 @@ export function sessionScreen(session) {
     h('main', { class: 'middle', tabindex: -1 },
       session.isRenaming ? renameBar(session) : null,
       moment.isPast ? momentBar(session, moment, () => openFork(session, moment.branch, moment.number), () => go(back), backText(session)) : null,
-      ui.map ? mapPane(session) : null,
+      ui.map ? shown(later.map, (found) => found.mapPane(session)) : null,
       conversation(session, moment),
       moment.isPast ? null : composer(session, moment.branch),
       divider('tree', 'Width of branches', 1), divider('data', 'Width of the inspector', -1)),

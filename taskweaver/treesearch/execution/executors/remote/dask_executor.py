@@ -45,6 +45,22 @@ _MARKERS = ".jobs-"
 _AGAIN = "Start it again, and go on with --resume."
 
 
+class _Client(Client):
+    """A client that ends its thread when its scheduler does not answer.
+
+    `Client` leaves it running, and its finalizer waits for a lock that the same thread may hold.
+    """
+
+    def start(self, **kwargs: Any) -> None:
+        """Connect; see `Client`."""
+        try:
+            super().start(**kwargs)
+        except BaseException:
+            self.close()
+            self._loop_runner.stop()
+            raise
+
+
 class DaskExecutor:
     """Runs jobs on Dask workers. Close it.
 
@@ -75,7 +91,7 @@ class DaskExecutor:
         self._lock = threading.Lock()
         self._is_closed = False
         try:
-            self._client = Client(
+            self._client = _Client(
                 address, timeout=_CONNECT_S, set_as_default=False, name=f"taskweaver-{self._run}"
             )
         except (OSError, ValueError) as error:

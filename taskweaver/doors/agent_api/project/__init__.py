@@ -1,0 +1,1 @@
+"""The project of the server: checks of what works, and settings."""

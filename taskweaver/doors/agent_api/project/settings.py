@@ -1,0 +1,104 @@
+"""The settings of a project that clients may change: those that need no trust, and no secrets."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.keys.key import Key
+from taskweaver.config.keys.known_keys import KEYS
+from taskweaver.config.source import read_config_file
+from taskweaver.doors.agent_api.project.models import ProjectSetting
+from taskweaver.server.errors import RequestRefused, conflict
+from taskweaver.trust.keys import risk_of
+from taskweaver.utils.app_utils import CONFIG_FILE
+from taskweaver.utils.file_system.safe_fs import Folder
+
+_PLAIN = ("str", "bool", "int", "float", "enum")
+_ORIGINS: Mapping[str, Literal["file", "environment", "application"]] = {
+    "json": "file",
+    "env": "environment",
+    "app": "application",
+    "override": "application",
+}
+_MODE = 0o600
+
+
+def _changeable() -> dict[str, Key]:
+    plain = (key for key in KEYS if key.type in _PLAIN and "{" not in key.name)
+    return {key.name: key for key in plain if risk_of(key.name) == "harmless"}
+
+
+CHANGEABLE = _changeable()
+"""The settings by name: numbers, words and switches that carry no risk in a project's file."""
+
+
+def settings_of(config: AppConfigSource, folder: Path) -> list[ProjectSetting]:
+    """Return the settings: the values in force, and those of the project's file as it is now.
+
+    Raises:
+        ConfigError: If the file cannot be read.
+    """
+    stored = _stored(folder)
+    return [_setting(config, key, stored.get(key.name)) for key in CHANGEABLE.values()]
+
+
+def _setting(config: AppConfigSource, key: Key, stored: Any) -> ProjectSetting:
+    found = config.lookup(key.name, key.choices)
+    unset = config.defaults.get(key.name, key.default)
+    return ProjectSetting(
+        name=key.name,
+        type=cast(Any, key.type),
+        doc=key.doc,
+        choices=list(key.choices),
+        minimum=key.minimum if key.type in {"int", "float"} else None,
+        default=key.default,
+        value=unset if found is None else config.read(key, None),
+        stored=stored if isinstance(stored, bool | int | float | str) else None,
+        origin="default" if found is None else _ORIGINS[found.source],
+    )
+
+
+def change_settings(folder: Path, values: Mapping[str, Any]) -> None:
+    """Write settings into the file of a project, the whole of it at once; None removes one.
+
+    Raises:
+        RequestRefused: If a setting cannot be changed, or its value does not fit; then none is.
+        ConfigError: If the file cannot be read.
+    """
+    checked = {name: _checked(name, value, folder) for name, value in values.items()}
+    file = folder / CONFIG_FILE
+    if file.is_symlink():
+        raise conflict(f"{CONFIG_FILE} is a link; change the file that it leads to.")
+    new = {**_stored(folder), **checked}
+    kept = {name: value for name, value in new.items() if checked.get(name, value) is not None}
+    mode = file.stat().st_mode & 0o777 if file.exists() else _MODE
+    text = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+    with Folder.at(folder) as place, place.replacing(CONFIG_FILE, mode) as target:
+        target.write(text.encode())
+
+
+def _checked(name: str, value: Any, folder: Path) -> Any:
+    key = CHANGEABLE.get(name)
+    if key is None:
+        detail = f"{name[:128]} is no setting that clients may change."
+        raise RequestRefused(422, "invalid-setting", detail)
+    if value is None:
+        return None
+    try:
+        found = AppConfigSource(config={name: value}, app_base_path=folder).read(key)
+    except ConfigError as error:
+        raise RequestRefused(422, "invalid-setting", str(error)) from None
+    if isinstance(found, float) and not math.isfinite(found):
+        raise RequestRefused(422, "invalid-setting", f"{name} must be a finite number.")
+    return found
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    file = folder / CONFIG_FILE
+    return read_config_file(file) if file.exists() else {}

@@ -1,0 +1,46 @@
+/** Screens that are not shown at first: their modules are fetched when they are. */
+
+import { button, failure, loading } from './core/bits.js';
+import { h } from './core/dom.js';
+import { changed } from './core/loop.js';
+import { notify } from './state.js';
+
+const LOST = 'The server is not there, or has another version now: load the page again. What is typed is kept.';
+
+/** Modules that come when they are first asked for. */
+export const later = {
+  searches: part(() => import('./searches/screen.js')),
+  compare: part(() => import('./branches/compare.js')),
+  map: part(() => import('./branches/map.js')),
+  settings: part(() => import('./project/settings.js')),
+  doctor: part(() => import('./project/doctor.js')),
+};
+
+function part(fetchIt) {
+  return { fetchIt, module: null, coming: null, isLost: false };
+}
+
+/** Return a module once it is here, null if it cannot be loaded; the page is drawn when that is known. */
+export function load(wanted) {
+  wanted.coming ??= wanted.fetchIt().then((found) => (wanted.module = found), () => {
+    wanted.isLost = true;
+    return null;
+  }).finally(changed);
+  return wanted.coming;
+}
+
+/** Do work with a module once it is here. */
+export async function withModule(wanted, work) {
+  const found = await load(wanted);
+  if (found) work(found);
+  else notify(LOST);
+}
+
+/** Return what `view(module)` gives, bars until the module is here, or what to do if it does not come. */
+export function shown(wanted, view) {
+  if (wanted.module) return view(wanted.module);
+  load(wanted);
+  // A browser may keep a module that failed as failed: only a document that is loaded anew asks again.
+  const again = () => button('Load the page again', () => location.reload(), { kind: 'primary' });
+  return h('div', { class: 'centre' }, wanted.isLost ? failure('This part of the page could not be loaded', LOST, again()) : loading(6));
+}

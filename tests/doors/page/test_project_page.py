@@ -1,0 +1,60 @@
+"""The project's settings and checks on the page, and what marks a cell that failed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from page_server import DirectedModel, page_server, start_address
+from page_tab import CTRL, PageTab
+from test_page_parts import run
+
+SETTING = "[aria-label='limits.round_tokens']"
+
+
+def test_settings_are_kept_and_refused_and_checks_are_shown(tab: PageTab, tmp_path: Path) -> None:
+    with page_server(tmp_path, DirectedModel(), {"limits.round_tokens": 500}) as server:
+        tab.open(start_address(server))
+        command(tab, "Settings of the project")
+        tab.type("round_tokens", "dialog input[type=search]")
+        tab.until(f"document.querySelector(\"{SETTING}\").value === '500'")
+        write(tab, "many")
+        tab.shows("limits.round_tokens", "dialog [role=alert]")
+        write(tab, "700")
+        tab.shows("In force from the next start; now 500.", "dialog")
+        file = tmp_path / "project" / "taskweaver_config.json"
+        assert json.loads(file.read_text("utf-8"))["limits.round_tokens"] == 700
+        assert tab.value("document.querySelector('dialog select')") is None
+        tab.until("(document.querySelector('dialog input[type=search]').select(), true)")
+        tab.type("answers.check")
+        tab.shows("default: true", "dialog select")
+        assert tab.value("document.querySelector('dialog select').value") == "-"
+        tab.press_on("dialog button", "Close")
+        tab.hides("dialog")
+        command(tab, "Check what works here")
+        tab.until("document.querySelectorAll('.checks li').length > 3")
+        tab.press_on("dialog button", "Close")
+        tab.leave()
+
+
+def command(tab: PageTab, name: str) -> None:
+    """Run a command by its name; the list has it once the server has said what it can do."""
+    tab.key("k", CTRL)
+    tab.until("document.activeElement.matches('.palette input')")
+    tab.type(name)
+    tab.press_on(".palette [role=option]", name)
+    tab.until("document.querySelector('dialog.project')")
+
+
+def write(tab: PageTab, text: str) -> None:
+    """Write a value of the setting over the one before."""
+    tab.until(f'(document.querySelector("{SETTING}").select(), true)')
+    tab.type(text)
+    tab.key("Tab")
+
+
+def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
+    run(page, "none_such", 1)
+    page.until("document.querySelector('.tree-row .failed-sign')")
+    page.shows("failed", ".tree-row.branch")
+    assert page.value("document.querySelectorAll('.fork-here').length") == 1

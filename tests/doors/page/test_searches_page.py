@@ -1,0 +1,76 @@
+"""A search on the page: started, watched, stopped, gone on with, and a chat with an attempt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fake_endpoint import serving
+from page_server import DirectedModel, page_server, start_address
+from page_tab import PageTab
+from search_lab import FAST, IDEA
+from test_agent_searches import MANY, Hills
+
+MEASURE = """print('{"metric": 7}')"""
+
+
+def test_a_search_is_started_stopped_and_gone_on_with(tab: PageTab, tmp_path: Path) -> None:
+    model = Hills()
+    with serving(model.play) as endpoint:
+        place = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
+        config = FAST | place | {"llm.api_key": "k", "search.num_drafts": 1, "search.num_seeds": 0}
+        try:
+            with page_server(tmp_path, DirectedModel(), config) as server:
+                tab.open(start_address(server))
+                tab.value("location.hash = '#/searches'")
+                start(tab, model)
+                tab.button("Stop")
+                tab.shows("stopped", ".run .pane-head")
+                model.let_go(MANY)
+                go_on(tab)
+                tab.leave()
+        finally:
+            model.let_go(MANY)
+
+
+def start(tab: PageTab, model: Hills) -> None:
+    """Start a search, at first without its evaluator; its second attempt is held up."""
+    tab.shows("There is no search yet", ".runs")
+    tab.button("New")
+    tab.until("document.activeElement.matches('.start-form textarea')")
+    tab.type(f"{IDEA.format('maximize')}\nEvaluate: measure.py\n")
+    tab.press_on(".start-form button", "Start")
+    tab.shows("names the evaluator measure.py, which is no file", ".start-form")
+    model.let_go(1)
+    tab.value(
+        "(() => { const data = new DataTransfer();"
+        f" data.items.add(new File([{json.dumps(MEASURE)}], 'measure.py'));"
+        " const field = document.querySelector('.start-form input[type=file]');"
+        " field.files = data.files; field.dispatchEvent(new Event('change')); })()"
+    )
+    tab.shows("measure.py", ".start-form .chip")
+    tab.press_on(".start-form button", "Start")
+    model.await_held()
+    tab.until("document.querySelectorAll('.search-tree .node').length === 2")
+    tab.shows("2 of 10", ".budgets")
+
+
+def go_on(tab: PageTab) -> None:
+    """Go on until a limit, look at an attempt, and chat with it."""
+    tab.button("Go on...")
+    tab.type("2", ".limits input")
+    tab.key("Enter")
+    tab.shows("at the limit of the run: 2 attempts", ".run")
+    tab.shows("finished", ".run .pane-head")
+    tab.shows("2 of 2", ".budgets")
+    tab.press_on(".search-tree .node", "Attempt 2,")
+    tab.shows("Attempt 2", ".attempt")
+    tab.shows("against its parent, attempt 1", ".attempt")
+    tab.press_on(".attempt .tab", "Diff")
+    tab.shows("+++ try.sh", ".attempt")
+    tab.press_on(".attempt .tab", "Code")
+    tab.shows("sh try.sh", ".attempt")
+    tab.press_on(".attempt .tab", "Log")
+    tab.shows("exit_code=0", ".attempt")
+    tab.button("Chat with it")
+    tab.until("document.querySelector('.composer textarea')")

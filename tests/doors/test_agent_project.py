@@ -1,0 +1,158 @@
+"""The project of a server over the agent API: its checks, and its settings."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from agents import API, SteeredModel, serving_agents
+from served import Served, problem
+
+CONFIG = {
+    "llm.api_type": "offline",
+    "llm.api_key": "sk-this-is-secret-0123456789",
+    "execution.sandbox": "none",
+    "execution.zygote": False,
+    "limits.round_tokens": 500,
+    "planner.example_base_path": "mine",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("project-api")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Served]:
+    with serving_agents(folder, SteeredModel(), CONFIG) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> httpx2.Client:
+    return server.client()
+
+
+def settings(client: httpx2.Client) -> dict[str, dict[str, Any]]:
+    response = client.get(f"{API}/settings")
+    assert response.status_code == 200, response.text
+    assert "secret" not in response.text
+    return {item["name"]: item for item in response.json()["settings"]}
+
+
+def test_settings_have_values_types_and_no_secrets(client: httpx2.Client) -> None:
+    found = settings(client)
+    tokens = found["limits.round_tokens"]
+    assert (tokens["type"], tokens["value"], tokens["stored"]) == ("int", 500, 500)
+    assert (tokens["origin"], tokens["default"], tokens["minimum"]) == ("file", 0, 0)
+    assert tokens["doc"].startswith("Tokens after which a round stops")
+    assert (found["answers.check"]["value"], found["answers.check"]["origin"]) == (True, "default")
+    assert "tools" in found["llm.form"]["choices"]
+    for name in (
+        "llm.api_key",
+        "llm.api_base",
+        "execution.sandbox",
+        "mcp.servers",
+        "session.roles",
+    ):
+        assert name not in found
+
+
+def test_changes_are_written_at_once_and_the_rest_of_the_file_stays(
+    client: httpx2.Client, folder: Path
+) -> None:
+    file = folder / "project" / "taskweaver_config.json"
+    file.chmod(0o600)
+    before = json.loads(file.read_text("utf-8"))
+    values = {"limits.round_tokens": None, "limits.session_cost": 2, "llm.form": "json"}
+    changed = client.patch(f"{API}/settings", json={"values": values})
+    assert changed.status_code == 200, changed.text
+    found = {item["name"]: item for item in changed.json()["settings"]}
+    assert (found["llm.form"]["stored"], found["llm.form"]["value"]) == ("json", "auto")
+    assert (found["limits.round_tokens"]["stored"], found["limits.round_tokens"]["value"]) == (
+        None,
+        500,
+    )
+    del before["limits.round_tokens"]
+    before |= {"limits.session_cost": 2.0, "llm.form": "json"}
+    assert json.loads(file.read_text("utf-8")) == before
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"llm.form": "no such form"},
+        {"limits.round_tokens": -1},
+        {"limits.round_tokens": "many"},
+        {"execution.sandbox": "none"},
+        {"llm.api_key": "x"},
+        {"mcp.servers": "x"},
+        {"no.such": 1},
+    ],
+)
+def test_what_does_not_fit_changes_nothing(
+    client: httpx2.Client, folder: Path, values: dict[str, Any]
+) -> None:
+    file = folder / "project" / "taskweaver_config.json"
+    before = file.read_bytes()
+    body = {"values": {"answers.check": False, **values}}
+    refused = problem(client.patch(f"{API}/settings", json=body), 422, "invalid-setting")
+    assert next(iter(values)) in refused["detail"]
+    assert file.read_bytes() == before
+
+
+def test_bodies_of_another_form_are_refused(client: httpx2.Client) -> None:
+    for body in ({"values": {}}, {"values": {"answers.check": [1]}}, {"values": 1}, {}):
+        problem(client.patch(f"{API}/settings", json=body), 422, "invalid-body")
+    headers = {"Content-Type": "application/json"}
+    for number in ("NaN", "1e999"):
+        text = f'{{"values": {{"limits.session_cost": {number}}}}}'
+        response = client.patch(f"{API}/settings", content=text, headers=headers)
+        assert response.status_code in {400, 422}, response.text
+
+
+def test_a_file_that_is_broken_or_a_link_is_left_alone(
+    client: httpx2.Client, folder: Path, tmp_path: Path
+) -> None:
+    file = folder / "project" / "taskweaver_config.json"
+    whole = file.read_bytes()
+    body = {"values": {"answers.check": False}}
+    try:
+        file.write_text("{broken")
+        problem(client.get(f"{API}/settings"), 409, "config-error")
+        problem(client.patch(f"{API}/settings", json=body), 409, "config-error")
+        assert file.read_text() == "{broken"
+        file.unlink()
+        (tmp_path / "elsewhere.json").write_bytes(whole)
+        file.symlink_to(tmp_path / "elsewhere.json")
+        problem(client.patch(f"{API}/settings", json=body), 409, "conflict")
+        assert file.is_symlink()
+    finally:
+        file.unlink()
+        file.write_bytes(whole)
+
+
+def test_the_checks_are_those_of_the_command(client: httpx2.Client) -> None:
+    response = client.post(f"{API}/doctor")
+    assert response.status_code == 200, response.text
+    checks = {item["name"]: item for item in response.json()["checks"]}
+    assert checks["python"]["status"] == "ok"
+    assert (checks["kernel"]["status"], "1+1 is 2" in checks["kernel"]["detail"]) == ("ok", True)
+    assert checks["sandbox"]["status"] == "warn"
+    assert checks["sandbox"]["fix"] == "See docs/security.md."
+    assert "secret" not in response.text
+
+
+def test_they_are_for_admins(server: Served) -> None:
+    user = server.client(server.accounts.add("eve").text)
+    problem(user.get(f"{API}/settings"), 404, "not-found")
+    body = {"values": {"answers.check": False}}
+    problem(user.patch(f"{API}/settings", json=body), 404, "not-found")
+    problem(user.post(f"{API}/doctor"), 404, "not-found")

@@ -1,0 +1,160 @@
+"""The route that forks the kernel of a notebook, in a real Jupyter server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import nbformat
+import pytest
+import websocket
+from click.testing import CliRunner
+from jupyter_clients import LIMIT_S
+
+from taskweaver.cli.main import commands
+
+GROUP = "jupyter_client.kernel_provisioners"
+TOKEN = "a-token"
+CONFIG = """\
+from importlib.metadata import EntryPoint
+from jupyter_client.provisioning import KernelProvisionerFactory
+
+provisioners = KernelProvisionerFactory.instance().provisioners
+for name, value in POINTS.items():  # as the installed package has them
+    provisioners[name] = EntryPoint(name, value, "GROUP")
+c.ServerApp.jpserver_extensions = {"taskweaver.doors.jupyter.fork_api": True}
+"""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    """Give a client of a Jupyter server with one notebook."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    notebooks, prefix = folder / "notebooks", folder / "prefix"
+    notebooks.mkdir()
+    cells = [nbformat.v4.new_code_cell("rows = [1, 2]")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebooks / "cars.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "prefix", str(prefix))
+        assert CliRunner().invoke(commands, ["kernelspec", "--sys-prefix"]).exit_code == 0
+    pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    points = repr(pyproject["project"]["entry-points"][GROUP])
+    config = folder / "config.py"
+    config.write_text(CONFIG.replace("POINTS", points).replace("GROUP", GROUP))
+    environment = {
+        "JUPYTER_PATH": str(prefix / "share/jupyter"), "JUPYTER_RUNTIME_DIR": str(folder / "run"),
+        "JUPYTER_CONFIG_DIR": str(folder / "none"), "PYTHONPATH": os.pathsep.join(sys.path),
+    }  # fmt: skip
+    command = [
+        *(sys.executable, "-m", "jupyter_server", f"--config={config}", "--port=0", "--no-browser"),
+        *(
+            "--allow-root",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.root_dir={notebooks}",
+            f"--IdentityProvider.token={TOKEN}",
+        ),
+    ]
+    with subprocess.Popen(
+        command, env=os.environ | environment, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        drain = threading.Thread(target=server.stderr.read, daemon=True)
+        try:
+            log, url = "", None
+            while url is None:
+                line = server.stderr.readline()
+                assert line, log
+                log += line
+                url = re.search(r"http://127\.0\.0\.1:[1-9]\d*", line)
+            drain.start()
+            headers = {"Authorization": f"token {TOKEN}"}
+            with httpx2.Client(base_url=url[0], headers=headers, timeout=LIMIT_S) as found:
+                yield found
+        finally:
+            server.terminate()
+            server.wait(LIMIT_S)
+            drain.join()
+
+
+def start(client: httpx2.Client, path: str, kernel: str) -> str:
+    """Open a notebook on a kernel; return the kernel's id."""
+    body = {"path": path, "name": path, "type": "notebook", "kernel": {"name": kernel}}
+    made = client.post("/api/sessions", json=body)
+    assert made.status_code == 201, made.text
+    return str(made.json()["kernel"]["id"])
+
+
+def run(client: httpx2.Client, kernel: str, code: str) -> str:
+    """Run code in a kernel as a notebook does; return its value or error."""
+    url = str(client.base_url).replace("http", "ws", 1).rstrip("/")
+    header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "username": "", "version": "5"}
+    header |= {"session": uuid4().hex, "date": ""}
+    content: dict[str, Any] = {"code": code, "silent": False}
+    request = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+    connection = websocket.create_connection(
+        f"{url}/api/kernels/{kernel}/channels",
+        header=[f"Authorization: token {TOKEN}"],
+        timeout=LIMIT_S,
+    )
+    value = ""
+    try:
+        connection.send(json.dumps(request | {"channel": "shell"}))
+        while True:
+            message = json.loads(connection.recv())
+            if message["parent_header"].get("msg_id") != header["msg_id"]:
+                continue
+            content = message["content"]
+            value += content.get("data", {}).get("text/plain", "") + content.get("ename", "")
+            if content.get("execution_state") == "idle":
+                return value
+    finally:
+        connection.close()
+
+
+def test_the_fork_of_a_notebook_has_its_data_and_a_copy_of_it(client: httpx2.Client) -> None:
+    kernel = start(client, "cars.ipynb", "taskweaver")
+    assert run(client, kernel, "rows = [1, 2]; odd = (n for n in rows); rows") == "[1, 2]"
+
+    made = client.post(f"/taskweaver/kernels/{kernel}/fork")
+    assert made.status_code == 201, made.text
+    fork = made.json()
+    assert (fork["path"], fork["name"]) == ("cars-Copy1.ipynb", "taskweaver")
+    assert run(client, fork["id"], "rows.append(3); (rows, next(odd))") == "([1, 2, 3], 1)"
+    assert run(client, kernel, "rows") == "[1, 2]"
+
+    opened = {one["path"]: one["kernel"]["id"] for one in client.get("/api/sessions").json()}
+    assert opened == {"cars.ipynb": kernel, "cars-Copy1.ipynb": fork["id"]}
+    copy = client.get("/api/contents/cars-Copy1.ipynb").json()["content"]
+    assert copy["cells"][0]["source"] == "rows = [1, 2]"
+
+    assert client.delete(f"/api/kernels/{kernel}").status_code == 204
+    assert run(client, fork["id"], "len(rows)") == "3"
+
+
+def test_a_kernel_without_a_notebook_is_forked_too(client: httpx2.Client) -> None:
+    kernel = client.post("/api/kernels", json={"name": "taskweaver"}).json()["id"]
+    run(client, kernel, "x = 41")
+    fork = client.post(f"/taskweaver/kernels/{kernel}/fork").json()
+    assert fork["path"] == ""
+    assert run(client, fork["id"], "x + 1") == "42"
+
+
+def test_what_cannot_be_forked_is_refused(client: httpx2.Client) -> None:
+    unknown = client.post(f"/taskweaver/kernels/{uuid4()}/fork")
+    assert (unknown.status_code, "There is no kernel" in unknown.text) == (404, True)
+    other = client.post("/api/kernels", json={"name": "python3"}).json()["id"]
+    refused = client.post(f"/taskweaver/kernels/{other}/fork")
+    assert refused.status_code == 409
+    assert "was not started by the kernel that `taskweaver kernelspec`" in refused.text
+    with httpx2.Client(base_url=client.base_url) as stranger:
+        assert stranger.post(f"/taskweaver/kernels/{other}/fork").status_code == 403
