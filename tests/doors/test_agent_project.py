@@ -91,6 +91,8 @@ def test_changes_are_written_at_once_and_the_rest_of_the_file_stays(
         {"llm.form": "no such form"},
         {"limits.round_tokens": -1},
         {"limits.round_tokens": "many"},
+        {"code_interpreter.confirmation_timeout_s": 1e10},
+        {"logging.level": "verbose"},
         {"execution.sandbox": "none"},
         {"llm.api_key": "x"},
         {"mcp.servers": "x"},
@@ -136,6 +138,32 @@ def test_a_file_that_is_broken_or_a_link_is_left_alone(
         assert file.is_symlink()
     finally:
         file.unlink()
+        file.write_bytes(whole)
+
+
+def test_values_of_any_form_in_the_file_are_shown_as_json_holds_them(
+    client: httpx2.Client, folder: Path
+) -> None:
+    file = folder / "project" / "taskweaver_config.json"
+    whole = file.read_bytes()
+    odd = {
+        "llm.response_format": None,
+        "llm.offline.model": "m",
+        "limits.session_cost": float("nan"),
+    }
+    odd["llm.mock.fixed_chat_responses"] = "\ud800" + 5_000 * "x"
+    odd["llm.mock.mode"] = "record_only"
+    try:
+        file.write_text(json.dumps(odd | json.loads(whole)))
+        found = settings(client)
+        assert found["limits.session_cost"]["stored"] in {None, 2.0}
+        changed = client.patch(f"{API}/settings", json={"values": {"answers.check": False}})
+        assert changed.status_code == 200, changed.text
+        assert json.loads(file.read_text("utf-8"))["llm.response_format"] is None
+        body = {"values": {"llm.model": "other"}}
+        refused = problem(client.patch(f"{API}/settings", json=body), 409, "conflict")
+        assert "llm.offline.model" in refused["detail"]
+    finally:
         file.write_bytes(whole)
 
 

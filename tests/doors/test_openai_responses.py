@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -79,6 +80,14 @@ def test_a_response_is_streamed(client: openai.OpenAI) -> None:
     assert final.output_text.startswith("heard long long")
     reasoning, message = final.output
     assert (reasoning.type, message.type) == ("reasoning", "message")
+
+
+def test_an_input_with_earlier_outputs_is_taken(client: openai.OpenAI) -> None:
+    asked: list[Any] = [{"role": "user", "content": "say: one"}]
+    first = client.responses.create(model="taskweaver", input=asked)
+    asked += [item.to_dict() for item in first.output]
+    asked.append({"role": "user", "content": "say: two"})
+    assert client.responses.create(model="taskweaver", input=asked).output_text == "heard two"
 
 
 def test_messages_are_taken_as_input(client: openai.OpenAI) -> None:

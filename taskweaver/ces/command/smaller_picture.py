@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import BinaryIO
 
@@ -10,9 +9,11 @@ from taskweaver.ces.command.command import Command, CommandLimits, run_command
 from taskweaver.ces.inkernel import smaller_image
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.process.homes import private_folder, remove_folder
-from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.file_system.safe_fs import Folder, copy_content
 from taskweaver.utils.images import image_header
 
+MOST_READ_BYTES = 256 << 20
+"""Size of the largest picture that is read."""
 _SOURCE, _TARGET = "picture", "smaller"
 _LIMITS = CommandLimits(
     timeout_s=30.0,
@@ -48,7 +49,7 @@ def smaller_picture(
     folder = private_folder()
     try:
         with (folder / _SOURCE).open("xb") as copy:
-            shutil.copyfileobj(source, copy)
+            copy_content(source, copy, MOST_READ_BYTES)
         words = (sys.executable, "-m", smaller_image.__name__, _SOURCE, _TARGET)
         sandbox = None if tier is None else SandboxPolicy(tier=tier)
         bounds = (str(most_pixels), str(most_bytes))

@@ -12,6 +12,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 
 HAS_EPOLL = sys.platform == "linux"
 _AGAIN_S = 0.1  # between two looks at a kernel that has more than is taken at once
@@ -32,10 +33,11 @@ class IdleOutput:
         """Add a file descriptor, until `forget`; `look` takes the output that it announces."""
         if not HAS_EPOLL:
             return
-        with self._lock:
+        # Without a descriptor to wait with, output waits for the next operation.
+        with self._lock, suppress(OSError):
             poll = self._poll or self._start()
-            self._looks[fd] = look
             poll.register(fd, 0)
+            self._looks[fd] = look
 
     def wait(self, fd: int, *, has_more: bool) -> None:
         """Call the `look` of a file descriptor in the thread, once, when it becomes readable.
@@ -72,21 +74,26 @@ class IdleOutput:
             self._looks.clear()
             self._more.clear()
             thread, poll, self._thread, self._poll = self._thread, self._poll, None, None
+            wake = self._wake
             if thread is not None:
-                os.eventfd_write(self._wake, 1)
+                os.eventfd_write(wake, 1)
         if thread is not None and poll is not None:
             thread.join()
             poll.close()
-            os.close(self._wake)
+            os.close(wake)
 
     def _start(self) -> select.epoll:
-        self._poll = poll = select.epoll()
-        self._wake = wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        poll.register(wake, select.EPOLLIN)
-        self._thread = threading.Thread(
-            target=self._work, args=(poll, wake), name="idle-output", daemon=True
-        )
-        self._thread.start()
+        with ExitStack() as stack:  # closes what was opened when the next cannot be
+            poll = stack.enter_context(select.epoll())
+            wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            stack.callback(os.close, wake)
+            poll.register(wake, select.EPOLLIN)
+            thread = threading.Thread(
+                target=self._work, args=(poll, wake), name="idle-output", daemon=True
+            )
+            thread.start()
+            stack.pop_all()
+        self._poll, self._wake, self._thread = poll, wake, thread
         return poll
 
     def _work(self, poll: select.epoll, wake: int) -> None:

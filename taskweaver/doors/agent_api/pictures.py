@@ -9,7 +9,11 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from taskweaver.ces.command.smaller_picture import PictureNotMade, smaller_picture
+from taskweaver.ces.command.smaller_picture import (
+    MOST_READ_BYTES,
+    PictureNotMade,
+    smaller_picture,
+)
 from taskweaver.ces.policy import Tier
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import too_large
@@ -22,7 +26,6 @@ MOST_PIXELS = 1_600
 
 _HEAD_BYTES = 256 << 10
 _MOST_COPY_BYTES = 4 << 20
-_MOST_READ_BYTES = 256 << 20
 _MOST_DECODED_PIXELS = 100_000_000
 _AT_ONCE = 2
 
@@ -57,8 +60,8 @@ class SmallerPictures:
                 raise RequestRefused(422, "no-picture", f"{path[:200]!r} is no picture.")
             if max(header.width, header.height) <= most_pixels and size <= _MOST_COPY_BYTES:
                 return None
-            if size > _MOST_READ_BYTES:
-                raise too_large(_MOST_READ_BYTES)
+            if size > MOST_READ_BYTES:
+                raise too_large(MOST_READ_BYTES)
             if header.width * header.height > _MOST_DECODED_PIXELS:
                 detail = f"The picture has more than {_MOST_DECODED_PIXELS:,} pixels."
                 raise RequestRefused(413, "too-large", detail)

@@ -36,13 +36,21 @@ class InputMessage(BaseModel):
         return CompletionMessage(role=self.role, content=parts)
 
 
+class ReasoningItem(BaseModel):
+    """Reasoning in an earlier response, as clients send it back; it is not used."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["reasoning"]
+
+
 class ResponseRequest(BaseModel):
     """A request for a response; options of sampling and tools are not used."""
 
     model_config = ConfigDict(extra="ignore")
 
     model: str = MODEL
-    input: str | list[InputMessage] = Field(max_length=4_000_000)
+    input: str | list[InputMessage | ReasoningItem] = Field(max_length=4_000_000)
     instructions: str | None = None
     previous_response_id: str | None = Field(default=None, max_length=128)
     stream: bool = False
@@ -53,7 +61,7 @@ class ResponseRequest(BaseModel):
         """Return the input as messages of a chat."""
         if isinstance(self.input, str):
             return [CompletionMessage(role="user", content=self.input)]
-        return [message.as_chat() for message in self.input]
+        return [item.as_chat() for item in self.input if isinstance(item, InputMessage)]
 
 
 class InputDetails(BaseModel):

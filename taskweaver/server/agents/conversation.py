@@ -65,6 +65,7 @@ class _Watch:
         """Handle an event."""
         if event.t is RoundEventType.round_start:
             self.has_begun = True
+            self._conversation.note_start(self._message.branch)
             self._conversation.index.update(
                 self._message.id, state="running", round_id=event.round_id
             )
@@ -223,6 +224,10 @@ class UserConversation:
         if found is None or found.session != self.session.session_id:
             raise missing("Message", message_id[:128])
         return found
+
+    def note_start(self, branch: str) -> None:
+        """Refuse changes of a branch again: the round before was that of cells of others."""
+        self._ending.discard(branch)
 
     def note_end(self, branch: str) -> None:
         """Let changes of a branch wait for its message: who saw its round end may ask for them."""

@@ -38,9 +38,9 @@ class ProjectSetting(BaseModel):
     doc: str
     choices: list[str]
     minimum: float | None
-    default: SettingValue | None
-    value: SettingValue | None
-    stored: SettingValue | None
+    default: bool | int | float | str | None
+    value: bool | int | float | str | None
+    stored: bool | int | float | str | None
     origin: Literal["default", "file", "environment", "application"]
 
 

@@ -27,11 +27,16 @@ _ORIGINS: Mapping[str, Literal["file", "environment", "application"]] = {
     "override": "application",
 }
 _MODE = 0o600
+_MOST = 1e9
+"""Largest number: none of a limit of time, size or count that works is larger."""
+_CHECKED_ELSEWHERE = frozenset({"logging.level"})
+"""Texts of a form that their key does not state: a wrong one keeps a server from starting."""
 
 
 def _changeable() -> dict[str, Key]:
     plain = (key for key in KEYS if key.type in _PLAIN and "{" not in key.name)
-    return {key.name: key for key in plain if risk_of(key.name) == "harmless"}
+    harmless = {key.name: key for key in plain if risk_of(key.name) == "harmless"}
+    return {name: key for name, key in harmless.items() if name not in _CHECKED_ELSEWHERE}
 
 
 CHANGEABLE = _changeable()
@@ -58,10 +63,26 @@ def _setting(config: AppConfigSource, key: Key, stored: Any) -> ProjectSetting:
         choices=list(key.choices),
         minimum=key.minimum if key.type in {"int", "float"} else None,
         default=key.default,
-        value=unset if found is None else config.read(key, None),
-        stored=stored if isinstance(stored, bool | int | float | str) else None,
+        value=_shown(unset if found is None else _in_force(config, key)),
+        stored=_shown(stored),
         origin="default" if found is None else _ORIGINS[found.source],
     )
+
+
+def _in_force(config: AppConfigSource, key: Key) -> Any:
+    try:
+        return config.read(key, None)
+    except ConfigError:  # a program that starts warns of it, and does not use it
+        return None
+
+
+def _shown(value: Any) -> bool | int | float | str | None:
+    """Return a value as JSON can hold it; a file may have any."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, bool | int | float) else None
 
 
 def change_settings(folder: Path, values: Mapping[str, Any]) -> None:
@@ -75,12 +96,23 @@ def change_settings(folder: Path, values: Mapping[str, Any]) -> None:
     file = folder / CONFIG_FILE
     if file.is_symlink():
         raise conflict(f"{CONFIG_FILE} is a link; change the file that it leads to.")
-    new = {**_stored(folder), **checked}
-    kept = {name: value for name, value in new.items() if checked.get(name, value) is not None}
+    stored = _stored(folder)
+    _require_in_force(folder, stored, checked)
+    removed = {name for name, value in checked.items() if value is None}
+    kept = {k: value for k, value in {**stored, **checked}.items() if k not in removed}
     mode = file.stat().st_mode & 0o777 if file.exists() else _MODE
-    text = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(kept, indent=2) + "\n"
     with Folder.at(folder) as place, place.replacing(CONFIG_FILE, mode) as target:
         target.write(text.encode())
+
+
+def _require_in_force(folder: Path, stored: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Require that no key of a provider, which goes first, takes the force from a new value."""
+    source = AppConfigSource(config=stored, app_base_path=folder)
+    for name in values:
+        special = source.provider_name(name)
+        if special is not None and special in stored:
+            raise conflict(f"{CONFIG_FILE} sets {special}, which goes before {name}; change that.")
 
 
 def _checked(name: str, value: Any, folder: Path) -> Any:
@@ -94,8 +126,8 @@ def _checked(name: str, value: Any, folder: Path) -> Any:
         found = AppConfigSource(config={name: value}, app_base_path=folder).read(key)
     except ConfigError as error:
         raise RequestRefused(422, "invalid-setting", str(error)) from None
-    if isinstance(found, float) and not math.isfinite(found):
-        raise RequestRefused(422, "invalid-setting", f"{name} must be a finite number.")
+    if isinstance(found, int | float) and not abs(found) <= _MOST:
+        raise RequestRefused(422, "invalid-setting", f"{name} must be at most {_MOST:,.0f}.")
     return found
 
 
