@@ -146,6 +146,24 @@ def test_what_a_review_finds_untrue_is_withdrawn(tmp_path: Path) -> None:
     assert event.text == "n0002 found untrue: n0001, approach"
 
 
+def test_a_review_that_rewrites_an_untrue_key_keeps_its_new_value(tmp_path: Path) -> None:
+    """One of a failed attempt withdraws no lesson."""
+
+    def review(asked: Asked) -> str:
+        is_first = "Made from" not in asked.prompt and "Lessons so far" not in asked.prompt
+        value = "plain loop" if is_first else "tiles"
+        block = f'<memory_update>{{"core": {{"approach": "{value}"}}}}</memory_update>'
+        untrue = [] if is_first else ["n0001", "approach"]
+        return f"{block}\n{reviewed(is_bug=not is_first, untrue=untrue)}"
+
+    made = searched(tmp_path, desk_with(review=review), stage2_nodes=1)
+    first, second = made.state.journal.nodes
+    assert (second.has_failed, second.refutes) == (True, ())
+    with MemoryManager(made.places.memory) as store:
+        assert store.get_core(first.branch, "approach") == "plain loop"
+        assert store.get_core(second.branch, "approach") == "tiles"
+
+
 def test_a_first_attempt_sees_the_plan_of_one_that_runs(tmp_path: Path) -> None:
     first_wrote = threading.Event()
     second_asked = threading.Event()
