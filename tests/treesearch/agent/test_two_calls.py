@@ -283,6 +283,29 @@ def test_plots_that_were_not_drawn_are_drawn_when_the_run_goes_on(tmp_path: Path
     assert (len(node.plots), node.wants_plots) == (1, False)
 
 
+def test_plots_a_model_could_not_be_asked_for_are_drawn_after_the_end(tmp_path: Path) -> None:
+    answers: list[str | int] = [400]
+    desk = desk_with(
+        review=lambda _: reviewed(plots=True),
+        plotting=lambda _: answers.pop() if answers else plot_program("height.png"),
+    )
+    with at_desk(tmp_path, desk) as (project, _):
+        name_steps(project)
+        with TaskWeaverApp(project) as app:
+            keys = FAST | KEYS | {"search.retries": 1}
+            with start_search(app, project / "idea.md", keys, name="run") as opened:
+                opened.run(lambda _: None)
+                (node,) = opened.state.journal.nodes
+                assert opened.state.is_over
+                assert (node.plots, node.wants_plots) == ((), True)
+                assert node.plot_feedback.startswith("No plots were drawn: ")
+            with resume_search(app, "run", {}) as again:
+                again.run(lambda _: None)
+    (node,) = again.state.journal.nodes
+    assert again.state.is_over
+    assert (len(node.plots), node.wants_plots, node.plot_feedback) == (1, False, "")
+
+
 def test_a_plot_can_be_declined(tmp_path: Path) -> None:
     desk = desk_with(review=lambda _: reviewed(plots=True), plotting=lambda _: "none")
     made = searched(tmp_path, desk)
