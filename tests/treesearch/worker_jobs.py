@@ -53,6 +53,14 @@ def hold(sign: str) -> bool:
     return True
 
 
+def meet(own: str, other: str) -> str | None:
+    """Write a sign, wait for another job's, and return the GPUs that are named here."""
+    Path(own).touch()
+    while not Path(other).exists():
+        threading.Event().wait(0.02)
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
 def await_lock() -> None:
     """Wait until a process waits for the lock of a file."""
     while "-> FLOCK" not in Path("/proc/locks").read_text():

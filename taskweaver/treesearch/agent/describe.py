@@ -199,7 +199,7 @@ def sibling_digest(journal: Journal, node: Node) -> list[str]:
         and (
             other.finished_at is not None
             or other.step < node.step
-            or journal.as_proposed(other.id).plan
+            or journal.as_proposed(other).plan
         )
     )
     newest = list(islice(others, _DIGEST_LINES))[::-1]
@@ -213,7 +213,7 @@ def attempt_lines(
     """Return a line for each attempt: its kind, outcome and plan."""
     lines = []
     for node in nodes:
-        other = journal.as_proposed(node.id)
+        other = journal.as_proposed(node)
         outcome = measured_text(journal, other) if other.is_good else str(other.status)
         figure = journal.figure(other.id)
         outcome += f", measured {journal.objective.text(figure)}" if figure is not None else ""

@@ -138,13 +138,20 @@ class NodeEvents:
         tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
 
-    def refuted(self, node: Node, names: Iterable[str]) -> None:
+    def core(self, node: Node) -> dict[str, str]:
+        """Return the core keys of a node with their values."""
+        return {} if self._store is None else dict(self._store[node.branch].core)
+
+    def refuted(self, node: Node, names: Iterable[str], known: Mapping[str, str]) -> None:
         """Note that a review found findings untrue, and hide core keys among the names.
 
-        Ancestors keep their keys. Those that the run writes itself stay.
+        Ancestors keep their keys. Those that the run writes itself stay, and so do those with
+        another value than was `known` before the review: it wrote what is true now.
         """
         core = self._store[node.branch].core if self._store is not None else {}
-        keys = [name for name in names if name in core and name not in _SHOWN_KEYS | {*RESERVED}]
+        own = _SHOWN_KEYS | {*RESERVED}
+        there = [key for key in names if key in core and key not in own]
+        keys = [key for key in there if core[key] == known.get(key)]
         for key in keys:
             del core[key]
         if node.refutes or keys:

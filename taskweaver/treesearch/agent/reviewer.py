@@ -85,7 +85,8 @@ class Review:
         summary: Why, or what it did.
         lessons: ``findings`` and ``next_steps``; empty where they are asked for later.
         wants_plots: Whether plots of the results are worth a question.
-        untrue: Ids of attempts whose findings the attempt disproves, and keys of core memory.
+        untrue: Names of what the attempt disproves: ids of attempts, and keys of core memory.
+        refuted: Those that are ids of attempts whose findings the question showed.
     """
 
     is_bug: bool
@@ -93,6 +94,7 @@ class Review:
     lessons: Mapping[str, str] = field(default_factory=dict)
     wants_plots: bool = True
     untrue: tuple[str, ...] = ()
+    refuted: tuple[str, ...] = ()
 
 
 def measured(result: Mapping[str, Any] | None) -> Measurement | None:
@@ -175,12 +177,15 @@ class Reviewer:
         prompt |= {"Lessons so far": known} if known else {}
         model = self._models.feedback
         answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, model, {"untrue"})
+        untrue = _names(answer.get("untrue"))
+        shown = {line.partition(" ")[0] for line in known}  # an id is the first word of its line
         return Review(
             bool(answer["is_bug"]),
             str(answer["summary"]),
             {field: str(answer[field]) for field in ("findings", "next_steps")},
             bool(answer["plots"]),
-            _names(answer.get("untrue")),
+            untrue,
+            tuple(name for name in untrue if name in shown),
         )
 
     def metric(self, node: Node, journal: Journal, result: JobResult) -> Measurement | None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from taskweaver.treesearch.agent.events import NodeEvents
-from taskweaver.treesearch.agent.reviewer import Review, Reviewer, measured
+from taskweaver.treesearch.agent.reviewer import Reviewer, measured
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
@@ -53,10 +53,12 @@ class NodeAssessor:
         else:
             node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
             wants_plots = wants_plots and self.asks
+            node = replace(node, wants_plots=wants_plots)
             if wants_plots and not self.draws_later:
                 self.on_phase(node.id, "plots")
-                node = self.plotter.draw(node, self.journal, result.files)
-            node = replace(node, wants_plots=wants_plots and self.draws_later)
+                with suppress(ReplyUnusable, BudgetSpent):  # they are drawn later
+                    node = self.plotter.draw(node, self.journal, result.files)
+                    node = replace(node, wants_plots=False)
         if node.summary:
             self.events.summary(node)
         elif self.asks and self.config.has_summaries and not self.config.has_two_calls:
@@ -74,22 +76,19 @@ class NodeAssessor:
         """
         is_one_call = self.config.has_two_calls
         ask = self.reviewer.assessment if is_one_call else self.reviewer.review
+        known = self.events.core(node)
         try:
             review = ask(node, self.journal)
         except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, analysis=f"It was not reviewed: {error}"), not is_one_call
         lessons = review.lessons if self.config.has_summaries else {}
-        refuted = self._refuted(node, review)
+        # What failed may have failed for other reasons: it disproves nothing.
+        refuted = () if review.is_bug or node.error else review.refuted
         node = replace(node, analysis=review.summary, summary=lessons, refutes=refuted)
-        self.events.refuted(node, review.untrue)
+        self.events.refuted(node, review.untrue, known)
         if review.is_bug and node.error is None:
             node = replace(node, error=NodeError("ReviewError", review.summary))
         return node, review.wants_plots
-
-    def _refuted(self, node: Node, review: Review) -> tuple[str, ...]:
-        """Return the attempts whose findings a review found untrue."""
-        ended = {other.id for other in self.journal.finished} - {node.id}
-        return tuple(id_ for id_ in review.untrue if id_ in ended)
 
     def _measured(self, node: Node, result: JobResult) -> Node:
         metric = measured(result.result)

@@ -311,7 +311,8 @@ class Coordinator:
         metric, problem = self.journal.comparable(finished.metric)
         if not problem:
             return replace(finished, metric=metric, datasets=tuple(filter(None, metric.values)))
-        return replace(finished, status=NodeStatus.BUGGY, error=NodeError("MetricError", problem))
+        failure = NodeError("MetricError", problem)
+        return replace(finished, status=NodeStatus.BUGGY, error=failure, wants_plots=False)
 
     def _broken(self, error: Exception, node: Node) -> Node:
         """Return the failed node of a task that raised an error.

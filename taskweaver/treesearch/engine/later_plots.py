@@ -8,9 +8,10 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.engine.node_executor import NodeExecutor, WorkCancelled
 from taskweaver.treesearch.engine.plotting import Plotter
-from taskweaver.treesearch.errors import ExecutorLost
+from taskweaver.treesearch.errors import ExecutorLost, ReplyUnusable
 from taskweaver.treesearch.execution.takeover import list_files
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
@@ -36,14 +37,15 @@ class PlotTask:
     def run(self) -> Node:
         """Return the node with its plots, and with the cost of their calls.
 
-        Without plots it is as good as before, and says why there are none.
+        Without plots it is as good as before, and says why there are none. Where the model could
+        not be asked, it still wants them: they are drawn when the run is resumed.
 
         Raises:
             WorkCancelled, BudgetSpent: If it was cancelled, or the run has no time for it.
             ExecutorLost: If no job can run any more.
         """
         files = list_files(self.plotter.places.workspace, WORKING)
-        node = replace(self.node, wants_plots=False)
+        node = replace(self.node, wants_plots=False, plot_feedback="")
         try:
             node = self.plotter.draw(node, self.journal, files)
         except (WorkCancelled, BudgetSpent, ExecutorLost):
@@ -51,7 +53,9 @@ class PlotTask:
         except Exception as error:
             if self.api.is_interrupted:
                 raise WorkCancelled("It was stopped.") from error
-            node = replace(node, plot_feedback=f"No plots were drawn: {error}")
+            is_later = isinstance(error, ModelError | ReplyUnusable)
+            reason = f"No plots were drawn: {error}"
+            node = replace(node, plot_feedback=reason, wants_plots=is_later)
         used = self.api.usage
         cost = Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
         return replace(node, cost=node.cost + cost)
@@ -82,15 +86,21 @@ class LaterPlots:
 
     def begin(self, threads: Executor) -> None:
         """Begin with the next, unless one is drawn or none waits."""
-        if self.future is None and self._waiting:
-            self._task = self._make_task(self._waiting.popleft())
-            self.future = threads.submit(self._task.run)
+        if self.future is not None:
+            return
+        try:
+            node = self._waiting.popleft()
+        except IndexError:  # none waits, perhaps since `stop` was called a moment ago
+            return
+        self._task = task = self._make_task(node)
+        self.future = threads.submit(task.run)
 
     def stop(self) -> None:
         """Give up what is drawn and what waits, from any thread; nodes still want their plots."""
         self._waiting.clear()
-        if self._task is not None:
-            self._task.cancel()
+        task = self._task  # the other thread may take its node meanwhile
+        if task is not None:
+            task.cancel()
 
     def take(self) -> Node | None:
         """Return the node whose plots are ready; None for none, or one that still wants them.

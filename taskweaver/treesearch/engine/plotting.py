@@ -1,6 +1,6 @@
 """The plots of a node: drawn by a program of the model's, chosen, and looked at.
 
-An attempt that ran is as good without them: after any failure here, the node stays as it was.
+An attempt that ran is as good without them: after a failure here, the node stays as it was.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable, WorkerLost
@@ -45,6 +46,8 @@ class Plotter:
         """Return the node with its plots, and a description of them, given the files of its run.
 
         Raises:
+            BudgetSpent: If the budget of the run does not last until there are plots.
+            ReplyUnusable: If the model could not be asked for the program, this time.
             ModelError: If no other question could be answered either.
         """
         drawn = self._drawn(node, journal, files)
@@ -66,7 +69,9 @@ class Plotter:
         while not drawn and len(failed) < _TRIES:
             try:
                 code = self.reviewer.plot_code(node, journal, files, failed)
-            except (ReplyUnusable, BudgetSpent):
+            except ReplyUnusable as error:
+                if isinstance(error.__cause__, ModelError):  # it can be asked later
+                    raise
                 break
             if not code.strip():
                 break
@@ -79,7 +84,7 @@ class Plotter:
         """Run a program; return why it failed."""
         try:
             done = self.run(_plan(code))
-        except (PhasePlanError, WorkerLost, BudgetSpent) as error:
+        except (PhasePlanError, WorkerLost) as error:
             return str(error)
         return f"{done.error.message}\n{done.output}" if done.error else ""
 

@@ -82,7 +82,7 @@ class MeasuringSlots:
     def __init__(self, *, is_timed: bool) -> None:
         """Create the slots of a run; where runs are not timed, all of them share the machines."""
         self.is_timed = is_timed
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal calls `wake` in the same thread
         self._slots: dict[str, MeasuringSlot] = {}
 
     def of(self, host: str) -> MeasuringSlot:

@@ -41,7 +41,9 @@ _WRITE = (
 )
 _UNIT = re.compile(
     r"\bin\s+(?P<unit>[A-Za-z%/]+)|\[(?P<bracket>[^\]\s]{1,16})\]"
-    r"|\((?P<listed>[A-Za-z]+/[A-Za-z]+|[mun]?s|%|[KMGT]i?B|[MGT]FLOPS)\s*[,;)]"
+    # A rate is anything by a time, or a time by anything: GB/s, items/s, ms/step.
+    r"|(?<=\s)\((?P<listed>[A-Za-z]+/(?:s|sec|second|min|minute|h|hour|day)|[mun\u00b5\u03bc]?s/[A-Za-z]+"
+    r"|[mun\u00b5\u03bc]?s|min|%|[kKMGT]?i?B|[KMGT]?FLOPS)\s*[,;)]"
 )
 _JSON_SECTIONS = (
     "Abstract", "Short Hypothesis", "Experiments", "Evaluation", "Risk Factors and Limitations",

@@ -97,9 +97,11 @@ class Journal:
         if node.id not in self._nodes and node.parent is not None:
             self._children.setdefault(node.parent, []).append(node.id)
         self._seed_runs += node.kind is NodeKind.SEED and node.id not in self._nodes
-        self._ranks[node.id] = self.objective.rank(node.metric)
         self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
+        is_repeated = bool(self.repetitions(node.id))
+        once = self.objective.rank(node.metric)
+        self._ranks[node.id] = self._repeated(node.id) if is_repeated else once
         if node.finished_at is not None:
             self._figures.pop(node.id, None)
             self._proposed.pop(node.id, None)
@@ -115,9 +117,12 @@ class Journal:
         """Make the plan of a running node known, from any thread, before its task ends."""
         self._proposed[node.id] = node
 
-    def as_proposed(self, node_id: str) -> Node:
-        """Return a node; while it runs, with the name and the plan it has by now."""
-        return self._proposed.get(node_id, self._nodes[node_id])
+    def as_proposed(self, node: Node) -> Node:
+        """Return the newest state of a node; while it runs, with its name and plan by now.
+
+        One that was dropped meanwhile is returned as it is.
+        """
+        return self._proposed.get(node.id) or self._nodes.get(node.id, node)
 
     def note_figure(self, node_id: str, metric: Measurement) -> None:
         """Make the figure of a running node known, from any thread: it counts when that ends."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
+from taskweaver.memory.branched.run import hardware
 from taskweaver.memory.branched.run.environment import collect_environment, ingest_environment
 from taskweaver.memory.branched.run.ingest import (
     NOT_PROVIDED,
@@ -165,3 +166,17 @@ def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
     assert ingest_environment(memory["root"], {"cpu": "another", "gpus": ["A", "B"]})
     assert memory.mem_core_get()["hardware_gpu"] == "A; B"
     assert len(memory["root"].records(tags=["ENVIRONMENT"])) == 1
+
+
+def test_odd_files_of_a_cache_hide_no_other_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, sharing in (("index0", "0-1"), ("index1", "none"), ("index2", None)):
+        place = tmp_path / "cpu/cpu0/cache" / name
+        place.mkdir(parents=True)
+        files = {"level": name[-1], "type": "Data", "size": "32K", "shared_cpu_list": sharing}
+        for file, text in files.items():
+            if text is not None:
+                (place / file).write_text(f"{text}\n")
+    monkeypatch.setattr(hardware, "_SYSTEM", tmp_path)
+    assert hardware.caches() == ["L0 Data 32K (shared by 2 CPUs)", "L1 Data 32K", "L2 Data 32K"]

@@ -438,3 +438,13 @@ def test_writes_together_of_many_threads_stay_whole(memory: MemoryManager) -> No
     for first, second in zip(texts[::2], texts[1::2], strict=True):
         assert first.replace("first", "second") == second
     assert memory.verify().is_sound
+
+
+def test_writes_together_cut_long_texts_and_ask_no_model(open_memory: Open) -> None:
+    asked: list[str] = []
+    memory = open_memory(archival_max_chars=40, llm=lambda text: asked.append(text) or "short")
+    branch = memory[memory.create_branch(None, branch_id="root")]
+    memory.together(lambda: branch.write(records=[{"text": "a long text " * 20, "tags": ["X"]}]))
+    assert not asked
+    (record,) = branch.records(tags=["X"])
+    assert record.text.endswith("...")

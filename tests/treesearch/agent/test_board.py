@@ -73,7 +73,7 @@ def test_the_plan_of_a_running_attempt_is_shown_until_it_ends() -> None:
         "n0006 improve threads=4 of n0001: running. Use four threads."
     ]
     journal.put(attempt(6, 7.0, "Threads help."))
-    assert journal.as_proposed("n0006").plan != "Use four threads."
+    assert journal.as_proposed(running).plan != "Use four threads."
 
 
 def test_a_lesson_that_was_found_untrue_is_withdrawn() -> None:

@@ -146,6 +146,24 @@ def test_what_a_review_finds_untrue_is_withdrawn(tmp_path: Path) -> None:
     assert event.text == "n0002 found untrue: n0001, approach"
 
 
+def test_a_review_that_rewrites_an_untrue_key_keeps_its_new_value(tmp_path: Path) -> None:
+    """One of a failed attempt withdraws no lesson."""
+
+    def review(asked: Asked) -> str:
+        is_first = "Made from" not in asked.prompt and "Lessons so far" not in asked.prompt
+        value = "plain loop" if is_first else "tiles"
+        block = f'<memory_update>{{"core": {{"approach": "{value}"}}}}</memory_update>'
+        untrue = [] if is_first else ["n0001", "approach"]
+        return f"{block}\n{reviewed(is_bug=not is_first, untrue=untrue)}"
+
+    made = searched(tmp_path, desk_with(review=review), stage2_nodes=1)
+    first, second = made.state.journal.nodes
+    assert (second.has_failed, second.refutes) == (True, ())
+    with MemoryManager(made.places.memory) as store:
+        assert store.get_core(first.branch, "approach") == "plain loop"
+        assert store.get_core(second.branch, "approach") == "tiles"
+
+
 def test_a_first_attempt_sees_the_plan_of_one_that_runs(tmp_path: Path) -> None:
     first_wrote = threading.Event()
     second_asked = threading.Event()
@@ -263,6 +281,29 @@ def test_plots_that_were_not_drawn_are_drawn_when_the_run_goes_on(tmp_path: Path
                 again.run(lambda _: None)
     (node,) = again.state.journal.nodes
     assert (len(node.plots), node.wants_plots) == (1, False)
+
+
+def test_plots_a_model_could_not_be_asked_for_are_drawn_after_the_end(tmp_path: Path) -> None:
+    answers: list[str | int] = [400]
+    desk = desk_with(
+        review=lambda _: reviewed(plots=True),
+        plotting=lambda _: answers.pop() if answers else plot_program("height.png"),
+    )
+    with at_desk(tmp_path, desk) as (project, _):
+        name_steps(project)
+        with TaskWeaverApp(project) as app:
+            keys = FAST | KEYS | {"search.retries": 1}
+            with start_search(app, project / "idea.md", keys, name="run") as opened:
+                opened.run(lambda _: None)
+                (node,) = opened.state.journal.nodes
+                assert opened.state.is_over
+                assert (node.plots, node.wants_plots) == ((), True)
+                assert node.plot_feedback.startswith("No plots were drawn: ")
+            with resume_search(app, "run", {}) as again:
+                again.run(lambda _: None)
+    (node,) = again.state.journal.nodes
+    assert again.state.is_over
+    assert (len(node.plots), node.wants_plots, node.plot_feedback) == (1, False, "")
 
 
 def test_a_plot_can_be_declined(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, wait
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,11 @@ from phase_plans import with_code
 from support import has_bwrap
 from worker_signs import appears, sleeping, vanishes
 
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
+from taskweaver.treesearch.execution.executors.local import LocalExecutor
+from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
@@ -263,3 +268,14 @@ def test_a_job_of_a_search(workers: WorkerPool, tmp_path: Path) -> None:
     for result in workers.map(run_job, made):
         assert result.error is None
         assert result.result == {"metric": 0.5, "valid": True, "details": {}}
+
+
+def test_jobs_that_run_at_one_time_have_a_gpu_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    with closing(LocalExecutor(2, SandboxRequest("none", SandboxPolicy()))) as executor:
+        calls = [JobCall(jobs.meet, (one, two)), JobCall(jobs.meet, (two, one))]
+        futures = [executor.submit(call, 60.0) for call in calls]
+        assert {future.result() for future in futures} == {"GPU-a", "GPU-b"}

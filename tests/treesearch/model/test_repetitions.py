@@ -173,3 +173,21 @@ def test_a_repetition_that_failed_is_not_made_again() -> None:
 def test_a_value_beyond_all_measure_does_not_count() -> None:
     assert Measurement({"": LARGEST}).value == LARGEST
     assert Measurement({"": -2 * LARGEST}).value is None
+
+
+def test_a_program_put_again_keeps_the_mean_of_its_repetitions() -> None:
+    """A node is put again when its plots were drawn."""
+    journal = journal_of(10.0, 8.0, again=[2.0])
+    best = journal.best()
+    assert best is not None
+    assert best.id == "n0002"
+    journal.put(replace(journal["n0001"], plots=("a.png",)))
+    assert journal.best() is best
+
+
+def test_the_plan_of_a_node_that_was_dropped_meanwhile_can_be_read() -> None:
+    journal = journal_of(1.0)
+    (one,) = journal.nodes
+    assert journal.as_proposed(one) is one
+    journal.drop(one.id)
+    assert journal.as_proposed(one) is one

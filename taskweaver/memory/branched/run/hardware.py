@@ -36,18 +36,21 @@ def caches() -> list[str]:
     """Return the caches of the first core: ``L3 Unified 32768K (shared by 8 CPUs)``."""
     found = []
     for place in sorted((_SYSTEM / "cpu/cpu0/cache").glob("index*")):
-        with suppress(OSError):
+        with suppress(OSError, UnicodeDecodeError):
             level, kind, size = ((place / n).read_text().strip() for n in ("level", "type", "size"))
-            sharing = _cpus_in((place / "shared_cpu_list").read_text())
+            sharing = _cpus_in(place / "shared_cpu_list")
             shared = f" (shared by {sharing} CPUs)" if sharing > 1 else ""
             found.append(f"L{level} {kind} {size}{shared}")
     return found
 
 
-def _cpus_in(text: str) -> int:
-    """Return the number of CPUs in a list like ``0-3,8``."""
-    ends = (part.partition("-") for part in text.strip().split(",") if part)
-    return sum(int(last or first) - int(first) + 1 for first, _, last in ends)
+def _cpus_in(path: Path) -> int:
+    """Return the number of CPUs in a file with a list like ``0-3,8``; 0 where it is not known."""
+    try:
+        ends = (part.partition("-") for part in path.read_text().strip().split(",") if part)
+        return sum(int(last or first) - int(first) + 1 for first, _, last in ends)
+    except (OSError, ValueError):
+        return 0
 
 
 def simd() -> list[str]:
@@ -98,9 +101,13 @@ def copy_rate() -> str:
     """Measure the rate at which one core copies memory, beside whatever else runs.
 
     It takes some 50 ms. Reads and writes are counted once each, as STREAM does; what all cores
-    reach together is not measured, since that would disturb others for longer.
+    reach together is not measured, since that would disturb others for longer. Empty where there
+    is no memory for it.
     """
-    source, target = bytearray(_COPIED_BYTES), bytearray(_COPIED_BYTES)
+    try:
+        source, target = bytearray(_COPIED_BYTES), bytearray(_COPIED_BYTES)
+    except MemoryError:
+        return ""
     shortest_s = float("inf")
     for _ in range(_COPIES):
         since = perf_counter()

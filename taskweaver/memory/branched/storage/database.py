@@ -253,6 +253,11 @@ class Database:
             follow()
         return result
 
+    @property
+    def is_in_together(self) -> bool:
+        """Whether this thread runs the action of `together`, while other writers wait."""
+        return self._inside.writer is not None
+
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action that needs the writes so far committed: now, or when `together` ends."""
         if self._inside.writer is None:

@@ -76,7 +76,8 @@ class Compressor:
     def compress(self, text: str, max_chars: int, hint: str, *, context: str = "") -> str:
         """Return a text of at most `max_chars` characters that says the same.
 
-        Must not be called inside a write transaction: it asks a model, and writes.
+        Must not be called inside a write transaction: it asks a model, and writes. Inside of
+        `Database.together` the text is cut, since others would wait for the model.
 
         Args:
             text: The text.
@@ -84,7 +85,8 @@ class Compressor:
             hint: Kind of the text, in words.
             context: Subject of the work, for which details are weighed.
         """
-        if len(text) <= max_chars or max_chars <= 0 or self._llm is None:
+        is_held = self._database.is_in_together
+        if len(text) <= max_chars or max_chars <= 0 or self._llm is None or is_held:
             return self.cut(text, max_chars)
         key = hashlib.sha256("\0".join([text, str(max_chars), hint, context]).encode()).hexdigest()
         kept = self._database.reading.execute(

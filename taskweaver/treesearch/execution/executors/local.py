@@ -26,7 +26,10 @@ class LocalExecutor:
         self.capacity = count
         self.notes: tuple[str, ...] = ()
         self._sandbox = sandbox
-        self._pool = WorkerPool(count + 1, gpus())  # one more, for plots beside the attempts
+        known = gpus()
+        # One more, for plots beside the attempts, unless it took the GPU of an attempt.
+        has_more = not known or len(known) > count
+        self._pool = WorkerPool(count + has_more, known)
 
     def submit(
         self,
