@@ -64,9 +64,9 @@ _LOOPBACK = ("127.", "::1", "localhost")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of processes for tests: the slow ones mostly wait."""
+    """Return the number of processes for tests: the slow ones wait for half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, (cores or 1) * (1 if config.option.markexpr else 3))
+    return max(2, (cores or 1) * (1 if config.option.markexpr else 2))
 
 
 @cache

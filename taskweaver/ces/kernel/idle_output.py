@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
-HAS_EPOLL = sys.platform == "linux"
+HAS_EPOLL = hasattr(select, "epoll") and hasattr(os, "eventfd")
 _AGAIN_S = 0.1  # between two looks at a kernel that has more than is taken at once
 
 
