@@ -46,7 +46,7 @@ def trace(project: Path, folder: Path, requests: Iterable[Mapping[str, Any]]) ->
         requests: Bodies of the requests to its models, in order.
     """
     texts = {
-        f"file {path.relative_to(folder)}": path.read_text("utf-8", "replace")
+        f"file {path.relative_to(folder)}": _ordered(path.read_text("utf-8", "replace"))
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.suffix not in _NOT_COMPARED and path.name not in _NOT_COMPARED
     }
@@ -55,6 +55,11 @@ def trace(project: Path, folder: Path, requests: Iterable[Mapping[str, Any]]) ->
     for path in sorted(folder.rglob("*.sqlite")):
         texts |= {f"table {name}": text for name, text in _tables(path)}
     return {name: steady(text, project) for name, text in texts.items()}
+
+
+def _ordered(text: str) -> str:
+    """Return text with the costs of calls at its end: their threads write them beside the nodes."""
+    return "".join(sorted(text.splitlines(keepends=True), key=lambda line: '{"t":"call"' in line))
 
 
 def _tables(path: Path) -> Iterable[tuple[str, str]]:
