@@ -568,7 +568,10 @@ with TaskWeaverApp(sys.argv[1], model=Script([])) as app:
 
 
 def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
-    """Each variable has its value of the last shown round, or is named as missing."""
+    """Each variable has its value of the last shown round, or is named as missing.
+
+    Where no state was stored yet, that is said instead.
+    """
     rng = random.Random(5)
     for trial in range(4):
         arguments = ["resume"] if trial else []
@@ -595,7 +598,10 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
             missing = {item.name for item in lost.lost} if lost is not None else set()
             newest = len(session.memory.conversation.rounds) - 1
             assert newest >= shown
-            if "a" in missing:
+            if lost is not None and lost.stored is None:  # killed before any state was stored
+                assert lost.lines()[0].startswith("No variables of this session are stored. ")
+                assert "NameError" in run(session, "a")
+            elif "a" in missing:
                 assert "may have changed it" in session.run_code("a").post_list[-1].message
             else:
                 assert int(run(session, "a")) in {newest, newest - 1}
