@@ -146,7 +146,7 @@ class KernelChannel:
         """Send a cell with a request to the kernel's own side, see `inkernel.kernel`."""
         content = {
             "code": code,
-            # A request without code is none for the history, and other clients need not see it.
+            # The kernel's own operations have no code: no history, and no sign for other clients.
             "silent": not code,
             "store_history": bool(code),
             "user_expressions": {"taskweaver": payload},

@@ -1,4 +1,4 @@
-"""Waiting for output of kernels that nobody asks: one thread for all of them.
+"""Output of idle kernels: one thread takes that of all of them as it comes.
 
 Other Jupyter clients, and threads that cells left running, make output between the operations of a
 kernel. Not taken, it would fill the memory of this process. Where the system has no epoll, as on

@@ -207,8 +207,8 @@ class Kernel:
     def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
         """Send an operation that may end the kernel; None if it did."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
-        payload, running = json.dumps(operation, default=str), self._ready()
-        _, exchange = self._run(running, "", payload, None, limit_s)
+        payload = json.dumps(operation, default=str)
+        _, exchange = self._run(self._ready(), "", payload, None, limit_s)
         if has_ended := exchange.ending != "reply":
             self._discard()
         self._interrupts.check()

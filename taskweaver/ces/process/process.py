@@ -312,7 +312,9 @@ def _owned_prefix() -> str:
 def _kill_those(beginning: bytes, is_meant: Callable[[list[bytes]], bool]) -> bool:
     """Kill the processes whose environment is meant, except those with a handle here.
 
-    Only one with an entry of a `beginning` can be.
+    Args:
+        beginning: Bytes that every such environment holds; others are not taken apart.
+        is_meant: Decides by the entries of an environment.
     """
 
     def is_one(pid: int) -> bool:
@@ -339,7 +341,7 @@ def _kill_those(beginning: bytes, is_meant: Callable[[list[bytes]], bool]) -> bo
 
 
 def _environment(pid: int) -> bytes:
-    """Return the entries of a process; all processes are read when a command ends, so it is bare.
+    """Return the environment of a process; that of each is read when a command ends.
 
     Raises:
         OSError: If it has ended, or is another user's.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.errors import KernelError
 from taskweaver.config.errors import ConfigError
 from taskweaver.doors.agent_api.branch_operations import BranchOperations
@@ -56,13 +58,9 @@ class AgentApi:
     def __init__(self, sessions: AgentSessions) -> None:
         """Offer the sessions of users; the door finishes and closes them."""
         self._sessions = sessions
-        self._searches = SearchProcesses(
-            sessions.app.app_dir,
-            is_restricted=bool(sessions.app.withheld),  # a search has no more than the server
-        )
-        self._checks = ProjectChecks(
-            sessions.app.app_dir, is_restricted=bool(sessions.app.withheld)
-        )
+        command = _command(sessions.app)
+        self._searches = SearchProcesses(command)
+        self._checks = ProjectChecks(command)
         self.operations = [
             *SessionOperations(sessions).operations,
             *MessageOperations(sessions).operations,
@@ -85,3 +83,12 @@ class AgentApi:
     async def close(self) -> None:
         """Close the sessions, and end the searches and checks."""
         await asyncio.gather(self._sessions.close(), self._searches.close(), self._checks.close())
+
+
+def _command(app: TaskWeaverApp) -> list[str]:
+    """Return the command of this program for an application's project, up to its subcommand.
+
+    It has no more trust than the server has.
+    """
+    trust = ["--no-trust"] if app.withheld else []
+    return [sys.executable, "-m", "taskweaver", "-p", str(app.app_dir), *trust]

@@ -229,7 +229,13 @@ class RenderResult:
 
 @dataclass(frozen=True, slots=True)
 class MergeNote:
-    """A merge that was made: the row that tells it, the branch merged into, and the other one."""
+    """A merge that was made, of branches by their ids.
+
+    Attributes:
+        seq: Position of its event.
+        target: Branch that was merged into.
+        source: Branch that was merged.
+    """
 
     seq: int
     target: str

@@ -226,7 +226,7 @@ class UserConversation:
         return found
 
     def note_start(self, branch: str) -> None:
-        """Refuse changes of a branch again: the round before was that of cells of others."""
+        """Refuse changes of a branch again: its message has another round, after foreign cells."""
         self._ending.discard(branch)
 
     def note_end(self, branch: str) -> None:

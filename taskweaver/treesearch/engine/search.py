@@ -323,15 +323,15 @@ class Search:
     def run(self, changed: Changed) -> None:
         """Work on it until it is over, stopped, or has used its budget up.
 
-        Of one that is over, plots that were not drawn are drawn. `changed` is called, in this
+        Where it is over already, the plots that still wait are drawn. `changed` is called, in this
         thread, after each change of its state.
 
         Raises:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        waits = any(node.wants_plots for node in self.state.journal.good)
-        if not self.state.is_over or waits:
+        has_waiting_plots = any(node.wants_plots for node in self.state.journal.good)
+        if not self.state.is_over or has_waiting_plots:
             self._coordinator.run(changed)
 
     def stop(self) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,11 +21,9 @@ _CHECKS = TypeAdapter(list[DoctorCheck])
 class ProjectChecks:
     """Checks of a project, one run at a time. Close it."""
 
-    def __init__(self, project: Path, *, is_restricted: bool) -> None:
-        """Prepare to check a project; a restricted one is opened without consent."""
-        trust = ["--no-trust"] if is_restricted else []
-        start = [sys.executable, "-m", "taskweaver", "-p", str(project)]
-        self._command = [*start, *trust, "doctor", "--json"]
+    def __init__(self, command: Sequence[str]) -> None:
+        """Prepare to check; `command` is that of this program, up to its subcommand."""
+        self._command = [*command, "doctor", "--json"]
         self._turn = asyncio.Lock()
         self._process: Process | None = None
         self._is_closed = False

@@ -17,7 +17,7 @@ from taskweaver.doors.agent_api.project.models import ProjectSetting
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.app_utils import CONFIG_FILE
-from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.files import PRIVATE, write_text
 
 _PLAIN = ("str", "bool", "int", "float", "enum")
 _ORIGINS: Mapping[str, Literal["file", "environment", "application"]] = {
@@ -26,9 +26,8 @@ _ORIGINS: Mapping[str, Literal["file", "environment", "application"]] = {
     "app": "application",
     "override": "application",
 }
-_MODE = 0o600
 _MOST = 1e9
-"""Largest number: none of a limit of time, size or count that works is larger."""
+"""Largest number: no limit of a time, a size or a count that works is larger."""
 _CHECKED_ELSEWHERE = frozenset({"logging.level"})
 """Texts of a form that their key does not state: a wrong one keeps a server from starting."""
 
@@ -39,7 +38,7 @@ def _changeable() -> dict[str, Key]:
     return {name: key for name, key in harmless.items() if name not in _CHECKED_ELSEWHERE}
 
 
-CHANGEABLE = _changeable()
+_CHANGEABLE = _changeable()
 """The settings by name: numbers, words and switches that carry no risk in a project's file."""
 
 
@@ -50,7 +49,7 @@ def settings_of(config: AppConfigSource, folder: Path) -> list[ProjectSetting]:
         ConfigError: If the file cannot be read.
     """
     stored = _stored(folder)
-    return [_setting(config, key, stored.get(key.name)) for key in CHANGEABLE.values()]
+    return [_setting(config, key, stored.get(key.name)) for key in _CHANGEABLE.values()]
 
 
 def _setting(config: AppConfigSource, key: Key, stored: Any) -> ProjectSetting:
@@ -99,15 +98,13 @@ def change_settings(folder: Path, values: Mapping[str, Any]) -> None:
     stored = _stored(folder)
     _require_in_force(folder, stored, checked)
     removed = {name for name, value in checked.items() if value is None}
-    kept = {k: value for k, value in {**stored, **checked}.items() if k not in removed}
-    mode = file.stat().st_mode & 0o777 if file.exists() else _MODE
-    text = json.dumps(kept, indent=2) + "\n"
-    with Folder.at(folder) as place, place.replacing(CONFIG_FILE, mode) as target:
-        target.write(text.encode())
+    kept = {name: value for name, value in (stored | checked).items() if name not in removed}
+    mode = None if file.exists() else PRIVATE
+    write_text(file, json.dumps(kept, indent=2) + "\n", mode=mode)
 
 
 def _require_in_force(folder: Path, stored: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Require that no key of a provider, which goes first, takes the force from a new value."""
+    """Refuse a value without effect: the file sets the key of a provider, which goes first."""
     source = AppConfigSource(config=stored, app_base_path=folder)
     for name in values:
         special = source.provider_name(name)
@@ -116,7 +113,7 @@ def _require_in_force(folder: Path, stored: dict[str, Any], values: Mapping[str,
 
 
 def _checked(name: str, value: Any, folder: Path) -> Any:
-    key = CHANGEABLE.get(name)
+    key = _CHANGEABLE.get(name)
     if key is None:
         detail = f"{name[:128]} is no setting that clients may change."
         raise RequestRefused(422, "invalid-setting", detail)

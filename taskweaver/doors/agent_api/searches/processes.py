@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import signal
-import sys
 import tempfile
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import Mapping, Sequence
@@ -32,10 +31,9 @@ _ERROR = "error: "
 class SearchProcesses:
     """The searches of a server. Finish and close it; it is used from one event loop."""
 
-    def __init__(self, project: Path, *, is_restricted: bool) -> None:
-        """Prepare to run searches of a project; a restricted one is opened without consent."""
-        trust = ["--no-trust"] if is_restricted else []
-        self._command = [sys.executable, "-m", "taskweaver", "-p", str(project), *trust]
+    def __init__(self, command: Sequence[str]) -> None:
+        """Prepare to run searches; `command` is that of this program, up to its subcommand."""
+        self._command = command
         self._processes: list[_SearchProcess] = []
         self._is_stopping = False
 

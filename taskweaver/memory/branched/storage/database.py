@@ -237,6 +237,8 @@ class Database:
         Raises:
             As `write`.
         """
+        if self._inside.writer is not None:
+            return action()
         later: list[Callable[[], object]] = []
 
         def act(writer: Writer) -> R:
@@ -246,8 +248,6 @@ class Database:
             finally:
                 self._inside.writer = None
 
-        if self._inside.writer is not None:
-            return action()
         result = self.write(act)
         for follow in later:
             follow()

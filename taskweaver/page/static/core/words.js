@@ -71,7 +71,7 @@ export function titleLine(question) {
   return (named[0] === 'Run this:' && named[1]) || named[0] || '';
 }
 
-/** Return the title of a round; one of the user's own code has the server's words for it. */
+/** Return the title of a round as it is shown; a cell without a line of code has the server's words for it. */
 export function roundTitle(title) {
   return title === 'Run this:' ? 'Run code' : seen(title) || 'Untitled';
 }

@@ -27,6 +27,7 @@ export class SessionModel {
     this.asking = [];
     this.artifacts = new Map();
     this.picturesSeen = 0;
+    this.reloads = 0;
     this.unread = new Set();
     this.windows = new Map();
     this.isLoaded = false;
@@ -285,7 +286,7 @@ export class SessionModel {
 
   /** Read branches and index again; rounds stay, also those that began while it was read. */
   async reload() {
-    this.reloads = (this.reloads ?? 0) + 1;
+    this.reloads += 1;
     const number = this.reloads;
     const [view, index] = await Promise.all([api.get(this.where), api.get(`${this.where}/rounds`)]).catch(() => []);
     if (!view || number !== this.reloads) return;

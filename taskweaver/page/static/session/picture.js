@@ -11,6 +11,9 @@ import { showDialog } from '../state.js';
 /** Names of files that are shown as pictures. */
 export const PICTURE = /\.(?:png|jpe?g|gif|webp|svg)$/i;
 
+/** Longest side of a picture in the inspector, in pixels. */
+export const INSPECTOR_PIXELS = 640;
+
 /** A vector has no pixels to leave out, and copies of others do not move. */
 const WHOLE = /\.(?:svg|gif)$/i;
 
