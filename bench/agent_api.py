@@ -29,6 +29,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.llm.types import ChatMessage
 from taskweaver.server.accounts import Accounts
+from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 
@@ -158,7 +159,7 @@ def run() -> dict[str, float]:
         app = stack.enter_context(TaskWeaverApp(folder, config, model=_answer, trust=True))
 
         def doors(accounts: Accounts) -> list[Door]:
-            return [AgentApi(AgentSessions(app, accounts, folder / "agents"))]
+            return [AgentApi(AgentSessions(app, accounts, folder / "agents", FileIndexes()))]
 
         url, token = stack.enter_context(served(folder, doors))
         headers = {"X-API-Key": token}

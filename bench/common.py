@@ -40,7 +40,7 @@ def served(
 
     is_up, token = threading.Event(), new_token()
     with ExitStack() as stack:
-        accounts = stack.enter_context(Accounts(folder / "accounts.sqlite"))
+        accounts = stack.enter_context(Accounts.at(folder / "accounts.sqlite"))
         log = stack.enter_context(TelemetryLogger())
         listener = stack.enter_context(listen("127.0.0.1", 0))
         doors = make_doors(accounts)

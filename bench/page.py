@@ -26,6 +26,7 @@ from taskweaver.doors.page.door import PageDoor
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.post import Post
 from taskweaver.server.accounts import Accounts
+from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
@@ -101,7 +102,7 @@ def _serving(folder: Path) -> Iterator[tuple[TaskWeaverApp, str, str]]:
     with TaskWeaverApp(folder, config, model=_answer, trust=True) as app:
 
         def doors(accounts: Accounts) -> list[Door]:
-            sessions = AgentSessions(app, accounts, folder / "agents")
+            sessions = AgentSessions(app, accounts, folder / "agents", FileIndexes())
             return [AgentApi(sessions), PageDoor(sessions)]
 
         with served(folder, doors) as (url, token):

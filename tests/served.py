@@ -76,7 +76,7 @@ def served(
     is_up = threading.Event()
     log = folder / "server.log"
     with (
-        Accounts(folder / "server" / "accounts.sqlite") as accounts,
+        Accounts.at(folder / "server" / "accounts.sqlite") as accounts,
         TelemetryLogger(log) as logger,
         listen("127.0.0.1", port) as listener,
     ):

@@ -1,40 +1,24 @@
-"""Users, their tokens and quotas, and the audit log, in one SQLite file."""
+"""Users, their tokens and quotas, and the audit log, in one database."""
 
 from __future__ import annotations
 
 import json
 import re
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
+from taskweaver.server.databases.address import ServerConfig
+from taskweaver.server.databases.schemas import SQLITE_ACCOUNTS
+from taskweaver.server.databases.sqlite import SqliteDatabase
+from taskweaver.server.databases.statements import AlreadyThere, Database, insert_row
 from taskweaver.server.errors import ServerError
 from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
-from taskweaver.utils.sqlite_files import READ_ERRORS, open_private
 
 Role = Literal["admin", "user"]
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _KEPT = timedelta(days=365)
-_VERSION = 1
-_SCHEMA = """
-CREATE TABLE users (
-  name TEXT PRIMARY KEY, role TEXT NOT NULL, quota TEXT NOT NULL, created_at TEXT NOT NULL,
-  token_id TEXT NOT NULL UNIQUE, token_hash BLOB NOT NULL
-) STRICT;
-CREATE TABLE spending (
-  user TEXT PRIMARY KEY REFERENCES users ON DELETE CASCADE, cost REAL NOT NULL,
-  tokens INTEGER NOT NULL
-) STRICT;
-CREATE TABLE audit (
-  id INTEGER PRIMARY KEY, at TEXT NOT NULL, user TEXT NOT NULL, address TEXT NOT NULL,
-  action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL, request_id TEXT NOT NULL
-) STRICT;
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,63 +93,45 @@ class AuditEntry:
 class Accounts:
     """The accounts of a server. Close it.
 
-    The methods may be called from any thread. Each raises ServerError if the file cannot be read
-    or written.
+    The methods may be called from any thread. Each raises ServerError if the database cannot be
+    read or written.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open the file; make it, for its owner alone, if there is none.
+    def __init__(self, database: Database) -> None:
+        """Use a database, which is closed with the accounts.
 
         Raises:
             ServerError: If it cannot be used.
         """
-        self._path = path
-        self._lock = threading.Lock()
-        with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._database = open_private(path)
+        self._database = database
+        oldest = (datetime.now(UTC) - _KEPT).isoformat()
         try:
-            with self._writing():
-                self._prepare()
+            with database.changing() as run:
+                run("DELETE FROM audit WHERE at < ?", oldest)
         except BaseException:
-            self._database.close()
+            database.close()
             raise
 
-    def _prepare(self) -> None:
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
-        if version > _VERSION:
-            raise ServerError(f"{self._path} is of a newer version.", "Use that version.")
-        self._database.execute("PRAGMA foreign_keys = ON")
-        if version < _VERSION:
-            script = f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;"
-            self._database.executescript(script)
-        oldest = (datetime.now(UTC) - _KEPT).isoformat()
-        self._database.execute("DELETE FROM audit WHERE at < ?", (oldest,))
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """Open the accounts in a file; make it, for its owner alone, if there is none.
+
+        Raises:
+            ServerError: If it cannot be used.
+        """
+        return cls(SqliteDatabase(path, "The accounts", SQLITE_ACCOUNTS))
 
     def close(self) -> None:
-        """Close the file; safe to call again."""
-        with self._lock:
-            self._database.close()
+        """Close the database; safe to call again."""
+        self._database.close()
 
     def __enter__(self) -> Self:
         """Return the accounts themselves."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the file."""
+        """Close the database."""
         self.close()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (*READ_ERRORS, OSError) as error:
-            raise ServerError(f"The accounts in {self._path} cannot be used: {error}.") from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._explained(), self._lock, self._database:
-            yield
 
     def add(self, name: str, role: Role = "user", quota: Quota | None = None) -> AccessToken:
         """Add a user; return the token, which is not kept.
@@ -182,9 +148,9 @@ class Accounts:
         limits = json.dumps(asdict(quota or Quota()))
         row = (name, role, limits, datetime.now(UTC).isoformat(), token.id, token.hash)
         try:
-            with self._lock, self._database:
-                self._database.execute("INSERT INTO users VALUES (?, ?, ?, ?, ?, ?)", row)
-        except sqlite3.IntegrityError:
+            with self._database.changing() as run:
+                run("INSERT INTO users VALUES (?, ?, ?, ?, ?, ?)", *row)
+        except AlreadyThere:
             raise ServerError(f"There is a user {name} already.") from None
         return token
 
@@ -196,7 +162,7 @@ class Accounts:
         """
         token = new_token()
         sql = "UPDATE users SET token_id = ?, token_hash = ? WHERE name = ?"
-        self._change(sql, (token.id, token.hash, name), name)
+        self._change(name, sql, token.id, token.hash, name)
         return token
 
     def remove(self, name: str) -> None:
@@ -205,23 +171,23 @@ class Accounts:
         Raises:
             ServerError: If there is no such user.
         """
-        self._change("DELETE FROM users WHERE name = ?", (name,), name)
+        self._change(name, "DELETE FROM users WHERE name = ?", name)
 
-    def _change(self, sql: str, values: tuple[object, ...], name: str) -> None:
-        with self._writing():
-            count = self._database.execute(sql, values).rowcount
+    def _change(self, name: str, sql: str, *values: object) -> None:
+        with self._database.changing() as run:
+            count = run(sql, *values).changed
         if not count:
             raise ServerError(f"There is no user {name}.")
 
     def users(self) -> list[User]:
         """Return the users by name."""
         sql = "SELECT name, role, quota, created_at, token_id FROM users ORDER BY name"
-        return [_user(*row) for row in self._rows(sql)]
+        return [_user(*row) for row in self._database.rows(sql)]
 
     def find(self, token: str) -> User | None:
         """Return the user of a token; None for a wrong one. Both take the same time."""
         sql = "SELECT name, role, quota, created_at, token_id, token_hash FROM users"
-        found = self._rows(f"{sql} WHERE token_id = ?", id_of(token))
+        found = self._database.rows(f"{sql} WHERE token_id = ?", id_of(token))
         stored = found[0] if found else None
         if not is_valid(token, stored[-1] if stored else None) or stored is None:
             return None
@@ -230,37 +196,47 @@ class Accounts:
     def spend(self, user: str, cost: float, tokens: int) -> None:
         """Add to the spending of a user; nothing happens for one without an account."""
         sql = (
-            "INSERT INTO spending SELECT name, ?, ? FROM users WHERE name = ? ON CONFLICT (user)"
-            " DO UPDATE SET cost = cost + excluded.cost, tokens = tokens + excluded.tokens"
+            'INSERT INTO spending ("user", cost, tokens)'
+            " SELECT name, ?, ? FROM users WHERE name = ?"
+            ' ON CONFLICT ("user") DO UPDATE SET cost = spending.cost + excluded.cost,'
+            " tokens = spending.tokens + excluded.tokens"
         )
-        with self._writing():
-            self._database.execute(sql, (cost, tokens, user))
+        with self._database.changing() as run:
+            run(sql, cost, tokens, user)
 
     def spent(self, user: str) -> UserSpending:
         """Return the spending of a user so far."""
-        rows = self._rows("SELECT cost, tokens FROM spending WHERE user = ?", user)
+        rows = self._database.rows('SELECT cost, tokens FROM spending WHERE "user" = ?', user)
         return UserSpending(*rows[0]) if rows else UserSpending()
 
     def record(self, entry: AuditEntry) -> None:
         """Add an entry to the audit log."""
         columns = {**asdict(entry), "at": entry.at.isoformat()}
-        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        sql = f"INSERT INTO audit ({names}) VALUES ({marks})"
-        with self._writing():
-            self._database.execute(sql, tuple(columns.values()))
+        with self._database.changing() as run:
+            insert_row(run, "audit", columns)
 
     def audit(self, count: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the oldest first."""
         names = [item.name for item in fields(AuditEntry)]
-        sql = f"SELECT {', '.join(names)} FROM audit ORDER BY id DESC LIMIT ?"
-        rows = [dict(zip(names, row, strict=True)) for row in self._rows(sql, count)]
+        columns = ", ".join(f'"{name}"' for name in names)
+        sql = f"SELECT {columns} FROM audit ORDER BY id DESC LIMIT ?"
+        rows = [dict(zip(names, row, strict=True)) for row in self._database.rows(sql, count)]
         return [
             AuditEntry(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in reversed(rows)
         ]
 
-    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._explained(), self._lock:
-            return self._database.execute(sql, values).fetchall()
+
+def open_accounts(config: ServerConfig, workspace: Path) -> Accounts:
+    """Return the accounts of a project: in the database that it names, else in its workspace.
+
+    Raises:
+        ServerError: If they cannot be used.
+    """
+    if config.address is None:
+        return Accounts.at(accounts_file(workspace))
+    from taskweaver.server.databases.postgresql import PostgresDatabase
+
+    return Accounts(PostgresDatabase(config.address))
 
 
 def server_folder(workspace: Path) -> Path:

@@ -53,14 +53,14 @@ _RISKS: dict[Risk, str] = {
     "address": """
         llm.api_base llm.embedding_api_base llm.aad_tenant_id llm.aad_client_id
         llm.aad_api_resource llm.aad_api_scope web_search.searxng_url tracing.endpoint
-        execution.server execution.server_command
+        execution.server execution.server_command server.database
         """,
     "provider": """
         llm.api_type llm.recorded.api_type llm.embedding_api_type web_search.api_provider
         """,
     "account": """
-        llm.api_key llm.aad_client_secret execution.server_token web_search.google_api_key
-        web_search.google_search_engine_id web_search.bing_api_key
+        llm.api_key llm.aad_client_secret execution.server_token server.database_password
+        web_search.google_api_key web_search.google_search_engine_id web_search.bing_api_key
         """,
     "models": "ext_llms.llm_configs",
     "roles": "session.roles",

@@ -18,6 +18,7 @@ from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.doors.chat_completions.door import ChatCompletions
 from taskweaver.llm.types import ChatMessage
 from taskweaver.server.accounts import Accounts
+from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 
@@ -69,7 +70,7 @@ def serving_agents(
         make_project(project, {"execution.zygote": True, **(config or {})})
 
     def doors(accounts: Accounts) -> list[Door]:
-        sessions = AgentSessions(app, accounts, folder / "agents")
+        sessions = AgentSessions(app, accounts, folder / "agents", FileIndexes())
         return [AgentApi(sessions), ChatCompletions(sessions), *more(sessions)]
 
     with (

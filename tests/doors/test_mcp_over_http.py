@@ -22,6 +22,7 @@ from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.server import serving
 from taskweaver.server.accounts import Accounts, Quota
+from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 
@@ -41,7 +42,7 @@ def serving_tools(folder: Path) -> Iterator[Served]:
     project = make_project(folder / "p", {"llm.api_type": "offline"})
 
     def doors(accounts: Accounts) -> list[Door]:
-        sessions = AgentSessions(app, accounts, folder / "agents")
+        sessions = AgentSessions(app, accounts, folder / "agents", FileIndexes())
         return [AgentApi(sessions), McpDoor(sessions)]
 
     with TaskWeaverApp(project) as app, served(doors, folder) as running:

@@ -10,25 +10,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskweaver.server.accounts import Accounts, AuditEntry, Quota, UserSpending
+from taskweaver.server.accounts import Accounts, AuditEntry, Quota, UserSpending, accounts_file
+from taskweaver.server.databases.address import PostgresAddress
+from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.errors import ServerError
 from taskweaver.server.tokens import id_of, is_valid, new_token
 
 
-def test_users_survive_and_their_tokens_are_hashes(tmp_path: Path) -> None:
+def accounts_at(place: Path | PostgresAddress) -> Accounts:
+    if isinstance(place, Path):
+        return Accounts.at(accounts_file(place))
+    return Accounts(PostgresDatabase(place))
+
+
+def test_a_file_of_accounts_is_the_owners_alone(tmp_path: Path) -> None:
+    with Accounts.at(tmp_path / "server" / "accounts.sqlite") as accounts:
+        token = accounts.add("ann")
     file = tmp_path / "server" / "accounts.sqlite"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    stored = b"".join(path.read_bytes() for path in file.parent.iterdir())
+    assert token.text.encode() not in stored
+    assert token.text.rpartition("-")[2].encode() not in stored
+
+
+def test_users_survive(place: Path | PostgresAddress) -> None:
     quota = Quota(cost=1.5, tokens=1000, kernels=2, memory_mb=512, disk_mb=100)
-    with Accounts(file) as accounts:
+    with accounts_at(place) as accounts:
         token = accounts.add("ann", "admin", quota)
         accounts.add("bob")
         accounts.spend("ann", 0.5, 10)
         accounts.spend("ann", 0.25, 1)
         accounts.spend("stranger", 1.0, 1)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    stored = b"".join(path.read_bytes() for path in file.parent.iterdir())
-    assert token.text.encode() not in stored
-    assert token.text.rpartition("-")[2].encode() not in stored
-    with Accounts(file) as accounts:
+    with accounts_at(place) as accounts:
         assert [user.name for user in accounts.users()] == ["ann", "bob"]
         found = accounts.find(token.text)
         assert found is not None
@@ -43,12 +56,15 @@ def test_users_survive_and_their_tokens_are_hashes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "Ann", "a b", "-a", "é", "x" * 65, "a\n"])
 def test_names_that_are_none(tmp_path: Path, name: str) -> None:
-    with Accounts(tmp_path / "a.sqlite") as accounts, pytest.raises(ServerError, match="cannot be"):
+    with (
+        Accounts.at(tmp_path / "a.sqlite") as accounts,
+        pytest.raises(ServerError, match="cannot be"),
+    ):
         accounts.add(name)
 
 
-def test_what_is_there_twice_or_not_at_all(tmp_path: Path) -> None:
-    with Accounts(tmp_path / "a.sqlite") as accounts:
+def test_what_is_there_twice_or_not_at_all(place: Path | PostgresAddress) -> None:
+    with accounts_at(place) as accounts:
         accounts.add("ann")
         with pytest.raises(ServerError, match="already"):
             accounts.add("ann")
@@ -65,11 +81,11 @@ def test_files_that_are_no_accounts(tmp_path: Path) -> None:
     newer.close()
     for name in ("text", "link", "newer"):
         with pytest.raises(ServerError):
-            Accounts(tmp_path / f"{name}.sqlite")
+            Accounts.at(tmp_path / f"{name}.sqlite")
 
 
-def test_the_audit_log_keeps_the_order(tmp_path: Path) -> None:
-    with Accounts(tmp_path / "a.sqlite") as accounts:
+def test_the_audit_log_keeps_the_order(place: Path | PostgresAddress) -> None:
+    with accounts_at(place) as accounts:
         for number in range(5):
             accounts.record(AuditEntry("ann", "127.0.0.1", "GET /", "/", str(number), "id"))
         assert [entry.outcome for entry in accounts.audit(3)] == ["2", "3", "4"]

@@ -122,8 +122,10 @@ def serve_doors(
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.doors.page.door import PageDoor
-    from taskweaver.server.accounts import Accounts, accounts_file, server_folder
+    from taskweaver.server.accounts import open_accounts, server_folder
+    from taskweaver.server.agents.indexes import open_indexes
     from taskweaver.server.agents.sessions import AgentSessions
+    from taskweaver.server.databases.address import ServerConfig
     from taskweaver.server.gate import Gate
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
@@ -131,7 +133,8 @@ def serve_doors(
 
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
-    with Accounts(accounts_file(app.workspace)) as accounts:
+    config = ServerConfig(app.config)
+    with open_accounts(config, app.workspace) as accounts:
         users = accounts.users() if has_users else []
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
@@ -139,7 +142,7 @@ def serve_doors(
         folder = server_folder(app.workspace)
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
-            sessions = AgentSessions(app, accounts, folder / "agents")
+            sessions = AgentSessions(app, accounts, folder / "agents", open_indexes(config))
             doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
             doors += _mcp_door(sessions)
 

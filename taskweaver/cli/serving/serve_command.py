@@ -160,10 +160,17 @@ def audit(project: Path | None, *, count: int, as_json: bool) -> None:
 
 
 def _accounts(project: Path | None) -> Any:
-    from taskweaver.cli.opening.consent import read_source
+    from taskweaver.cli.opening.consent import read_source, stored_consent
     from taskweaver.cli.serving.run_server import require_packages
-    from taskweaver.server.accounts import Accounts, accounts_file
+    from taskweaver.server.accounts import open_accounts
+    from taskweaver.server.databases.address import ServerConfig
+    from taskweaver.trust.errors import ProjectNotTrusted
 
     require_folder(project)
     require_packages()
-    return Accounts(accounts_file(Path(read_source(project).get_path("workspace.workspace_path"))))
+    granted, inspection = stored_consent(project)
+    withheld = [item for item in inspection.without(granted) if "server.database" in item.keys]
+    if withheld:  # else the users would be those of the files, which no server reads
+        raise ProjectNotTrusted(str(inspection.folder), withheld)
+    source = read_source(project)
+    return open_accounts(ServerConfig(source), Path(source.get_path("workspace.workspace_path")))

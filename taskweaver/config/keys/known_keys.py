@@ -14,6 +14,7 @@ from taskweaver.config.keys.memory import MEMORY_KEYS
 from taskweaver.config.keys.models import AZURE_AD_KEYS, MOCK_KEYS
 from taskweaver.config.keys.roles import EXPLORER_KEYS, MCP_KEYS, ROLE_KEYS
 from taskweaver.config.keys.search import SEARCH_KEYS
+from taskweaver.config.keys.server import SERVER_KEYS
 from taskweaver.config.keys.session import SESSION_KEYS
 from taskweaver.config.keys.tracing import TRACING_KEYS
 
@@ -283,6 +284,7 @@ KEYS: tuple[Key, ...] = (
     *MCP_KEYS,
     *MEMORY_KEYS,
     *EXECUTION_KEYS,
+    *SERVER_KEYS,
     *EXPLORER_KEYS,
     *SEARCH_KEYS,
     # Logs

@@ -137,13 +137,16 @@ class MessageOperations:
         return models.AcceptedMessage(message=message_view(accepted), after=after)
 
     async def _list(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
-        messages = conversation.index.messages(conversation.session.session_id)
+        messages = await self._sessions.of(call.user).messages(call.path("session_id"))
         return models.MessageList(messages=[message_view(item) for item in messages])
 
     async def _show(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
-        return message_view(conversation.message(call.path("message_id")))
+        wanted = call.path("message_id")
+        messages = await self._sessions.of(call.user).messages(call.path("session_id"))
+        one = next((item for item in messages if item.id == wanted), None)
+        if one is None:
+            raise missing("Message", wanted[:128])
+        return message_view(one)
 
     async def _follow(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)

@@ -1,40 +1,23 @@
-"""The index of a user's sessions: titles, messages and changes, in one SQLite file."""
+"""The index of a user's sessions: titles, messages and changes, in a database."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Protocol
 
-from taskweaver.server.errors import RequestRefused, ServerError
+from taskweaver.server.databases.statements import Database, RunStatement, insert_row
 from taskweaver.session.errors import EventsGone, EventsToCome
-from taskweaver.utils.sqlite_files import READ_ERRORS, insert_row, open_private
 
 MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
 OPEN_STATES = ("queued", "running")
 
 _MOST_CHANGES = 10_000
 _CUT = "The server ended before this message was answered."
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sessions (
-  session TEXT PRIMARY KEY, title TEXT NOT NULL, created_at TEXT NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS messages (
-  id TEXT PRIMARY KEY, session TEXT NOT NULL, branch TEXT NOT NULL, kind TEXT NOT NULL,
-  text TEXT NOT NULL, state TEXT NOT NULL, round_id TEXT NOT NULL, answer TEXT NOT NULL,
-  tokens INTEGER NOT NULL, cost REAL, created_at TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS messages_of_sessions ON messages (session);
-CREATE TABLE IF NOT EXISTS changes (
-  number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, data TEXT NOT NULL
-) STRICT;
-"""
+_ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +45,7 @@ class IndexedMessage:
         tokens: Tokens that its round consumed.
         cost: Cost of these; None if prices are unknown.
         created_at: Time at which it was accepted.
+        server: Id of the server that accepted it.
     """
 
     id: str
@@ -75,6 +59,7 @@ class IndexedMessage:
     tokens: int = 0
     cost: float | None = None
     created_at: str = ""
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,51 +71,65 @@ class IndexChange:
     data: str
 
 
+class IndexServers(Protocol):
+    """The servers that use an index, seen from one of them.
+
+    Attributes:
+        id: Id of this server, another one at each start.
+    """
+
+    id: str
+
+    def ended(self, servers: Sequence[str]) -> list[str]:
+        """Return those of some other servers that have ended."""
+
+    def listen(self, user: str, on_change: Callable[[], None]) -> None:
+        """Call a function when another server may have changed the index of a user."""
+
+    def unlisten(self, user: str) -> None:
+        """Call the function of a user no longer."""
+
+
 class AgentIndex:
     """An index. Close it; thread-safe. Each change is on disk when a method returns.
 
-    The methods raise ServerError if the file cannot be read or written.
+    The methods raise ServerError if the database cannot be read or written.
+
+    Attributes:
+        server: Id of this server.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open the index; make it, for its owner alone, if there is none.
+    def __init__(self, database: Database, servers: IndexServers, user: str = "") -> None:
+        """Use the index of a user in a database, which the caller closes.
 
-        Messages that a sudden end of the server cut are marked.
+        Messages that the sudden end of a server cut are marked.
+
+        Args:
+            database: The database.
+            servers: The servers that use it.
+            user: Name of the user; empty where the database has the index of one alone.
         """
-        self._path = path
-        self._lock = threading.Lock()
+        self._database = database
+        self._servers = servers
+        self._user = user
         self._listeners: list[Callable[[], None]] = []
-        with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._database = open_private(path)
+        self.server = servers.id
+        servers.listen(user, self.wake)
         try:
-            with self._explained():
-                self._database.executescript(_SCHEMA)
-            for message in self.messages(states=OPEN_STATES):
-                self.update(message.id, state="stopped", answer=_CUT)
+            self.messages(states=OPEN_STATES)
         except BaseException:
-            self._database.close()
+            self.close()
             raise
 
     def close(self) -> None:
-        """Close the file; safe to call again."""
-        with self._lock:
-            self._database.close()
+        """Hear of changes no longer."""
+        self._servers.unlisten(self._user)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (*READ_ERRORS, OSError) as error:
-            if "full" in str(error):
-                raise RequestRefused(507, "disk-full", "There is no room on the disk.") from error
-            raise ServerError(f"The index {self._path} cannot be used: {error}.") from error
-
-    @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
+    def _changing(self) -> Iterator[RunStatement]:
         """Change the index in a transaction, then call the listeners."""
-        with self._explained(), self._lock, self._database:
-            yield self._database
+        with self._database.changing(self._user) as run:
+            yield run
         self.wake()
 
     def wake(self) -> None:
@@ -138,80 +137,79 @@ class AgentIndex:
         for listener in tuple(self._listeners):
             listener()
 
-    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._explained(), self._lock:
-            return self._database.execute(sql, values).fetchall()
-
-    def _note(self, database: sqlite3.Connection, kind: str, **data: object) -> None:
-        row = database.execute(
-            "INSERT INTO changes (kind, data) VALUES (?, ?)", (kind, json.dumps(data))
+    def _note(self, run: RunStatement, kind: str, **data: object) -> None:
+        sql = (
+            'INSERT INTO changes ("user", number, kind, data)'
+            " SELECT ?, coalesce(max(number), 0) + 1, ?, ? FROM changes"
+            ' WHERE "user" = ? RETURNING number'
         )
-        oldest = int(row.lastrowid or 0) - _MOST_CHANGES
-        database.execute("DELETE FROM changes WHERE number <= ?", (oldest,))
+        ((number,),) = run(sql, self._user, kind, json.dumps(data), self._user).rows
+        sql = 'DELETE FROM changes WHERE "user" = ? AND number <= ?'
+        run(sql, self._user, number - _MOST_CHANGES)
 
     def sessions(self) -> list[IndexedSession]:
         """Return the sessions, the newest first."""
-        sql = "SELECT session, title, created_at FROM sessions ORDER BY created_at DESC"
-        return [IndexedSession(*row) for row in self._rows(sql)]
+        sql = (
+            'SELECT session, title, created_at FROM sessions WHERE "user" = ?'
+            " ORDER BY created_at DESC"
+        )
+        return [IndexedSession(*row) for row in self._database.rows(sql, self._user)]
 
     def add_session(self, session: str, title: str) -> None:
         """Add a session."""
-        with self._changing() as database:
-            row = (session, title, _now())
-            database.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
-            self._note(database, "session_created", session_id=session, title=title)
+        with self._changing() as run:
+            run(f"{_ADD_SESSION} ON CONFLICT DO NOTHING", self._user, session, title, _now())
+            self._note(run, "session_created", session_id=session, title=title)
 
     def rename_session(self, session: str, title: str) -> None:
         """Give a session a title."""
-        with self._changing() as database:
-            database.execute(
-                "INSERT INTO sessions VALUES (?, ?, ?)"
-                " ON CONFLICT (session) DO UPDATE SET title = excluded.title",
-                (session, title, _now()),
-            )
-            self._note(database, "session_renamed", session_id=session, title=title)
+        with self._changing() as run:
+            sql = 'UPDATE sessions SET title = ? WHERE "user" = ? AND session = ?'
+            if not run(sql, title, self._user, session).changed:
+                run(_ADD_SESSION, self._user, session, title, _now())
+            self._note(run, "session_renamed", session_id=session, title=title)
 
     def remove_session(self, session: str) -> None:
         """Remove a session and its messages."""
-        with self._changing() as database:
-            database.execute("DELETE FROM sessions WHERE session = ?", (session,))
-            database.execute("DELETE FROM messages WHERE session = ?", (session,))
-            self._note(database, "session_deleted", session_id=session)
+        with self._changing() as run:
+            for table in ("sessions", "messages"):
+                sql = f'DELETE FROM {table} WHERE "user" = ? AND session = ?'
+                run(sql, self._user, session)
+            self._note(run, "session_deleted", session_id=session)
 
     def note_branch(self, session: str, branch: str, parent: str) -> None:
         """Note that a branch was made."""
-        with self._changing() as database:
+        with self._changing() as run:
             facts = {"session_id": session, "branch": branch, "parent": parent}
-            self._note(database, "branch_created", **facts)
+            self._note(run, "branch_created", **facts)
 
     def note_merge(self, session: str, branch: str, source: str) -> None:
         """Note that the memory of a branch was merged into another."""
-        with self._changing() as database:
+        with self._changing() as run:
             facts = {"session_id": session, "branch": branch, "source": source}
-            self._note(database, "branch_merged", **facts)
+            self._note(run, "branch_merged", **facts)
 
     def add_message(self, message: IndexedMessage) -> None:
         """Add a message that was accepted; its id must be new."""
-        row = {**asdict(message), "created_at": _now()}
-        with self._changing() as database:
-            insert_row(database, "messages", row)
-            self._note_message(database, message.id)
+        new = replace(message, created_at=_now(), server=self.server)
+        with self._changing() as run:
+            insert_row(run, "messages", {"user": self._user, **asdict(new)})
+            self._note_message(run, message.id)
 
     def update(self, message_id: str, **changed: object) -> None:
         """Change fields of a message."""
         names = ", ".join(f"{name} = ?" for name in changed)
-        with self._changing() as database:
-            values = (*changed.values(), message_id)
-            database.execute(f"UPDATE messages SET {names} WHERE id = ?", values)
-            self._note_message(database, message_id)
+        with self._changing() as run:
+            sql = f'UPDATE messages SET {names} WHERE "user" = ? AND id = ?'
+            run(sql, *changed.values(), self._user, message_id)
+            self._note_message(run, message_id)
 
-    def _note_message(self, database: sqlite3.Connection, message_id: str) -> None:
-        sql = "SELECT session, branch, state, round_id FROM messages WHERE id = ?"
-        row = database.execute(sql, (message_id,)).fetchone()
-        if row is not None:
+    def _note_message(self, run: RunStatement, message_id: str) -> None:
+        sql = 'SELECT session, branch, state, round_id FROM messages WHERE "user" = ? AND id = ?'
+        for row in run(sql, self._user, message_id).rows:
             names = ("session_id", "branch", "state", "round_id")
             facts = dict(zip(names, row, strict=True))
-            self._note(database, f"message_{facts['state']}", message_id=message_id, **facts)
+            self._note(run, f"message_{facts['state']}", message_id=message_id, **facts)
 
     def message(self, message_id: str) -> IndexedMessage | None:
         """Return a message; None if there is none of this id."""
@@ -222,19 +220,41 @@ class AgentIndex:
         """Return the messages of a session, or of all, that are in one of some states, or any."""
         marks = ", ".join("?" * len(states))
         where = " AND ".join(
-            ["session = ?" if session else "1", f"state IN ({marks})" if states else "1"]
+            ["session = ?" if session else "1 = 1", f"state IN ({marks})" if states else "1 = 1"]
         )
         return self._messages(where, *([session] if session else []), *states)
 
     def _messages(self, where: str, *values: object) -> list[IndexedMessage]:
+        """Return messages; open ones of a server that has ended are marked as cut first."""
         names = ", ".join(item.name for item in fields(IndexedMessage))
-        sql = f"SELECT {names} FROM messages WHERE {where} ORDER BY created_at, rowid"
-        return [IndexedMessage(*row) for row in self._rows(sql, *values)]
+        sql = (
+            f'SELECT {names} FROM messages WHERE "user" = ? AND {where} ORDER BY created_at, rowid'
+        )
+        found = [IndexedMessage(*row) for row in self._database.rows(sql, self._user, *values)]
+        others = {one.server for one in found if one.state in OPEN_STATES} - {self.server}
+        ended = self._servers.ended(sorted(others)) if others else []
+        if not ended:
+            return found
+        for one in found:
+            if one.state in OPEN_STATES and one.server in ended:
+                self._mark_cut(one)
+        return self._messages(where, *values)
+
+    def _mark_cut(self, message: IndexedMessage) -> None:
+        sql = (
+            "UPDATE messages SET state = ?, answer = ?"
+            ' WHERE "user" = ? AND id = ? AND server = ? AND state = ?'
+        )
+        key = (self._user, message.id, message.server, message.state)
+        with self._changing() as run:
+            if run(sql, "stopped", _CUT, *key).changed:  # else another server was faster
+                self._note_message(run, message.id)
 
     @property
     def last_change(self) -> int:
         """Number of the newest change; 0 before the first."""
-        ((number,),) = self._rows("SELECT coalesce(max(number), 0) FROM changes")
+        sql = 'SELECT coalesce(max(number), 0) FROM changes WHERE "user" = ?'
+        ((number,),) = self._database.rows(sql, self._user)
         return int(number)
 
     def read(self, after: int, limit: int) -> list[IndexChange]:
@@ -249,11 +269,15 @@ class AgentIndex:
             raise EventsToCome(f"The newest change is {last}; {after} is yet to come.")
         if after < last - _MOST_CHANGES:
             raise EventsGone(after, last - _MOST_CHANGES + 1)
-        sql = "SELECT number, kind, data FROM changes WHERE number > ? ORDER BY number LIMIT ?"
-        return [IndexChange(*row) for row in self._rows(sql, after, limit)]
+        sql = (
+            'SELECT number, kind, data FROM changes WHERE "user" = ? AND number > ?'
+            " ORDER BY number LIMIT ?"
+        )
+        rows = self._database.rows(sql, self._user, after, limit)
+        return [IndexChange(*row) for row in rows]
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Call a function after each change, in the thread that made it."""
+        """Call a function after each change, in the thread that made it or heard of it."""
         self._listeners.append(on_change)
 
     def unlisten(self, on_change: Callable[[], None]) -> None:

@@ -19,7 +19,8 @@ from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
 from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
 from taskweaver.server.agents.following import StreamReaders
-from taskweaver.server.agents.index import AgentIndex
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.indexes import AgentIndexes
 from taskweaver.server.errors import quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
@@ -71,11 +72,16 @@ class UserSessions:
     """
 
     def __init__(
-        self, folder: Path, manager: SessionManager, workers: RoundWorkers, app: TaskWeaverApp
+        self,
+        index: AgentIndex,
+        folder: Path,
+        manager: SessionManager,
+        workers: RoundWorkers,
+        app: TaskWeaverApp,
     ) -> None:
         self.folder = folder
         self.manager = manager
-        self.index = AgentIndex(manager.sessions_folder.parent / "agent.sqlite")
+        self.index = index
         self._service = AppService(app, manager)
         self._workers = workers
         self._stored = SessionListing(manager.sessions_folder)
@@ -115,12 +121,24 @@ class UserSessions:
         return found
 
     def _opened(self, session_id: str) -> Session:
+        self._require(session_id)
+        return self.manager.create_session(session_id)
+
+    def _require(self, session_id: str) -> None:
         folder = self.manager.sessions_folder
         is_indexed = any(item.session == session_id for item in self.index.sessions())
         is_stored = session_id in {item.name for item in session_folders(folder)}
         if not (is_indexed or is_stored):
             raise missing("Session", session_id[:128])
-        return self.manager.create_session(session_id)
+
+    async def messages(self, session_id: str) -> list[IndexedMessage]:
+        """Return the messages of a session, whichever program has it open.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        await asyncio.to_thread(self._require, session_id)
+        return await asyncio.to_thread(self.index.messages, session_id)
 
     def _added(self, session: Session) -> UserConversation:
         made = UserConversation(session, self.index, self._workers)
@@ -260,16 +278,19 @@ class AgentSessions:
         app: The application.
     """
 
-    def __init__(self, app: TaskWeaverApp, accounts: Accounts, folder: Path) -> None:
+    def __init__(
+        self, app: TaskWeaverApp, accounts: Accounts, folder: Path, indexes: AgentIndexes
+    ) -> None:
         """Prepare for users, whose folders are below `folder`.
 
         The person who started the server has the sessions of the project itself. The caller closes
-        the application and the accounts.
+        the application and the accounts; the indexes are closed with the sessions.
         """
         self.app = app
         self.accounts = accounts
         self.readers = StreamReaders()
         self._folder = folder
+        self._indexes = indexes
         places = max(16, 8 * (os.cpu_count() or 1))
         threads = ThreadPoolExecutor(places, thread_name_prefix="agent-api")
         self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
@@ -289,13 +310,13 @@ class AgentSessions:
 
     def _made(self, user: User) -> UserSessions:
         if user.name == LOCAL_USER:
-            return UserSessions(
-                self.app.workspace, self.app.session_manager, self._workers, self.app
-            )
-        folder = self._folder / user.name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        manager = SessionManager(InMemorySessionStore(), self.app.app_injector, folder)
-        return UserSessions(folder, manager, self._workers, self.app)
+            folder, manager = self.app.workspace, self.app.session_manager
+        else:
+            folder = self._folder / user.name
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            manager = SessionManager(InMemorySessionStore(), self.app.app_injector, folder)
+        index = self._indexes.of(user.name, manager.sessions_folder.parent)
+        return UserSessions(index, folder, manager, self._workers, self.app)
 
     async def _sweeping(self) -> None:
         while True:
@@ -327,3 +348,4 @@ class AgentSessions:
         users, self._users = list(self._users.values()), {}
         await asyncio.gather(*(sessions.close() for sessions in users))
         self._workers.threads.shutdown()
+        self._indexes.close()

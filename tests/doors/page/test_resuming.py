@@ -21,7 +21,7 @@ def free_port() -> int:
 
 def test_the_page_goes_on_when_its_killed_server_is_back(tab: PageTab, tmp_path: Path) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline", "execution.zygote": True})
-    with Accounts(accounts_file(project / "workspace")) as accounts:
+    with Accounts.at(accounts_file(project / "workspace")) as accounts:
         token = accounts.add("ann", "admin").text
     port = str(free_port())
     with serving(project, "--port", port) as (_, line):

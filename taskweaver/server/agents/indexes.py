@@ -1,0 +1,92 @@
+"""Owner of the databases with the indexes of users: files, or one database of several servers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from taskweaver.server.agents.index import AgentIndex
+from taskweaver.server.databases.address import ServerConfig
+from taskweaver.server.databases.schemas import SQLITE_INDEX
+from taskweaver.server.databases.sqlite import SqliteDatabase
+
+
+class AgentIndexes(Protocol):
+    """The indexes of users. Close it after them.
+
+    Attributes:
+        is_shared: Whether several servers use them.
+    """
+
+    is_shared: bool
+
+    def of(self, user: str, folder: Path) -> AgentIndex:
+        """Return the index of a user, whose sessions are in a folder.
+
+        Raises:
+            ServerError: If it cannot be used.
+        """
+
+    def close(self) -> None:
+        """Close the databases."""
+
+
+class OnlyServer:
+    """The one server of some files; another one that they name was here before.
+
+    Attributes:
+        id: Its id.
+    """
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(8)
+
+    def ended(self, servers: Sequence[str]) -> list[str]:
+        """Return all other servers."""
+        return list(servers)
+
+    def listen(self, user: str, on_change: Callable[[], None]) -> None:
+        """Do nothing: no other server changes an index."""
+
+    def unlisten(self, user: str) -> None:
+        """Do nothing."""
+
+
+class FileIndexes:
+    """Indexes in one file for each user, which one server uses.
+
+    Attributes:
+        is_shared: False.
+    """
+
+    is_shared = False
+
+    def __init__(self) -> None:
+        self._server = OnlyServer()
+        self._databases: list[SqliteDatabase] = []
+
+    def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - the folder is the user's
+        """Return the index in a folder."""
+        database = SqliteDatabase(folder / "agent.sqlite", "The index", SQLITE_INDEX)
+        self._databases.append(database)
+        return AgentIndex(database, self._server)
+
+    def close(self) -> None:
+        """Close the files."""
+        for database in self._databases:
+            database.close()
+
+
+def open_indexes(config: ServerConfig) -> AgentIndexes:
+    """Return the indexes of a project: in the database that it names, else in files.
+
+    Raises:
+        ServerError: If the database cannot be used.
+    """
+    if config.address is None:
+        return FileIndexes()
+    from taskweaver.server.agents.shared_indexes import SharedIndexes
+
+    return SharedIndexes(config.address)

@@ -1,0 +1,79 @@
+"""The address of the PostgreSQL database that several servers share, from a configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from taskweaver.config.module_config import ModuleConfig
+from taskweaver.server.errors import ServerError
+from taskweaver.utils.system.requirements import install_command
+
+_SCHEMES = ("postgresql://", "postgres://")
+_FORM = "It looks like postgresql://user@host:5432/database."
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """An address of a PostgreSQL database, and the password that belongs to it.
+
+    Attributes:
+        url: The address, without a password.
+        password: The password; empty leaves it to PostgreSQL's own client, which takes it from
+            ``PGPASSWORD`` or ``~/.pgpass``, or needs none.
+    """
+
+    url: str
+    password: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the form.
+
+        Raises:
+            ServerError: If it is no address, or holds a password, or if psycopg is not installed.
+        """
+        if find_spec("psycopg") is None:
+            detail = "A database that several servers share needs psycopg:"
+            raise ServerError(detail, install_command("serve-postgres"))
+        if "password" in self.parts():
+            raise ServerError(
+                "server.database holds a password, which a project file should not.",
+                "Set it in the environment, as SERVER_DATABASE_PASSWORD.",
+            )
+
+    def parts(self) -> dict[str, Any]:
+        """Return the parts of the address by their names in PostgreSQL's client.
+
+        Raises:
+            ServerError: If it is no address.
+        """
+        from psycopg import Error
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            if self.url.startswith(_SCHEMES):
+                return dict(conninfo_to_dict(self.url))
+        except Error:  # without it: its text repeats parts of the address
+            pass
+        raise ServerError("server.database is no address of a PostgreSQL database.", _FORM)
+
+    @property
+    def name(self) -> str:
+        """Name of the database at the beginning of messages."""
+        parts = self.parts()
+        database = parts.get("dbname") or parts.get("user") or ""
+        return f"The database {database} at {parts.get('host') or 'this machine'}"
+
+
+class ServerConfig(ModuleConfig):
+    """Keys under ``server.``.
+
+    Attributes:
+        address: The database that several servers share; None for files of one server.
+    """
+
+    def _configure(self) -> None:
+        self._set_name("server")
+        url, password = self._get_str("database"), self._get_str("database_password")
+        self.address = PostgresAddress(url, password) if url else None

@@ -1,0 +1,163 @@
+"""A database of the server in PostgreSQL, which several servers share."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from psycopg import errors
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from taskweaver.server.databases.address import PostgresAddress
+from taskweaver.server.databases.connecting import SCHEMA, Connection, connect
+from taskweaver.server.databases.schemas import POSTGRESQL
+from taskweaver.server.databases.statements import (
+    AlreadyThere,
+    DatabaseLost,
+    Outcome,
+    Row,
+    RunStatement,
+)
+from taskweaver.server.errors import RequestRefused, ServerError
+
+# PostgreSQL's texts cannot hold this character; the other is one that no text is to hold.
+_NUL, _STANDS_FOR_NUL = "\0", "\U0010ffff"
+_USERS, _MIGRATION = 0x5457_0001, 0x5457_0002
+"""Classes of advisory locks: one for each user's index, and one for the change of the schema."""
+
+
+class PostgresDatabase:
+    """A connection to the database, made again when it was lost."""
+
+    def __init__(self, address: PostgresAddress, server: str = "") -> None:
+        """Connect; make the tables if there are none.
+
+        Args:
+            address: The database.
+            server: Id under which other servers are told of changes; empty for a program that
+                changes no index.
+
+        Raises:
+            ServerError: If it cannot be used, or is of a newer version.
+        """
+        self._address = address
+        self._server = server
+        self._lock = threading.Lock()
+        self._is_committing = False
+        self._connection = connect(address)
+        try:
+            with self._explained():
+                self._migrate(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _migrate(self, connection: Connection) -> None:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise ServerError(f"{self._address.name} has the encoding {encoding}.", "Use UTF8.")
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_MIGRATION])
+            table = connection.execute("SELECT to_regclass(%s)", [f"{SCHEMA}.version"]).fetchone()
+            if table == (None,):
+                # A schema that is there needs no right to make one.
+                known = connection.execute("SELECT to_regnamespace(%s)", [SCHEMA]).fetchone()
+                if known == (None,):
+                    connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(SCHEMA)))
+                connection.execute("CREATE TABLE version (number INTEGER NOT NULL)")
+                connection.execute("INSERT INTO version VALUES (0)")
+            ((version,),) = connection.execute("SELECT number FROM version").fetchall()
+            if version > len(POSTGRESQL):
+                detail = f"{self._address.name} is of a newer version."
+                raise ServerError(detail, "Use that version of TaskWeaver.")
+            for script in POSTGRESQL[version:]:
+                connection.execute(script)
+            connection.execute("UPDATE version SET number = %s", [len(POSTGRESQL)])
+
+    def close(self) -> None:
+        """Close the connection; safe to call again."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self._explanation(error) from error
+
+    def _explanation(self, error: psycopg.Error) -> ServerError:
+        problem = error.diag.message_primary or " ".join(str(error).split())
+        if isinstance(error, errors.UniqueViolation):
+            return AlreadyThere(f"{self._address.name} has this already: {problem}.")
+        if isinstance(error, errors.DiskFull):
+            return RequestRefused(507, "disk-full", "There is no room on the database's disk.")
+        if self._connection.closed:
+            detail = f"The connection to the database was lost: {problem}."
+            return DatabaseLost(detail, is_undone=not self._is_committing)
+        return ServerError(f"{self._address.name} cannot be used: {problem}.")
+
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        """Return the rows of a query."""
+        with self._lock, self._explained():
+            try:
+                return self._run(sql, *values).rows
+            except psycopg.OperationalError:
+                if not self._connection.closed:
+                    raise
+                self._connection = connect(self._address)
+                return self._run(sql, *values).rows
+
+    @contextmanager
+    def changing(self, user: str = "") -> Iterator[RunStatement]:
+        """Begin a transaction."""
+        with self._lock, self._explained():
+            self._is_committing = False
+            try:
+                self._begin(user)
+                yield self._run
+                self._is_committing = True
+                self._commit(user)
+            except BaseException:
+                with suppress(psycopg.Error):  # the first error is the one to tell
+                    self._connection.rollback()
+                raise
+
+    def _begin(self, user: str) -> None:
+        """Begin, on a new connection where the last one was lost: nothing is changed yet."""
+        # One number is given to one change at a time, and seen by others in this order.
+        key = zlib.crc32(user.encode()) % (1 << 31)
+        lock = f"; SELECT pg_advisory_xact_lock({_USERS}, {key})" if user else ""
+        begin = f"BEGIN{lock}".encode()
+        try:
+            self._connection.execute(begin, prepare=False)
+        except psycopg.OperationalError:
+            if not self._connection.closed:
+                raise
+            self._connection = connect(self._address)
+            self._connection.execute(begin, prepare=False)
+
+    def _commit(self, user: str) -> None:
+        end: SQL | Composed = SQL("COMMIT")
+        if user and self._server:
+            names = Identifier(SCHEMA), Literal(f"{self._server} {user}")
+            end = SQL("NOTIFY {}, {}; COMMIT").format(*names)
+        self._connection.execute(end, prepare=False)
+
+    def _run(self, sql: str, *values: object) -> Outcome:
+        sent = [
+            value.replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
+            for value in values
+        ]
+        with self._connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
+            rows = cursor.fetchall() if cursor.description else []
+            return Outcome([_with_nul(row) for row in rows], cursor.rowcount)
+
+
+def _with_nul(row: Row) -> Row:
+    return tuple(
+        value.replace(_STANDS_FOR_NUL, _NUL) if isinstance(value, str) else value for value in row
+    )

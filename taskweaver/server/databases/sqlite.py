@@ -1,0 +1,85 @@
+"""A database of the server in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from taskweaver.server.databases.statements import AlreadyThere, Outcome, Row, RunStatement
+from taskweaver.server.errors import RequestRefused, ServerError
+from taskweaver.utils.sqlite_files import READ_ERRORS, open_private
+
+
+class SqliteDatabase:
+    """A database in a file of its own."""
+
+    def __init__(self, path: Path, subject: str, migrations: Sequence[str]) -> None:
+        """Open the file; make it, for its owner alone, if there is none.
+
+        Args:
+            path: The file.
+            subject: Subject of the errors: the content, such as ``The accounts``.
+            migrations: Statements that lead from each version of the schema to the next.
+
+        Raises:
+            ServerError: If it cannot be used, or is of a newer version.
+        """
+        self._name = f"{subject} in {path}"
+        self._lock = threading.Lock()
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._connection = open_private(path)
+        try:
+            with self._explained():
+                self._connection.execute("PRAGMA foreign_keys = ON")
+                with self._connection:
+                    self._migrate(migrations)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")  # another process may be about to do the same
+        (version,) = execute("PRAGMA user_version").fetchone()
+        if version > len(migrations):
+            problem = f"{self._name} cannot be used: the file is of a newer version."
+            raise ServerError(problem, "Use that version of TaskWeaver.")
+        for script in migrations[version:]:
+            for statement in script.split(";"):
+                execute(statement)
+        execute(f"PRAGMA user_version = {len(migrations)}")
+
+    def close(self) -> None:
+        """Close the file; safe to call again."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise AlreadyThere(f"{self._name} cannot be changed: {error}.") from error
+        except (*READ_ERRORS, OSError) as error:
+            if "full" in str(error):
+                raise RequestRefused(507, "disk-full", "There is no room on the disk.") from error
+            raise ServerError(f"{self._name} cannot be used: {error}.") from error
+
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        """Return the rows of a query."""
+        with self._explained(), self._lock:
+            return self._connection.execute(sql, values).fetchall()
+
+    @contextmanager
+    def changing(self, user: str = "") -> Iterator[RunStatement]:  # noqa: ARG002 - of one user
+        """Begin a transaction."""
+        with self._explained(), self._lock, self._connection:
+            yield self._run
+
+    def _run(self, sql: str, *values: object) -> Outcome:
+        cursor = self._connection.execute(sql, values)
+        return Outcome(cursor.fetchall(), cursor.rowcount)

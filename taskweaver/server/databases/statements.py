@@ -1,0 +1,76 @@
+"""The seam between the server and its databases.
+
+Statements are those that SQLite and PostgreSQL both understand: ``?`` stands for a value, the
+column ``"user"`` is quoted, and `rowid` is a column of PostgreSQL's tables too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from taskweaver.server.errors import RequestRefused, ServerError
+
+Row = tuple[Any, ...]
+
+
+class AlreadyThere(ServerError):
+    """A row that must be new is there already."""
+
+
+class DatabaseLost(RequestRefused):
+    """The database does not answer now; the next request connects again.
+
+    Attributes:
+        is_undone: Whether it is certain that nothing was changed.
+    """
+
+    def __init__(self, detail: str, *, is_undone: bool) -> None:
+        super().__init__(503, "database-unavailable", detail, retry_after_s=2)
+        self.is_undone = is_undone
+
+
+class Outcome(NamedTuple):
+    """Outcome of a statement: its rows, and the number of rows that it changed."""
+
+    rows: list[Row]
+    changed: int
+
+
+class RunStatement(Protocol):
+    """Runs a statement of a transaction."""
+
+    def __call__(self, sql: str, *values: object) -> Outcome:
+        """Run a statement with values for its marks; raises as `Database`."""
+
+
+def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None:
+    """Add a row, given by the names of its columns; raises as `Database`."""
+    names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+    run(f"INSERT INTO {table} ({names}) VALUES ({marks})", *row.values())
+
+
+class Database(Protocol):
+    """A database. Close it; thread-safe.
+
+    The methods raise ServerError if it cannot be read or written, and of these DatabaseLost if it
+    does not answer, and RequestRefused (507) if its disk is full.
+    """
+
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        """Return the rows of a query."""
+
+    def changing(self, user: str = "") -> AbstractContextManager[RunStatement]:
+        """Begin a transaction; it is on disk when the block ends, and undone when it raises.
+
+        Args:
+            user: User whose index is changed: such transactions follow one another, and the
+                servers that share the index are woken. Empty for other changes.
+
+        Raises:
+            AlreadyThere: In the block, if a row that must be new is there.
+        """
+
+    def close(self) -> None:
+        """Close it; safe to call again."""
