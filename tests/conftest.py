@@ -52,7 +52,7 @@ _SLOW = {
         "memory/branched/test_page.py", "plugin/test_table_profile.py",
         "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py", "doors/page",
     ),
-    "postgres": ("plugin/test_sql_postgresql.py",),
+    "postgres": ("doors/test_several_servers.py", "plugin/test_sql_postgresql.py"),
     "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),
     "cli": ("ci_", "cli"),
     "questions": ("analyst/test_benchmark_questions.py", "bench_/test_questions.py"),

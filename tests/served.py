@@ -17,6 +17,8 @@ import httpx2
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts
+from taskweaver.server.databases.address import PostgresAddress
+from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.gate import Gate
 from taskweaver.server.operations import Door
 from taskweaver.server.serving import Server, address_of, listen, make_application
@@ -68,15 +70,17 @@ def served(
     port: int = 0,
     *,
     is_behind_proxy: bool = False,
+    database: PostgresAddress | None = None,
 ) -> Iterator[Served]:
     """Serve some doors, or those made for the accounts; they are closed at the end.
 
-    Port 0 takes a free one.
+    Port 0 takes a free one. The accounts are in a file, or in a database that servers share.
     """
     is_up = threading.Event()
     log = folder / "server.log"
+    file = folder / "server" / "accounts.sqlite"
     with (
-        Accounts.at(folder / "server" / "accounts.sqlite") as accounts,
+        Accounts(PostgresDatabase(database)) if database else Accounts.at(file) as accounts,
         TelemetryLogger(log) as logger,
         listen("127.0.0.1", port) as listener,
     ):

@@ -26,6 +26,24 @@ def empty_database(boss: str) -> Iterator[PostgresAddress]:
             connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
+@contextmanager
+def outage(boss: str, address: PostgresAddress) -> Iterator[None]:
+    """End all connections to a database, and let it take no new ones for a while."""
+    name = Identifier(address.url.rpartition("/")[2])
+    switch = SQL("ALTER DATABASE ") + name + SQL(" ALLOW_CONNECTIONS ")
+    end = (
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+        " WHERE datname = %s AND pid <> pg_backend_pid()"
+    )
+    with closing(psycopg.connect(boss, autocommit=True)) as connection:
+        connection.execute(switch + SQL("false"))
+        try:
+            connection.execute(end, [address.url.rpartition("/")[2]])
+            yield
+        finally:
+            connection.execute(switch + SQL("true"))
+
+
 def end_connections(address: PostgresAddress) -> int:
     """End all connections to a database, as its restart does; return their number."""
     with closing(psycopg.connect(address.url, password=address.password)) as connection:

@@ -69,6 +69,7 @@ _TITLES = {
     "workspace": "Workspace",
     "execution_service": "Kernels",
     "execution": "Cells",
+    "server": "The server",
     "web_explorer": "The WebExplorer",
     "logging": "Logs",
     "tracing": "Traces",

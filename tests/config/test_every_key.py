@@ -25,7 +25,7 @@ NO_KEYS = {
     "session.worker_instances", "session.workspace", "session.prompts",  # in a program
     "session.answer", "session.core",
     "session.restoring", "session.snapshots", "session.states",  # modules
-    "mcp.method.name",  # of a span
+    "mcp.method.name", "server.address", "server.port",  # of a span
     "memory.db_path",  # of AI-Scientist-v2, read as an option
     "search.formats",  # of SearXNG
 }  # fmt: skip

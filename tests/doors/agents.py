@@ -17,9 +17,11 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.doors.chat_completions.door import ChatCompletions
 from taskweaver.llm.types import ChatMessage
-from taskweaver.server.accounts import Accounts
-from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.accounts import Accounts, server_folder
+from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.shared_indexes import SharedIndexes
+from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.operations import Door
 
 API = "/agent/v1"
@@ -63,19 +65,28 @@ def serving_agents(
     port: int = 0,
     trust: bool | None = None,
     more: Callable[[AgentSessions], Sequence[Door]] = lambda _sessions: (),
+    database: PostgresAddress | None = None,
 ) -> Iterator[Served]:
-    """Serve the agent API of a project in a folder, made if there is none, and more doors."""
+    """Serve the agent API of a project in a folder, made if there is none, and more doors.
+
+    With a database other servers of the project share the users and their sessions.
+    """
     project = folder / "project"
     if not project.exists():
         make_project(project, {"execution.zygote": True, **(config or {})})
 
     def doors(accounts: Accounts) -> list[Door]:
-        sessions = AgentSessions(app, accounts, folder / "agents", FileIndexes())
+        place = folder / "agents"
+        indexes: AgentIndexes = FileIndexes()
+        if database is not None:
+            place = server_folder(app.workspace) / "agents"
+            indexes = SharedIndexes(database, app.log)
+        sessions = AgentSessions(app, accounts, place, indexes)
         return [AgentApi(sessions), ChatCompletions(sessions), *more(sessions)]
 
     with (
         TaskWeaverApp(project, model=model, trust=trust) as app,
-        served(doors, folder, port=port) as running,
+        served(doors, folder, port=port, database=database) as running,
     ):
         yield running
 

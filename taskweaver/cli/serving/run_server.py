@@ -142,7 +142,8 @@ def serve_doors(
         folder = server_folder(app.workspace)
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
-            sessions = AgentSessions(app, accounts, folder / "agents", open_indexes(config))
+            indexes = open_indexes(config, app.log)
+            sessions = AgentSessions(app, accounts, folder / "agents", indexes)
             doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
             doors += _mcp_door(sessions)
 

@@ -138,8 +138,7 @@ class SessionOperations:
         return await asyncio.to_thread(self._view, await found(self._sessions, call))
 
     async def _release(self, call: Call) -> Response:
-        conversation = await found(self._sessions, call)
-        await conversation.release()
+        await self._sessions.of(call.user).release(call.path("session_id"))
         return Response(status_code=204)
 
     async def _delete(self, call: Call) -> Response:

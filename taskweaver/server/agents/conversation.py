@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
-from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
-from taskweaver.server.accounts import Accounts, User
-from taskweaver.server.admission import Admission
+from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.quotas import check_spending
+from taskweaver.server.agents.workers import RoundWorkers
+from taskweaver.server.databases.statements import once_it_answers
 from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
@@ -31,23 +31,6 @@ T = TypeVar("T")
 
 _MOST_WAITING = 16
 _CUT = "The server stopped before this message was answered."
-
-
-@dataclass(frozen=True, slots=True)
-class RoundWorkers:
-    """Means by which messages are answered.
-
-    Attributes:
-        admission: Decides when a message may be answered.
-        threads: Threads in which rounds are played, as many as there are places.
-        accounts: Accounts whose quotas are spent.
-        log: The log of failures.
-    """
-
-    admission: Admission
-    threads: ThreadPoolExecutor
-    accounts: Accounts
-    log: TelemetryLogger
 
 
 class _Watch:
@@ -116,6 +99,7 @@ class UserConversation:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._releasing = asyncio.Lock()
         self._changes = 0
+        self._end_of_waits = threading.Event()
         self._is_closed = False
         self.used_at = time.monotonic()
 
@@ -160,7 +144,8 @@ class UserConversation:
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, which is on disk then; it is answered when its turn comes.
 
-        A message that was accepted before is returned as it is now.
+        A message that was accepted before is returned as it is now. One that is in the index, but
+        waits nowhere since the database did not answer then, is accepted now.
 
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is
@@ -170,7 +155,9 @@ class UserConversation:
         self.branch(message.branch)
         known = self.index.message(message.id)
         if known is not None:
-            return _same(known, message)
+            known.require_same(message)
+            if not self._is_left(known):
+                return known
         if self.workers.admission.is_stopping or self._is_closed:
             raise stopping()
         queue = self._queues.setdefault(message.branch, deque())
@@ -180,7 +167,8 @@ class UserConversation:
         check_spending(self.workers.accounts, user)
         self._unanswered.add(message.id)
         try:
-            self.index.add_message(message)
+            if known is None:
+                self.index.add_message(message)
         except BaseException:
             self._unanswered.discard(message.id)
             raise
@@ -190,6 +178,10 @@ class UserConversation:
             task = asyncio.ensure_future(self._work(user, message.branch))
             self._tasks[message.branch] = task
         return self.index.message(message.id) or message
+
+    def _is_left(self, known: IndexedMessage) -> bool:
+        is_own = known.state == "queued" and known.server == self.index.server
+        return is_own and known.id not in self._unanswered
 
     def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -318,17 +310,18 @@ class UserConversation:
     def _answer(self, user: User, message: IndexedMessage) -> None:
         """Answer a message, in a thread of its own."""
         try:
-            check_spending(self.workers.accounts, user)
+            once_it_answers(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
             branch, watch = self.branch(message.branch), _Watch(self, message, user)
             play = branch.run_code if message.kind == "code" else branch.send_message
             try:
                 round_ = play(message.text, watch)
             finally:
                 usage = branch.round_usage if watch.has_begun else Usage()
-                self.workers.accounts.spend(user.name, usage.cost or 0.0, usage.total_tokens)
+                self.workers.spend(user, usage, self._end_of_waits)
             self._end(
                 message,
                 state="finished" if round_.state == "finished" else "failed",
+                round_id=round_.id,
                 answer=redact_known(watch.refusal or watch.error or _text(round_)),
                 tokens=usage.total_tokens,
                 cost=usage.cost,
@@ -342,15 +335,23 @@ class UserConversation:
 
     def _end(self, message: IndexedMessage, **outcome: object) -> None:
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
-        self._close(message.id, **outcome)
+        write = partial(self.index.update, message.id, **outcome)
+        try:
+            once_it_answers(write, self._end_of_waits)
+        finally:
+            self._note_done(message.id)
 
     def _close(self, message_id: str, **outcome: object) -> None:
-        """Write the outcome of a message; only then streams of its answer end."""
+        """Write the outcome of a message that waits."""
         try:
             self.index.update(message_id, **outcome)
         finally:
-            self._unanswered.discard(message_id)
-            self.index.wake()
+            self._note_done(message_id)
+
+    def _note_done(self, message_id: str) -> None:
+        """Let streams of a message's answer end, now that its outcome is written."""
+        self._unanswered.discard(message_id)
+        self.index.wake()
 
     async def settle(self) -> None:
         """Wait until no message runs."""
@@ -358,6 +359,7 @@ class UserConversation:
 
     def interrupt(self) -> None:
         """End what runs on all branches soon, and what waits at once."""
+        self._end_of_waits.set()
         for branch in list(self._queues):
             self._end_waiting(branch)
         for branch in list(self._running):
@@ -374,19 +376,3 @@ class UserConversation:
 
 def _text(round_: Round) -> str:
     return round_.post_list[-1].message if round_.post_list else ""
-
-
-def _same(known: IndexedMessage, message: IndexedMessage) -> IndexedMessage:
-    """Return a message that was accepted before.
-
-    Raises:
-        RequestRefused: If it is another one.
-    """
-    if (known.session, known.branch, known.kind, known.text) != (
-        message.session,
-        message.branch,
-        message.kind,
-        message.text,
-    ):
-        raise conflict(f"Message {message.id} has another text, branch or session already.")
-    return known

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from taskweaver.server.databases.statements import Database, RunStatement, insert_row
+from taskweaver.server.errors import conflict
 from taskweaver.session.errors import EventsGone, EventsToCome
 
 MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
@@ -61,6 +62,16 @@ class IndexedMessage:
     created_at: str = ""
     server: str = ""
 
+    def require_same(self, other: IndexedMessage) -> None:
+        """Check that another message of this id is the same one.
+
+        Raises:
+            RequestRefused: If it is another one.
+        """
+        names = ("session", "branch", "kind", "text")
+        if any(getattr(self, name) != getattr(other, name) for name in names):
+            raise conflict(f"Message {self.id} has another text, branch or session already.")
+
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
@@ -76,9 +87,11 @@ class IndexServers(Protocol):
 
     Attributes:
         id: Id of this server, another one at each start.
+        is_shared: Whether others may use it at the same time.
     """
 
     id: str
+    is_shared: bool
 
     def ended(self, servers: Sequence[str]) -> list[str]:
         """Return those of some other servers that have ended."""
@@ -97,6 +110,7 @@ class AgentIndex:
 
     Attributes:
         server: Id of this server.
+        is_shared: Whether several servers use it.
     """
 
     def __init__(self, database: Database, servers: IndexServers, user: str = "") -> None:
@@ -114,6 +128,7 @@ class AgentIndex:
         self._user = user
         self._listeners: list[Callable[[], None]] = []
         self.server = servers.id
+        self.is_shared = servers.is_shared
         servers.listen(user, self.wake)
         try:
             self.messages(states=OPEN_STATES)

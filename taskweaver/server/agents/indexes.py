@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex
 from taskweaver.server.databases.address import ServerConfig
 from taskweaver.server.databases.schemas import SQLITE_INDEX
@@ -14,13 +15,7 @@ from taskweaver.server.databases.sqlite import SqliteDatabase
 
 
 class AgentIndexes(Protocol):
-    """The indexes of users. Close it after them.
-
-    Attributes:
-        is_shared: Whether several servers use them.
-    """
-
-    is_shared: bool
+    """The indexes of users. Close it after them."""
 
     def of(self, user: str, folder: Path) -> AgentIndex:
         """Return the index of a user, whose sessions are in a folder.
@@ -38,7 +33,10 @@ class OnlyServer:
 
     Attributes:
         id: Its id.
+        is_shared: False.
     """
+
+    is_shared = False
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(8)
@@ -55,13 +53,7 @@ class OnlyServer:
 
 
 class FileIndexes:
-    """Indexes in one file for each user, which one server uses.
-
-    Attributes:
-        is_shared: False.
-    """
-
-    is_shared = False
+    """Indexes in one file for each user, which one server uses."""
 
     def __init__(self) -> None:
         self._server = OnlyServer()
@@ -79,7 +71,7 @@ class FileIndexes:
             database.close()
 
 
-def open_indexes(config: ServerConfig) -> AgentIndexes:
+def open_indexes(config: ServerConfig, log: TelemetryLogger) -> AgentIndexes:
     """Return the indexes of a project: in the database that it names, else in files.
 
     Raises:
@@ -89,4 +81,4 @@ def open_indexes(config: ServerConfig) -> AgentIndexes:
         return FileIndexes()
     from taskweaver.server.agents.shared_indexes import SharedIndexes
 
-    return SharedIndexes(config.address)
+    return SharedIndexes(config.address, log)

@@ -17,10 +17,11 @@ from taskweaver.app.service import AppService
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
-from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.indexes import AgentIndexes
+from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
@@ -210,15 +211,39 @@ class UserSessions:
                     session_id = conversation.session.session_id
                     self._workers.log.exception(f"session {session_id} is not released")
 
+    async def release(self, session_id: str) -> None:
+        """End the processes of a session; one that other servers may open is closed, too.
+
+        Raises:
+            SessionBusy: If a branch is at work.
+            Exception: As `conversation`.
+        """
+        conversation = await self.conversation(session_id)
+        await conversation.release()
+        if self.index.is_shared:
+            await self._close_if_idle(conversation)
+
     async def close_idle(self, count: int) -> None:
         """Close the sessions that were not used longest, until `count` are open."""
         for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
-            async with self._opening:
-                if len(self._open) <= count:
-                    return
-                if not conversation.is_at_work and not conversation.session.events.has_readers:
-                    self._open.pop(conversation.session.session_id, None)
-                    await conversation.close()
+            if len(self._open) <= count:
+                return
+            if not conversation.session.events.has_readers:
+                await self._close_if_idle(conversation)
+
+    async def close_unused(self, idle_s: float) -> None:
+        """Close the sessions that nobody used for a while: other servers may open them."""
+        latest = time.monotonic() - idle_s
+        for conversation in self.open_conversations:
+            has_readers = conversation.session.events.has_readers
+            if not has_readers and await asyncio.to_thread(conversation.last_use) <= latest:
+                await self._close_if_idle(conversation)
+
+    async def _close_if_idle(self, conversation: UserConversation) -> None:
+        async with self._opening:
+            if not conversation.is_at_work:
+                self._open.pop(conversation.session.session_id, None)
+                await conversation.close()
 
     async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
         """Check that a branch may have a kernel; those of idle sessions end where it may not.
@@ -324,6 +349,8 @@ class AgentSessions:
             for sessions in list(self._users.values()):
                 await sessions.release_idle(_IDLE_S)
                 await sessions.close_idle(_MOST_OPEN)
+                if sessions.index.is_shared:
+                    await sessions.close_unused(_IDLE_S)
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new messages, let running ones end within a time, then interrupt them."""

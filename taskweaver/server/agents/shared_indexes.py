@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.databases.presence import ServerPresence
 
-# A database that was just started has lost the locks of servers that live; they take them again.
+_SETTLED_S = 10.0
+"""Time after the start of the database in which servers that live take their locks again."""
 _ENDED = (
     "SELECT id::text FROM unnest(?::bigint[]) AS id"
-    " WHERE pg_postmaster_start_time() < now() - interval '10 s'"
+    " WHERE pg_postmaster_start_time() < now() - make_interval(secs => ?)"
     " AND pg_try_advisory_xact_lock_shared(id)"
 )
 
@@ -28,13 +30,13 @@ class SharedIndexes:
 
     is_shared = True
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, log: TelemetryLogger) -> None:
         """Connect, and show other servers that this one lives.
 
         Raises:
             ServerError: If the database cannot be used.
         """
-        self._presence = ServerPresence(address)
+        self._presence = ServerPresence(address, log)
         self.id = self._presence.id
         try:
             self._database = PostgresDatabase(address, self.id)
@@ -48,7 +50,7 @@ class SharedIndexes:
 
     def ended(self, servers: Sequence[str]) -> list[str]:
         """Return those of some other servers that have ended."""
-        rows = self._database.rows(_ENDED, [int(server) for server in servers])
+        rows = self._database.rows(_ENDED, [int(server) for server in servers], _SETTLED_S)
         return [server for (server,) in rows]
 
     def listen(self, user: str, on_change: Callable[[], None]) -> None:

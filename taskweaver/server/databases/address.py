@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,7 +25,7 @@ class PostgresAddress:
     """
 
     url: str
-    password: str = ""
+    password: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Check the form.

@@ -66,7 +66,7 @@ class PostgresDatabase:
                 # A schema that is there needs no right to make one.
                 known = connection.execute("SELECT to_regnamespace(%s)", [SCHEMA]).fetchone()
                 if known == (None,):
-                    connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(SCHEMA)))
+                    connection.execute(SQL("CREATE SCHEMA ") + Identifier(SCHEMA))
                 connection.execute("CREATE TABLE version (number INTEGER NOT NULL)")
                 connection.execute("INSERT INTO version VALUES (0)")
             ((version,),) = connection.execute("SELECT number FROM version").fetchall()
@@ -143,8 +143,8 @@ class PostgresDatabase:
     def _commit(self, user: str) -> None:
         end: SQL | Composed = SQL("COMMIT")
         if user and self._server:
-            names = Identifier(SCHEMA), Literal(f"{self._server} {user}")
-            end = SQL("NOTIFY {}, {}; COMMIT").format(*names)
+            told = Literal(f"{self._server} {user}")
+            end = SQL("NOTIFY ") + Identifier(SCHEMA) + SQL(", ") + told + SQL("; ") + end
         self._connection.execute(end, prepare=False)
 
     def _run(self, sql: str, *values: object) -> Outcome:

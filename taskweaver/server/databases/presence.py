@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import psycopg
 
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.connecting import SCHEMA, Connection, connect
 from taskweaver.server.databases.statements import DatabaseLost
@@ -29,7 +30,7 @@ class ServerPresence:
         id: Id of this server, a number.
     """
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, log: TelemetryLogger) -> None:
         """Enter.
 
         Raises:
@@ -37,12 +38,13 @@ class ServerPresence:
         """
         self.id = str(secrets.randbits(62))
         self._address = address
+        self._log = log
         self._listeners: dict[str, Callable[[], None]] = {}
         self._has_lock = False
         self._is_closing = threading.Event()
-        self._bell, self._ear = socket.socketpair()
         connection = connect(address)
         self._enter(connection)
+        self._bell, self._ear = socket.socketpair()
         self._thread = threading.Thread(target=self._run, args=[connection], name=_THREAD)
         self._thread.start()
 
@@ -80,7 +82,8 @@ class ServerPresence:
             try:
                 with connection:
                     self._hear(connection)
-            except (psycopg.Error, DatabaseLost, OSError):
+            except (psycopg.Error, OSError) as error:
+                self._log.warning(f"the connection for changes of other servers is lost: {error}")
                 connection = self._entered_again() or connection
         connection.close()
 
@@ -95,6 +98,7 @@ class ServerPresence:
                 continue
             for on_change in tuple(self._listeners.values()):  # they may have missed a change
                 on_change()
+            self._log.info("the connection for changes of other servers is there again")
             return connection
         return None
 

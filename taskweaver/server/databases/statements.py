@@ -6,13 +6,17 @@ column ``"user"`` is quoted, and `rowid` is a column of PostgreSQL's tables too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from taskweaver.server.errors import RequestRefused, ServerError
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
+
+_AGAIN_S = 0.5
 
 
 class AlreadyThere(ServerError):
@@ -43,6 +47,28 @@ class RunStatement(Protocol):
 
     def __call__(self, sql: str, *values: object) -> Outcome:
         """Run a statement with values for its marks; raises as `Database`."""
+
+
+def once_it_answers(
+    work: Callable[[], T], end: threading.Event, *, is_repeatable: bool = True
+) -> T:
+    """Read or write; while the database does not answer, try again.
+
+    Args:
+        work: The reading or writing.
+        end: Event after which it is not tried again.
+        is_repeatable: Whether it may be done twice; else it is tried again only where it is
+            certain that nothing was changed.
+
+    Raises:
+        DatabaseLost: If it is not tried again.
+    """
+    while True:
+        try:
+            return work()
+        except DatabaseLost as error:
+            if not (is_repeatable or error.is_undone) or end.wait(_AGAIN_S):
+                raise
 
 
 def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None:

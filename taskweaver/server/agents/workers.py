@@ -1,0 +1,43 @@
+"""Means by which the messages of all users are answered, and what they cost."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from taskweaver.llm.types import Usage
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.accounts import Accounts, User
+from taskweaver.server.admission import Admission
+from taskweaver.server.databases.statements import DatabaseLost, once_it_answers
+
+
+@dataclass(frozen=True, slots=True)
+class RoundWorkers:
+    """Means by which messages are answered.
+
+    Attributes:
+        admission: Decides when a message may be answered.
+        threads: Threads in which rounds are played, as many as there are places.
+        accounts: Accounts whose quotas are spent.
+        log: The log of failures.
+    """
+
+    admission: Admission
+    threads: ThreadPoolExecutor
+    accounts: Accounts
+    log: TelemetryLogger
+
+    def spend(self, user: User, usage: Usage, end: threading.Event) -> None:
+        """Add to the spending of a user; wait for a database that is away, until an event.
+
+        Raises:
+            ServerError: If it cannot be written for another reason.
+        """
+        add = partial(self.accounts.spend, user.name, usage.cost or 0.0, usage.total_tokens)
+        try:
+            once_it_answers(add, end, is_repeatable=False)
+        except DatabaseLost:  # the answer that was paid for is not lost
+            self.log.exception(f"the spending of {user.name} may lack {usage.total_tokens} tokens")

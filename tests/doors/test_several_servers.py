@@ -1,0 +1,227 @@
+"""Two servers of one project that share a PostgreSQL database."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import psutil
+import pytest
+from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
+from click.testing import CliRunner
+from postgres_server import postgres_server
+from served import LIMIT_S, Served, problem, serving
+from shared_database import empty_database, outage
+from test_agent_stops import await_output, messages, send
+
+from taskweaver.cli.main import commands
+from taskweaver.server.accounts import Accounts, Quota
+from taskweaver.server.agents import shared_indexes
+from taskweaver.server.databases.address import PostgresAddress
+
+
+@dataclass
+class Shared:
+    """A project whose servers share a database, with a user ann and two servers.
+
+    Attributes:
+        folder: Folder of the project.
+        boss: Address of the superuser of the database's server.
+        address: The database.
+        accounts: The accounts in it.
+        token: Ann's token.
+        model: The model of both servers.
+        servers: The servers.
+    """
+
+    folder: Path
+    boss: str
+    address: PostgresAddress
+    accounts: Accounts
+    token: str
+    model: SteeredModel
+    servers: list[Served]
+
+    def clients(self, token: str = "") -> list[httpx2.Client]:
+        """Return a client of each server, of ann or with another token."""
+        return [server.client(token or self.token) for server in self.servers]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {
+            "SERVER_DATABASE": self.address.url,
+            "SERVER_DATABASE_PASSWORD": self.address.password,
+        }
+
+    @contextmanager
+    def running(self) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+        """Give the process of one more server, and ann's client of it."""
+        with serving(self.folder / "project", **self.variables) as (process, line):
+            match = re.search(r"http://127\.0\.0\.1:\d+$", line.strip())
+            assert match, line
+            headers = {"Authorization": f"Bearer {self.token}"}
+            with httpx2.Client(base_url=match[0], headers=headers, timeout=LIMIT_S) as client:
+                yield process, client
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    folder, model = tmp_path_factory.mktemp("shared"), SteeredModel()
+    config = {"llm.api_type": "offline"}  # of a server that is a process
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(shared_indexes, "_SETTLED_S", 0.0)  # the database was just started
+        boss = stack.enter_context(postgres_server())
+        address = stack.enter_context(empty_database(boss))
+        servers = [
+            stack.enter_context(serving_agents(folder, model, config, database=address))
+            for _ in range(2)
+        ]
+        accounts = servers[0].accounts
+        yield Shared(folder, boss, address, accounts, accounts.add("ann").text, model, servers)
+
+
+@pytest.fixture
+def two(shared: Shared) -> list[httpx2.Client]:
+    """Give ann's clients of two servers."""
+    return shared.clients()
+
+
+def test_a_token_is_good_at_all_servers_until_it_is_revoked(shared: Shared) -> None:
+    clients = shared.clients(shared.accounts.add("bob").text)
+    assert [one.get(f"{API}/sessions").status_code for one in clients] == [200, 200]
+    shared.accounts.renew_token("bob")
+    for client in clients:
+        problem(client.get(f"{API}/sessions"), 401, "token-invalid")
+    shared.accounts.remove("bob")
+
+
+def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
+    here, there = two
+    session = new_session(here, "of the first")
+    ask(here, session, "kept = 6 * 7\nkept", kind="code", message_id="m1")
+    (listed,) = there.get(f"{API}/sessions").json()["sessions"]
+    assert (listed["title"], listed["state"]) == ("of the first", "locked")
+    assert messages(there, session)["m1"] == ("finished", here_answer(here, session))
+    assert there.get(f"{session}/messages/m1").json()["state"] == "finished"
+    for refused in (there.get(session), there.post(f"{session}/messages", json={"text": "x"})):
+        found = problem(refused, 409, "session-in-use")
+        assert "open in another process" in found["detail"]
+    assert here.post(f"{session}/release").status_code == 204
+    again = ask(there, session, "kept + 1", kind="code", message_id="m2")
+    assert "43" in again["answer"], "its variables were stored"
+    assert set(messages(here, session)) == {"m1", "m2"}
+    problem(here.get(session), 409, "session-in-use")
+    assert there.delete(session).status_code == 204
+    assert here.get(f"{API}/sessions").json()["sessions"] == []
+
+
+def here_answer(client: httpx2.Client, session: str) -> str:
+    return str(client.get(f"{session}/messages/m1").json()["answer"])
+
+
+def test_a_title_changed_at_one_is_seen_in_the_stream_of_the_other(
+    two: list[httpx2.Client],
+) -> None:
+    here, there = two
+    session = new_session(here)
+    with there.stream("GET", f"{API}/events") as response:
+        events = events_of(response)
+        assert next(events)[1] == "position"
+        assert here.patch(session, json={"title": "changed"}).status_code == 200
+        _, kind, data = next(events)
+    assert (kind, data["title"]) == ("session_renamed", "changed")
+    here.delete(session)
+
+
+def test_spending_at_all_servers_counts_together(shared: Shared) -> None:
+    eve = shared.accounts.add("eve", quota=Quota(tokens=1_000_000)).text
+    clients = shared.clients(eve)
+    spent = [ask(client, new_session(client), "say: hello")["tokens"] for client in clients]
+    assert all(spent)
+    for client in clients:
+        assert client.get(f"{API}/usage").json()["spent_tokens"] == sum(spent)
+    shared.accounts.spend("eve", 0.0, 1_000_000)
+    for client in clients:
+        session = new_session(client)
+        problem(client.post(f"{session}/messages", json={"text": "say: x"}), 403, "quota")
+    shared.accounts.remove("eve")  # the code of several users needs walls
+
+
+def test_a_killed_server_beside_another_that_goes_on(
+    shared: Shared, two: list[httpx2.Client]
+) -> None:
+    other = two[0]
+    with shared.running() as (process, client):
+        session, own = new_session(client, "kept title"), new_session(other)
+        send(other, own, "own", "print('on', flush=True)\nimport time; time.sleep(600)")
+        await_output(other, own, "on", "own")
+        ask(client, session, "41 + 1", kind="code", message_id="m1")
+        send(client, session, "m2", "print('on', flush=True)\nimport time; time.sleep(600)")
+        send(client, session, "m3", "print('never')")
+        await_output(client, session, "on", "m2")
+        assert messages(other, session)["m2"][0] == "running"
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait(LIMIT_S)
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert not alive
+    while (found := messages(other, session))["m2"][0] == "running":
+        pass
+    assert found["m1"][0] == "finished"
+    assert [found[name][0] for name in ("m2", "m3")] == ["stopped", "stopped"]
+    assert messages(two[1], own)["own"][0] == "running"
+    again = ask(other, session, "6 * 7", kind="code", message_id="m4")
+    assert "42" in again["answer"]
+    assert other.get(session).json()["title"] == "kept title"
+    assert other.post(f"{own}/stop", json={}).json()["was_running"]
+
+
+def test_answers_outlive_an_outage_of_the_database(
+    shared: Shared, two: list[httpx2.Client]
+) -> None:
+    here, there = two
+    session, model = new_session(here), shared.model
+    body = {"text": "say: wait lost", "message_id": "lost"}
+    assert here.post(f"{session}/messages", json=body).status_code == 202
+    model.await_question("wait lost")
+    with outage(shared.boss, shared.address):
+        model.let_go("wait lost")
+        for client in two:
+            problem(client.get(f"{API}/sessions"), 503, "database-unavailable")
+    with here.stream("GET", f"{session}/messages/lost/events") as response:
+        *_, (_, kind, data) = events_of(response)
+    assert (kind, data["state"], data["answer"]) == ("message", "finished", "heard wait lost")
+    assert messages(there, session)["lost"][0] == "finished"
+    here.delete(session)
+
+
+def test_users_are_managed_in_the_database(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in shared.variables.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(
+            commands, ["-p", str(shared.folder / "project"), "serve", *arguments]
+        )
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    token = run("users", "add", "dora").strip()
+    found = shared.accounts.find(token)
+    assert found is not None
+    assert found.name == "dora"
+    assert "dora" in run("users", "list")
+    run("users", "remove", "dora")
+    shared.clients()[0].post(f"{API}/sessions", json={"title": ""})
+    assert "POST /agent/v1/sessions" in run("audit", "--json")
+    monkeypatch.setenv("SERVER_DATABASE", "postgresql://127.0.0.1:1/none")
+    done = CliRunner().invoke(
+        commands, ["-p", str(shared.folder / "project"), "serve", "users", "list"]
+    )
+    assert (done.exit_code, "none at 127.0.0.1 cannot be reached" in done.output) == (2, True)

@@ -1,0 +1,265 @@
+"""The index of a user's sessions, in a file and in a database that servers share."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from shared_database import end_connections
+
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.agents import shared_indexes
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
+from taskweaver.server.agents.shared_indexes import SharedIndexes
+from taskweaver.server.databases.address import PostgresAddress
+from taskweaver.server.databases.postgresql import PostgresDatabase
+from taskweaver.server.databases.statements import DatabaseLost
+from taskweaver.server.errors import ServerError
+from taskweaver.session.errors import EventsGone, EventsToCome
+
+LIMIT_S = 60.0
+postgres = pytest.mark.postgres
+
+
+def indexes_at(place: Path | PostgresAddress) -> AgentIndexes:
+    return FileIndexes() if isinstance(place, Path) else SharedIndexes(place, TelemetryLogger())
+
+
+def message(name: str, text: str = "why?") -> IndexedMessage:
+    return IndexedMessage(name, "s", "main", "ask", text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "ann"
+
+
+@pytest.fixture(autouse=True)
+def _servers_have_their_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge servers at once, though the database was just started."""
+    monkeypatch.setattr(shared_indexes, "_SETTLED_S", 0.0)
+
+
+@pytest.fixture
+def two(database: PostgresAddress, folder: Path) -> Iterator[list[AgentIndex]]:
+    """Give the index of a user at two servers."""
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(closing(SharedIndexes(database, TelemetryLogger())))
+            for _ in range(2)
+        ]
+        yield [server.of("ann", folder) for server in servers]
+
+
+def test_sessions_and_messages_are_kept(place: Path | PostgresAddress, folder: Path) -> None:
+    odd = "a\0b \N{SNOWMAN} 'q' %s ?"
+    with closing(indexes_at(place)) as indexes:
+        index = indexes.of("ann", folder)
+        index.add_session("s", "first")
+        index.add_session("s", "again")
+        index.rename_session("s", odd)
+        index.rename_session("t", "new")
+        index.add_message(message("m1", odd))
+        index.add_message(message("m2"))
+        with pytest.raises(ServerError):
+            index.add_message(message("m2", "another"))
+        index.update("m1", state="running", round_id="r")
+        index.update("m1", state="finished", answer=odd, tokens=3, cost=0.5)
+        index.update("m2", state="withdrawn")
+        index.update("m3", state="finished")
+    with closing(indexes_at(place)) as indexes:
+        index = indexes.of("ann", folder)
+        assert {one.session: one.title for one in index.sessions()} == {"s": odd, "t": "new"}
+        first, second = index.messages("s")
+        assert (first.id, first.text, first.answer) == ("m1", odd, odd)
+        assert (first.tokens, first.cost, first.round_id) == (3, 0.5, "r")
+        assert index.message("m2") == second
+        assert index.messages(states=("withdrawn",)) == [second]
+        assert index.message("m3") is None
+        kinds = [(one.number, one.kind) for one in index.read(0, 100)]
+        assert kinds == list(
+            enumerate(
+                [
+                    *("session_created", "session_created", "session_renamed", "session_renamed"),
+                    *("message_queued", "message_queued", "message_running", "message_finished"),
+                    "message_withdrawn",
+                ],
+                1,
+            )
+        )
+        index.remove_session("s")
+        assert (index.messages(), len(index.sessions())) == ([], 1)
+
+
+def test_changes_are_kept_up_to_a_number(
+    place: Path | PostgresAddress, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskweaver.server.agents.index._MOST_CHANGES", 3)
+    with closing(indexes_at(place)) as indexes:
+        index = indexes.of("ann", folder)
+        for number in range(1, 6):
+            index.rename_session("s", str(number))
+            assert index.last_change == number
+        assert [one.number for one in index.read(2, 100)] == [3, 4, 5]
+        with pytest.raises(EventsGone):
+            index.read(1, 100)
+        with pytest.raises(EventsToCome):
+            index.read(6, 100)
+
+
+def test_users_have_indexes_of_their_own(place: Path | PostgresAddress, tmp_path: Path) -> None:
+    with closing(indexes_at(place)) as indexes:
+        ann, bob = (indexes.of(name, tmp_path / name) for name in ("ann", "bob"))
+        for index in (ann, bob):
+            index.add_session("s", "title")
+            index.add_message(message("m"))
+        ann.remove_session("s")
+        assert (ann.sessions(), ann.messages(), ann.last_change) == ([], [], 3)
+        assert (len(bob.sessions()), len(bob.messages()), bob.last_change) == (1, 1, 2)
+
+
+def test_messages_that_the_end_of_a_server_cut_are_marked(
+    place: Path | PostgresAddress, folder: Path
+) -> None:
+    with closing(indexes_at(place)) as indexes:
+        index = indexes.of("ann", folder)
+        for name in ("m1", "m2", "m3"):
+            index.add_message(message(name))
+        index.update("m1", state="running")
+        index.update("m3", state="finished")
+        assert [one.state for one in index.messages("s")] == ["running", "queued", "finished"]
+    with closing(indexes_at(place)) as indexes:
+        index = indexes.of("ann", folder)
+        assert [one.state for one in index.messages("s")] == ["stopped", "stopped", "finished"]
+        assert [one.kind for one in index.read(5, 100)] == ["message_stopped"] * 2
+
+
+def test_a_file_of_the_first_version_is_read(folder: Path) -> None:
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "agent.sqlite")) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE sessions (
+              session TEXT PRIMARY KEY, title TEXT NOT NULL, created_at TEXT NOT NULL
+            ) STRICT;
+            CREATE TABLE messages (
+              id TEXT PRIMARY KEY, session TEXT NOT NULL, branch TEXT NOT NULL, kind TEXT NOT NULL,
+              text TEXT NOT NULL, state TEXT NOT NULL, round_id TEXT NOT NULL, answer TEXT NOT NULL,
+              tokens INTEGER NOT NULL, cost REAL, created_at TEXT NOT NULL
+            ) STRICT;
+            CREATE INDEX messages_of_sessions ON messages (session);
+            CREATE TABLE changes (
+              number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, data TEXT NOT NULL
+            ) STRICT;
+            INSERT INTO sessions VALUES ('s', 'title', '2026-01-01T00:00:00+00:00');
+            INSERT INTO messages VALUES ('m', 's', 'main', 'ask', 'why?', 'running', 'r', '', 0,
+              NULL, '2026-01-01T00:00:00+00:00');
+            INSERT INTO changes VALUES (7, 'message_running', '{}');
+            """
+        )
+    with closing(FileIndexes()) as indexes:
+        index = indexes.of("ann", folder)
+        assert [one.title for one in index.sessions()] == ["title"]
+        assert [one.state for one in index.messages()] == ["stopped"]
+        assert [one.number for one in index.read(6, 9)] == [7, 8]
+
+
+@postgres
+def test_a_server_is_woken_by_the_changes_of_another(two: list[AgentIndex]) -> None:
+    here, there = two
+    woken = threading.Event()
+    here.listen(woken.set)
+    there.rename_session("s", "title")
+    assert woken.wait(LIMIT_S)
+    assert [one.title for one in here.sessions()] == ["title"]
+
+
+@postgres
+def test_open_messages_of_a_server_that_lives_are_left(two: list[AgentIndex]) -> None:
+    here, there = two
+    there.add_message(message("m"))
+    assert [one.state for one in here.messages()] == ["queued"]
+    assert here.message("m") == there.message("m")
+
+
+@postgres
+def test_no_reader_misses_a_change_of_many_writers(two: list[AgentIndex]) -> None:
+    count, writers = 40, 4
+    seen: list[int] = []
+
+    def write(name: int) -> None:
+        for number in range(count):
+            two[name % 2].rename_session(f"s{name}", str(number))
+
+    with ThreadPoolExecutor(writers) as pool:
+        running = [pool.submit(write, name) for name in range(writers)]
+        while len(seen) < count * writers:
+            seen += [one.number for one in two[0].read(seen[-1] if seen else 0, 7)]
+        for one in running:
+            one.result()
+    assert seen == list(range(1, count * writers + 1))
+
+
+@postgres
+def test_lost_connections_are_made_again(two: list[AgentIndex], database: PostgresAddress) -> None:
+    here, there = two
+    here.rename_session("s", "before")
+    woken = threading.Event()
+    here.listen(woken.set)
+    assert end_connections(database) == 4
+    there.rename_session("s", "after")  # a change begins on a new connection
+    assert woken.wait(LIMIT_S)
+    assert [one.title for one in here.sessions()] == ["after"]
+    assert [one.number for one in here.read(0, 9)] == [1, 2]
+
+
+@postgres
+def test_a_change_whose_connection_is_lost_is_undone(database: PostgresAddress) -> None:
+    with closing(PostgresDatabase(database)) as one:
+        insert = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
+
+        def change() -> None:
+            with one.changing("ann") as run:
+                run(insert, "ann", "s", "t", "now")
+                end_connections(database)
+                run(insert, "ann", "t", "t", "now")
+
+        with pytest.raises(DatabaseLost) as caught:
+            change()
+        assert (caught.value.status, caught.value.is_undone) == (503, True)
+        assert one.rows("SELECT count(*) FROM sessions") == [(0,)]
+        with one.changing("ann") as run:
+            assert run(insert, "ann", "s", "t", "now").changed == 1
+
+
+@postgres
+def test_databases_that_cannot_be_used_are_named(
+    boss: str, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ServerError, match="SERVER_DATABASE_PASSWORD"):
+        PostgresAddress(boss)
+    for text in ("mysql://x/y", "postgresql://[", "x"):
+        with pytest.raises(ServerError, match="no address of a PostgreSQL"):
+            PostgresAddress(text)
+    log = TelemetryLogger()
+    host = database.url.rpartition("/")[0]
+    with pytest.raises(ServerError, match=r"nowhere at 127\.0\.0\.1 cannot be reached") as caught:
+        SharedIndexes(PostgresAddress(f"{host}/nowhere", database.password), log)
+    assert database.password not in str(caught.value)
+    with pytest.raises(ServerError, match="password"):
+        SharedIndexes(PostgresAddress(database.url, "wrong password"), log)
+    with pytest.raises(ServerError, match="cannot be reached"):
+        SharedIndexes(PostgresAddress("postgresql://127.0.0.1:1/x"), log)
+    PostgresDatabase(database).close()
+    with closing(psycopg.connect(database.url, password=database.password)) as connection:
+        connection.execute("UPDATE taskweaver.version SET number = 99")
+        connection.commit()
+    with pytest.raises(ServerError, match="newer version"):
+        PostgresDatabase(database)
