@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Self, get_args
 
-from taskweaver.server.databases.address import ServerConfig
+from taskweaver.server.databases.address import SharedDatabaseConfig
 from taskweaver.server.databases.schemas import SQLITE_ACCOUNTS
 from taskweaver.server.databases.sqlite import SqliteDatabase
-from taskweaver.server.databases.statements import AlreadyThere, Database, insert_row
+from taskweaver.server.databases.statements import AlreadyThere, ServerDatabase, insert_row
 from taskweaver.server.errors import ServerError
 from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
 
@@ -97,7 +97,7 @@ class Accounts:
     read or written.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: ServerDatabase) -> None:
         """Use a database, which is closed with the accounts.
 
         Raises:
@@ -226,7 +226,7 @@ class Accounts:
         ]
 
 
-def open_accounts(config: ServerConfig, workspace: Path) -> Accounts:
+def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
     """Return the accounts of a project: in the database that it names, else in its workspace.
 
     Raises:

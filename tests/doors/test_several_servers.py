@@ -20,6 +20,7 @@ from shared_database import empty_database, outage
 from test_agent_stops import await_output, messages, send
 
 from taskweaver.cli.main import commands
+from taskweaver.config.config_mgt import env_name
 from taskweaver.server.accounts import Accounts, Quota
 from taskweaver.server.agents import shared_indexes
 from taskweaver.server.databases.address import PostgresAddress
@@ -53,10 +54,11 @@ class Shared:
 
     @property
     def variables(self) -> dict[str, str]:
-        return {
-            "SERVER_DATABASE": self.address.url,
-            "SERVER_DATABASE_PASSWORD": self.address.password,
+        keys = {
+            "server.database": self.address.url,
+            "server.database_password": self.address.password,
         }
+        return {env_name(name): value for name, value in keys.items()}
 
     @contextmanager
     def running(self) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:

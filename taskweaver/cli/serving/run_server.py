@@ -118,14 +118,11 @@ def serve_doors(
     Raises:
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
-    from taskweaver.doors.agent_api.door import AgentApi
-    from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.kernel_api.door import KernelApi
-    from taskweaver.doors.page.door import PageDoor
     from taskweaver.server.accounts import open_accounts, server_folder
     from taskweaver.server.agents.indexes import open_indexes
     from taskweaver.server.agents.sessions import AgentSessions
-    from taskweaver.server.databases.address import ServerConfig
+    from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
@@ -133,7 +130,7 @@ def serve_doors(
 
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
-    config = ServerConfig(app.config)
+    config = SharedDatabaseConfig(app.config)
     with open_accounts(config, app.workspace) as accounts:
         users = accounts.users() if has_users else []
         require_walls(len(users), app.sandbox_tier)
@@ -143,9 +140,7 @@ def serve_doors(
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
             indexes = open_indexes(config, app.log)
-            sessions = AgentSessions(app, accounts, folder / "agents", indexes)
-            doors += [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
-            doors += _mcp_door(sessions)
+            doors += _user_doors(AgentSessions(app, accounts, folder / "agents", indexes))
 
         def begin() -> None:
             on_start(local.text if local else "", stop)
@@ -160,13 +155,18 @@ def serve_doors(
             server.run([listener])
 
 
-def _mcp_door(sessions: Any) -> list[Any]:
-    """Return the door for MCP where its package is installed."""
+def _user_doors(sessions: Any) -> list[Any]:
+    """Return the doors to the sessions of users; that for MCP where its package is installed."""
+    from taskweaver.doors.agent_api.door import AgentApi
+    from taskweaver.doors.chat_completions.door import ChatCompletions
+    from taskweaver.doors.page.door import PageDoor
+
+    doors = [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
     if find_spec("mcp") is None:
-        return []
+        return doors
     from taskweaver.doors.mcp.door import McpDoor
 
-    return [McpDoor(sessions)]
+    return [*doors, McpDoor(sessions)]
 
 
 def require_walls(users: int, tier: str) -> None:

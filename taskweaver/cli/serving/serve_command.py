@@ -163,7 +163,7 @@ def _accounts(project: Path | None) -> Any:
     from taskweaver.cli.opening.consent import read_source, stored_consent
     from taskweaver.cli.serving.run_server import require_packages
     from taskweaver.server.accounts import open_accounts
-    from taskweaver.server.databases.address import ServerConfig
+    from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.trust.errors import ProjectNotTrusted
 
     require_folder(project)
@@ -173,4 +173,6 @@ def _accounts(project: Path | None) -> Any:
     if withheld:  # else the users would be those of the files, which no server reads
         raise ProjectNotTrusted(str(inspection.folder), withheld)
     source = read_source(project)
-    return open_accounts(ServerConfig(source), Path(source.get_path("workspace.workspace_path")))
+    return open_accounts(
+        SharedDatabaseConfig(source), Path(source.get_path("workspace.workspace_path"))
+    )

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from taskweaver.server.databases.statements import Database, RunStatement, insert_row
+from taskweaver.server.databases.statements import RunStatement, ServerDatabase, insert_row
 from taskweaver.server.errors import conflict
 from taskweaver.session.errors import EventsGone, EventsToCome
 
@@ -113,7 +113,7 @@ class AgentIndex:
         is_shared: Whether several servers use it.
     """
 
-    def __init__(self, database: Database, servers: IndexServers, user: str = "") -> None:
+    def __init__(self, database: ServerDatabase, servers: IndexServers, user: str = "") -> None:
         """Use the index of a user in a database, which the caller closes.
 
         Messages that the sudden end of a server cut are marked.

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex
-from taskweaver.server.databases.address import ServerConfig
+from taskweaver.server.databases.address import SharedDatabaseConfig
 from taskweaver.server.databases.schemas import SQLITE_INDEX
 from taskweaver.server.databases.sqlite import SqliteDatabase
 
@@ -71,7 +71,7 @@ class FileIndexes:
             database.close()
 
 
-def open_indexes(config: ServerConfig, log: TelemetryLogger) -> AgentIndexes:
+def open_indexes(config: SharedDatabaseConfig, log: TelemetryLogger) -> AgentIndexes:
     """Return the indexes of a project: in the database that it names, else in files.
 
     Raises:

@@ -66,7 +66,7 @@ class PostgresAddress:
         return f"The database {database} at {parts.get('host') or 'this machine'}"
 
 
-class ServerConfig(ModuleConfig):
+class SharedDatabaseConfig(ModuleConfig):
     """Keys under ``server.``.
 
     Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,9 +18,9 @@ from taskweaver.server.databases.schemas import POSTGRESQL
 from taskweaver.server.databases.statements import (
     AlreadyThere,
     DatabaseLost,
-    Outcome,
     Row,
     RunStatement,
+    StatementOutcome,
 )
 from taskweaver.server.errors import RequestRefused, ServerError
 
@@ -47,6 +48,7 @@ class PostgresDatabase:
         self._server = server
         self._lock = threading.Lock()
         self._is_committing = False
+        self._not_before = 0.0
         self._connection = connect(address)
         try:
             with self._explained():
@@ -103,12 +105,11 @@ class PostgresDatabase:
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
         with self._lock, self._explained():
+            self._is_committing = False
             try:
                 return self._run(sql, *values).rows
-            except psycopg.OperationalError:
-                if not self._connection.closed:
-                    raise
-                self._connection = connect(self._address)
+            except psycopg.OperationalError as error:
+                self._connect_again(error)
                 return self._run(sql, *values).rows
 
     @contextmanager
@@ -134,11 +135,29 @@ class PostgresDatabase:
         begin = f"BEGIN{lock}".encode()
         try:
             self._connection.execute(begin, prepare=False)
-        except psycopg.OperationalError:
-            if not self._connection.closed:
-                raise
-            self._connection = connect(self._address)
+        except psycopg.OperationalError as error:
+            self._connect_again(error)
             self._connection.execute(begin, prepare=False)
+
+    def _connect_again(self, error: psycopg.OperationalError) -> None:
+        """Connect where an error means that the connection was lost, else raise the error.
+
+        At most half of the time is spent on a host that gives no answer at all.
+
+        Raises:
+            DatabaseLost: If the database does not answer.
+        """
+        if not self._connection.closed:
+            raise error
+        begun = time.monotonic()
+        if begun < self._not_before:
+            raise DatabaseLost(f"{self._address.name} did not answer just now.", is_undone=True)
+        try:
+            self._connection = connect(self._address)
+        except DatabaseLost:
+            now = time.monotonic()
+            self._not_before = now + (now - begun)
+            raise
 
     def _commit(self, user: str) -> None:
         end: SQL | Composed = SQL("COMMIT")
@@ -147,14 +166,14 @@ class PostgresDatabase:
             end = SQL("NOTIFY ") + Identifier(SCHEMA) + SQL(", ") + told + SQL("; ") + end
         self._connection.execute(end, prepare=False)
 
-    def _run(self, sql: str, *values: object) -> Outcome:
+    def _run(self, sql: str, *values: object) -> StatementOutcome:
         sent = [
             value.replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
             for value in values
         ]
         with self._connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
             rows = cursor.fetchall() if cursor.description else []
-            return Outcome([_with_nul(row) for row in rows], cursor.rowcount)
+            return StatementOutcome([_with_nul(row) for row in rows], cursor.rowcount)
 
 
 def _with_nul(row: Row) -> Row:

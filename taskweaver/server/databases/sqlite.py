@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from taskweaver.server.databases.statements import AlreadyThere, Outcome, Row, RunStatement
+from taskweaver.server.databases.statements import AlreadyThere, Row, RunStatement, StatementOutcome
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.utils.sqlite_files import READ_ERRORS, open_private
 
@@ -80,6 +80,6 @@ class SqliteDatabase:
         with self._explained(), self._lock, self._connection:
             yield self._run
 
-    def _run(self, sql: str, *values: object) -> Outcome:
+    def _run(self, sql: str, *values: object) -> StatementOutcome:
         cursor = self._connection.execute(sql, values)
-        return Outcome(cursor.fetchall(), cursor.rowcount)
+        return StatementOutcome(cursor.fetchall(), cursor.rowcount)

@@ -35,7 +35,7 @@ class DatabaseLost(RequestRefused):
         self.is_undone = is_undone
 
 
-class Outcome(NamedTuple):
+class StatementOutcome(NamedTuple):
     """Outcome of a statement: its rows, and the number of rows that it changed."""
 
     rows: list[Row]
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 class RunStatement(Protocol):
     """Runs a statement of a transaction."""
 
-    def __call__(self, sql: str, *values: object) -> Outcome:
+    def __call__(self, sql: str, *values: object) -> StatementOutcome:
         """Run a statement with values for its marks; raises as `Database`."""
 
 
@@ -77,7 +77,7 @@ def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None
     run(f"INSERT INTO {table} ({names}) VALUES ({marks})", *row.values())
 
 
-class Database(Protocol):
+class ServerDatabase(Protocol):
     """A database. Close it; thread-safe.
 
     The methods raise ServerError if it cannot be read or written, and of these DatabaseLost if it
