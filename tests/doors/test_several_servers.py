@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx2
 import psutil
+import psycopg
 import pytest
 from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
 from click.testing import CliRunner
@@ -201,6 +202,24 @@ def test_answers_outlive_an_outage_of_the_database(
     assert (kind, data["state"], data["answer"]) == ("message", "finished", "heard wait lost")
     assert messages(there, session)["lost"][0] == "finished"
     here.delete(session)
+
+
+def test_a_message_whose_acknowledgement_was_lost_is_sent_again(
+    shared: Shared, two: list[httpx2.Client]
+) -> None:
+    session = new_session(two[0])
+    ask(two[0], session, "say: hello", message_id="seen")
+    columns = "session, branch, kind, text, round_id, answer, tokens, cost, created_at, server"
+    copy = (
+        f'INSERT INTO taskweaver.messages ("user", id, state, {columns})'
+        f' SELECT "user", %s, %s, {columns} FROM taskweaver.messages WHERE id = %s'
+    )
+    with psycopg.connect(shared.address.url, password=shared.address.password) as connection:
+        connection.execute(copy.encode(), ["left", "queued", "seen"])
+    again = ask(two[0], session, "say: hello", message_id="left")
+    assert (again["state"], again["answer"]) == ("finished", "heard hello")
+    assert messages(two[1], session)["left"][0] == "finished"
+    two[0].delete(session)
 
 
 def test_users_are_managed_in_the_database(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
