@@ -39,7 +39,8 @@ SESSIONS, EACH = sized(8, 2), sized(60, 2)
 API = "/agent/v1/sessions"
 
 
-def _answer(_messages: Sequence[ChatMessage]) -> str:
+def answer_at_once(_messages: Sequence[ChatMessage]) -> str:
+    """Answer, as a model that needs no time."""
     fields = {
         "plan_reasoning": "It is simple.",
         "plan": "1. answer",
@@ -65,7 +66,7 @@ class _Asking:
 
     def api(self) -> None:
         """Ask over the API, and read the stream of the answer to its end."""
-        _ask(self._http, self.url)
+        ask_over_api(self._http, self.url)
 
     def read_events(self) -> int:
         """Read all events of the session; return their number."""
@@ -77,7 +78,8 @@ class _Asking:
         raise AssertionError("the stream ended")
 
 
-def _ask(http: httpx2.Client, url: str) -> None:
+def ask_over_api(http: httpx2.Client, url: str) -> None:
+    """Send a message to a session, and read the stream of the answer to its end."""
     with http.stream("POST", f"{url}/messages", json={"text": "hello", "stream": True}) as response:
         lines = list(response.iter_lines())
     assert '"state":"finished"' in lines[-2], lines[-2]
@@ -114,7 +116,7 @@ def drive_api(url: str, token: str, rate: float | None) -> tuple[float, float]:
             http = httpx2.Client(base_url=url, headers={"X-API-Key": token}, timeout=100)
             stack.enter_context(http)
             session = f"{API}/{http.post(API, json={}).json()['session_id']}"
-            asks.append(partial(_ask, http, session))
+            asks.append(partial(ask_over_api, http, session))
             asks[-1]()
         return _drive(asks, rate)
 
@@ -156,7 +158,7 @@ def run() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         config = {"execution.sandbox": "none", "workspace.workspace_path": str(folder / "work")}
-        app = stack.enter_context(TaskWeaverApp(folder, config, model=_answer, trust=True))
+        app = stack.enter_context(TaskWeaverApp(folder, config, model=answer_at_once, trust=True))
 
         def doors(accounts: Accounts) -> list[Door]:
             return [AgentApi(AgentSessions(app, accounts, folder / "agents", FileIndexes()))]

@@ -30,7 +30,9 @@ def sized(full: T, small: T) -> T:
 
 @contextmanager
 def served(
-    folder: Path, make_doors: Callable[[Accounts], Sequence[Door]]
+    folder: Path,
+    make_doors: Callable[[Accounts], Sequence[Door]],
+    open_accounts: Callable[[Path], Accounts] = Accounts.at,
 ) -> Iterator[tuple[str, str]]:
     """Give address and token of a server in a thread of this process."""
     from taskweaver.logging.log import TelemetryLogger
@@ -40,7 +42,7 @@ def served(
 
     is_up, token = threading.Event(), new_token()
     with ExitStack() as stack:
-        accounts = stack.enter_context(Accounts.at(folder / "accounts.sqlite"))
+        accounts = stack.enter_context(open_accounts(folder / "accounts.sqlite"))
         log = stack.enter_context(TelemetryLogger())
         listener = stack.enter_context(listen("127.0.0.1", 0))
         doors = make_doors(accounts)

@@ -9,15 +9,16 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from taskweaver.server.databases.statements import RunStatement, ServerDatabase, insert_row
+from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
 from taskweaver.server.errors import conflict
 from taskweaver.session.errors import EventsGone, EventsToCome
 
 MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
 OPEN_STATES = ("queued", "running")
 
-_MOST_CHANGES = 10_000
+_MOST_CHANGES, _TIDIED_AFTER = 10_000, 100
 _CUT = "The server ended before this message was answered."
+_NOTED = "session, branch, state, round_id"
 _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
 
@@ -159,8 +160,9 @@ class AgentIndex:
             ' WHERE "user" = ? RETURNING number'
         )
         ((number,),) = run(sql, self._user, kind, json.dumps(data), self._user).rows
-        sql = 'DELETE FROM changes WHERE "user" = ? AND number <= ?'
-        run(sql, self._user, number - _MOST_CHANGES)
+        if number % _TIDIED_AFTER == 0:
+            sql = 'DELETE FROM changes WHERE "user" = ? AND number <= ?'
+            run(sql, self._user, number - _MOST_CHANGES)
 
     def sessions(self) -> list[IndexedSession]:
         """Return the sessions, the newest first."""
@@ -209,22 +211,19 @@ class AgentIndex:
         new = replace(message, created_at=_now(), server=self.server)
         with self._changing() as run:
             insert_row(run, "messages", {"user": self._user, **asdict(new)})
-            self._note_message(run, message.id)
+            self._note_message(run, new.id, (new.session, new.branch, new.state, new.round_id))
 
     def update(self, message_id: str, **changed: object) -> None:
         """Change fields of a message."""
         names = ", ".join(f"{name} = ?" for name in changed)
         with self._changing() as run:
-            sql = f'UPDATE messages SET {names} WHERE "user" = ? AND id = ?'
-            run(sql, *changed.values(), self._user, message_id)
-            self._note_message(run, message_id)
+            sql = f'UPDATE messages SET {names} WHERE "user" = ? AND id = ? RETURNING {_NOTED}'
+            for row in run(sql, *changed.values(), self._user, message_id).rows:
+                self._note_message(run, message_id, row)
 
-    def _note_message(self, run: RunStatement, message_id: str) -> None:
-        sql = 'SELECT session, branch, state, round_id FROM messages WHERE "user" = ? AND id = ?'
-        for row in run(sql, self._user, message_id).rows:
-            names = ("session_id", "branch", "state", "round_id")
-            facts = dict(zip(names, row, strict=True))
-            self._note(run, f"message_{facts['state']}", message_id=message_id, **facts)
+    def _note_message(self, run: RunStatement, message_id: str, row: Row) -> None:
+        facts = dict(zip(("session_id", "branch", "state", "round_id"), row, strict=True))
+        self._note(run, f"message_{facts['state']}", message_id=message_id, **facts)
 
     def message(self, message_id: str) -> IndexedMessage | None:
         """Return a message; None if there is none of this id."""
@@ -259,11 +258,12 @@ class AgentIndex:
         sql = (
             "UPDATE messages SET state = ?, answer = ?"
             ' WHERE "user" = ? AND id = ? AND server = ? AND state = ?'
+            f" RETURNING {_NOTED}"
         )
         key = (self._user, message.id, message.server, message.state)
         with self._changing() as run:
-            if run(sql, "stopped", _CUT, *key).changed:  # else another server was faster
-                self._note_message(run, message.id)
+            for row in run(sql, "stopped", _CUT, *key).rows:  # none if another server was faster
+                self._note_message(run, message.id, row)
 
     @property
     def last_change(self) -> int:
