@@ -23,6 +23,7 @@ from test_agent_stops import await_output, messages, send
 from taskweaver.cli.main import commands
 from taskweaver.config.config_mgt import env_name
 from taskweaver.server.accounts import Accounts, Quota
+from taskweaver.server.agents import sessions as agent_sessions
 from taskweaver.server.agents import shared_indexes
 from taskweaver.server.databases.address import PostgresAddress
 
@@ -79,6 +80,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(shared_indexes, "_SETTLED_S", 0.0)  # the database was just started
+        patch.setattr(agent_sessions, "_LOOK_S", 0.05)
         boss = stack.enter_context(postgres_server())
         address = stack.enter_context(empty_database(boss))
         servers = [
@@ -114,7 +116,7 @@ def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
     assert there.get(f"{session}/messages/m1").json()["state"] == "finished"
     for refused in (there.get(session), there.post(f"{session}/messages", json={"text": "x"})):
         found = problem(refused, 409, "session-in-use")
-        assert "open in another process" in found["detail"]
+        assert "open at another server" in found["detail"]
     assert here.post(f"{session}/release").status_code == 204
     again = ask(there, session, "kept + 1", kind="code", message_id="m2")
     assert "43" in again["answer"], "its variables were stored"
@@ -126,6 +128,23 @@ def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
 
 def here_answer(client: httpx2.Client, session: str) -> str:
     return str(client.get(f"{session}/messages/m1").json()["answer"])
+
+
+def test_a_session_that_nobody_uses_is_free(
+    two: list[httpx2.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = two
+    session = new_session(here)
+
+    def state() -> str:
+        (listed,) = there.get(f"{API}/sessions").json()["sessions"]
+        return str(listed["state"])
+
+    assert state() == "locked"
+    monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
+    while state() != "stored":
+        pass
+    assert there.delete(session).status_code == 204
 
 
 def test_a_title_changed_at_one_is_seen_in_the_stream_of_the_other(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,12 +23,13 @@ from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.indexes import AgentIndexes
 from taskweaver.server.agents.workers import RoundWorkers
-from taskweaver.server.errors import quota_used_up, stopping
+from taskweaver.server.errors import RequestRefused, quota_used_up, stopping
 from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
-from taskweaver.session.errors import SessionBusy, SessionError
+from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
+from taskweaver.session.storage.lock import is_locked
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,
     remove_session,
@@ -40,6 +42,8 @@ _LOOK_S = 15.0
 _MOST_OPEN = 200
 _INTERRUPTED_S = 5.0
 _MIB = 1 << 20
+_LOOKS_S = (0.01, 0.05)
+"""Pauses before a lock is tried again: another server that lists sessions holds it for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,18 @@ class UserSessions:
 
     def _opened(self, session_id: str) -> Session:
         self._require(session_id)
-        return self.manager.create_session(session_id)
+        if not self.index.is_shared:
+            return self.manager.create_session(session_id)
+        for pause_s in _LOOKS_S:
+            with suppress(SessionInUse):
+                return self.manager.create_session(session_id)
+            threading.Event().wait(pause_s)
+        try:
+            return self.manager.create_session(session_id)
+        except SessionInUse as error:
+            detail = f"Session {session_id} is open at another server, or in a program there."
+            detail += " Use it there, or release it there first."
+            raise RequestRefused(409, "session-in-use", detail) from error
 
     def _require(self, session_id: str) -> None:
         folder = self.manager.sessions_folder
@@ -177,6 +192,8 @@ class UserSessions:
             if session_id not in found:
                 at = datetime.fromisoformat(known.created_at)
                 state = "open" if session_id in self._open else "stored"
+                if state == "stored" and is_locked(self.manager.sessions_folder / session_id):
+                    state = "locked"
                 found[session_id] = ListedSession(session_id, known.title, 0, at, state)
         return sorted(found.values(), key=lambda item: (item.changed_at, item.id), reverse=True)
 
@@ -235,9 +252,11 @@ class UserSessions:
         """Close the sessions that nobody used for a while: other servers may open them."""
         latest = time.monotonic() - idle_s
         for conversation in self.open_conversations:
-            has_readers = conversation.session.events.has_readers
-            if not has_readers and await asyncio.to_thread(conversation.last_use) <= latest:
-                await self._close_if_idle(conversation)
+            if conversation.session.events.has_readers:
+                continue
+            with suppress(SessionError):  # stopped by a client meanwhile
+                if await asyncio.to_thread(conversation.last_use) <= latest:
+                    await self._close_if_idle(conversation)
 
     async def _close_if_idle(self, conversation: UserConversation) -> None:
         async with self._opening:
