@@ -215,7 +215,11 @@ def test_answers_outlive_an_outage_of_the_database(
     with outage(shared.boss, shared.address):
         model.let_go("wait lost")
         for client in two:
-            problem(client.get(f"{API}/sessions"), 503, "database-unavailable")
+            away = problem(client.get(f"{API}/sessions"), 503, "database-unavailable")
+            assert "127.0.0.1" not in away["detail"]
+    for client in two:
+        while client.get(f"{API}/sessions").status_code == 503:
+            pass
     with here.stream("GET", f"{session}/messages/lost/events") as response:
         *_, (_, kind, data) = events_of(response)
     assert (kind, data["state"], data["answer"]) == ("message", "finished", "heard wait lost")

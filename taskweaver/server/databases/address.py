@@ -62,7 +62,7 @@ class PostgresAddress:
     def name(self) -> str:
         """Name of the database at the beginning of messages."""
         parts = self.parts()
-        database = parts.get("dbname") or parts.get("user") or ""
+        database = parts.get("dbname") or parts.get("user") or "of this user"
         return f"The database {database} at {parts.get('host') or 'this machine'}"
 
 

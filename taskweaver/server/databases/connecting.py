@@ -43,6 +43,6 @@ def connect(address: PostgresAddress) -> Connection:
     try:
         return psycopg.connect(autocommit=True, **settings)
     except psycopg.Error as error:
-        problem = " ".join(str(error).split())
+        problem = " ".join(str(error).split()).rstrip(".?")
         detail = f"{address.name} cannot be reached: {problem}."
         raise DatabaseLost(detail, is_undone=True) from error

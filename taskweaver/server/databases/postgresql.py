@@ -26,6 +26,9 @@ from taskweaver.server.errors import RequestRefused, ServerError
 
 # PostgreSQL's texts cannot hold this character; the other is one that no text is to hold.
 _NUL, _STANDS_FOR_NUL = "\0", "\U0010ffff"
+# The reason names hosts and users, and clients without a token see this; it is in the log.
+_AWAY = "The database of the server does not answer."
+_LONG_S = 1.0
 _USERS, _MIGRATION = 0x5457_0001, 0x5457_0002
 """Classes of advisory locks: one for each user's index, and one for the change of the schema."""
 
@@ -98,9 +101,10 @@ class PostgresDatabase:
         if isinstance(error, errors.DiskFull):
             return RequestRefused(507, "disk-full", "There is no room on the database's disk.")
         if self._connection.closed:
-            detail = f"The connection to the database was lost: {problem}."
-            return DatabaseLost(detail, is_undone=not self._is_committing)
-        return ServerError(f"{self._address.name} cannot be used: {problem}.")
+            return DatabaseLost(_AWAY, is_undone=not self._is_committing)
+        is_denied = isinstance(error, errors.InsufficientPrivilege)
+        hint = f"Grant the right to make the schema {SCHEMA}, or make it." if is_denied else ""
+        return ServerError(f"{self._address.name} cannot be used: {problem}.", hint)
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
@@ -151,13 +155,13 @@ class PostgresDatabase:
             raise error
         begun = time.monotonic()
         if begun < self._not_before:
-            raise DatabaseLost(f"{self._address.name} did not answer just now.", is_undone=True)
+            raise DatabaseLost(_AWAY, is_undone=True)
         try:
             self._connection = connect(self._address)
-        except DatabaseLost:
+        except DatabaseLost as lost:
             now = time.monotonic()
-            self._not_before = now + (now - begun)
-            raise
+            self._not_before = 2 * now - begun if now - begun > _LONG_S else 0.0
+            raise DatabaseLost(_AWAY, is_undone=True) from lost
 
     def _commit(self, user: str) -> None:
         end: SQL | Composed = SQL("COMMIT")

@@ -89,11 +89,15 @@ class ServerPresence:
 
     def _entered_again(self) -> Connection | None:
         """Return a new connection; None if the server ends before there is one."""
+        reason = ""
         while not self._is_closing.is_set():
             try:
                 connection = connect(self._address)
                 self._enter(connection)
-            except (psycopg.Error, DatabaseLost):
+            except (psycopg.Error, DatabaseLost) as error:
+                if str(error) != reason:
+                    reason = str(error)
+                    self._log.warning(reason)
                 self._is_closing.wait(_AGAIN_S)
                 continue
             for on_change in tuple(self._listeners.values()):  # they may have missed a change
