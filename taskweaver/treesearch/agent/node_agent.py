@@ -41,8 +41,8 @@ FLAG: Mapping[str, Any] = {"type": "boolean"}
 _READ_TITLE = "Memory Read Results"
 _READ = "This is what your reads found. Now give your whole reply."
 _KEPT = (
-    "Its memory block was applied: do not write the same again; <memory_update>{}</memory_update>"
-    " is enough."
+    "Its memory block was applied, after the memory above was read: do not write the same again;"
+    " <memory_update>{}</memory_update> is enough."
 )
 _MEMORY_ONLY = (
     "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
