@@ -38,7 +38,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str | list[str]
         **({"Its ancestors": before} if before else {}),
         "Its plan": quoted_section(f"{made_as}. {parent.plan}", 1),
         "Code": _code(parent, journal.files(parent.id)),
-        "Result": f"{measured_text(journal, parent)} ({parent.status})",
+        "Result": f"{_result(parent, journal)} ({parent.status})",
         "Execution output": _output(parent, _OUTPUT_CHARS),
     }
     sections |= repeated(parent, journal)
@@ -100,7 +100,7 @@ def change_sections(node: Node, journal: Journal) -> dict[str, str]:
     Without a parent, and where the changes are longer than the files, these stand whole.
     """
     sections = run_sections(node, journal)
-    if node.parent is None:
+    if node.parent is None or journal[node.parent].has_failed:  # no figures of that were reviewed
         return sections
     before = journal.files(node.parent)
     after = {**before, **artifact_files(node.artifacts)}
@@ -145,6 +145,13 @@ def own_code(node: Node) -> str:
 def _output(node: Node, limit_chars: int) -> str:
     """Return the output of a node; no line of it reads like a heading of the prompt."""
     return quoted_section(shorten(node.output, limit_chars), 1) or "(nothing was printed)"
+
+
+def _result(node: Node, journal: Journal) -> str:
+    """Return the measurement of a node; of one that was repeated, the mean of all."""
+    if journal.samples(node.id).n > 1:
+        return run_statistics.reached(journal, node)
+    return measured_text(journal, node)
 
 
 def repeated(node: Node, journal: Journal) -> dict[str, str]:

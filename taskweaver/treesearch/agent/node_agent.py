@@ -170,11 +170,13 @@ class NodeAgent:
         """
         schema = form.schema or {}
         example = json.dumps(_example(schema), ensure_ascii=False).replace(": true", ": true|false")
-        reply = f"Reply with one JSON object and nothing else, like {example}"
+        has_block = self.memory is not None and not self.memory.is_required
+        alone = "" if has_block else " and nothing else"
+        reply = f"Reply with one JSON object{alone}, like {example}"
         shown = {"Reply": reply, **prompt}
         shown["Reply"] = shown.pop("Reply")
 
-        if self.memory is not None and not self.memory.is_required:
+        if has_block:
             shown["Introduction"] = introduction
             text = AnswerForm(alias=form.alias, images=form.images)
             return self.ask(label, shown, form.read, hint=hint, form=text)

@@ -302,9 +302,15 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _before(node: Node, journal: Journal) -> str:
-    """Return the figures of the nearest ancestor that worked."""
+    """Return the figures of the nearest ancestor that worked: its mean, and that of this seed."""
     line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
-    return f"{run_statistics.reached(journal, line[-1])}, {line[-1].id}" if line else "none"
+    if not line:
+        return "none"
+    before = line[-1]
+    text = f"{run_statistics.reached(journal, before)}, {before.id}"
+    if journal.samples(before.id).n > 1 and before.seed == node.seed:
+        text += f"; with the seed of this attempt {measured_text(journal, before)}"
+    return text
 
 
 def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -19,7 +19,7 @@ from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
-from taskweaver.treesearch.agent.events import RunEvents, shown_elsewhere
+from taskweaver.treesearch.agent.events import ON_THE_BOARD, RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
@@ -191,7 +191,7 @@ class Search:
     def _memory(self, stack: ExitStack) -> BranchedMemory:
         config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
-        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere())
+        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere() | ON_THE_BOARD)
         api = self._memory_api
 
         def ask(prompt: str) -> str:
