@@ -24,6 +24,7 @@ _CHUNK_BYTES = 1 << 18
 _MOST_LISTED = 10_000
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class FileFacts(BaseModel):
@@ -46,6 +47,9 @@ def explained(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise RequestRefused(507, "disk-full", "There is no room for the file.") from error
+        if error.errno in _EXHAUSTED:
+            detail = "The server has no descriptor or memory left for this file."
+            raise RequestRefused(503, "busy", detail, retry_after_s=1) from error
         raise not_found(f"There is no file {path[:200]!r} in the working directory.") from error
     except ValueError as error:  # a name with a null character, or one that is no text
         raise not_found(f"{path[:200]!r} is no name of a file.") from error

@@ -180,6 +180,7 @@ def _answered(session: Session, listener: Listener, elsewhere: AnsweredElsewhere
         ids.append(request.id)
         assert not elsewhere.provide_confirmation("confirm-other", Confirmation.yes)
         assert elsewhere.provide_confirmation(request.id, Confirmation.yes)
+        assert not elsewhere.provide_confirmation(request.id, Confirmation.no)  # it has its answer
 
     thread = threading.Thread(target=answer)
     thread.start()

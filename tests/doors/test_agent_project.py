@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -168,8 +169,10 @@ def test_values_of_any_form_in_the_file_are_shown_as_json_holds_them(
 
 
 def test_the_checks_are_those_of_the_command(client: httpx2.Client) -> None:
-    response = client.post(f"{API}/doctor")
+    with ThreadPoolExecutor(2) as threads:  # who comes while they run has the same result
+        response, other = threads.map(lambda _: client.post(f"{API}/doctor"), range(2))
     assert response.status_code == 200, response.text
+    assert response.json() == other.json()
     checks = {item["name"]: item for item in response.json()["checks"]}
     assert checks["python"]["status"] == "ok"
     assert (checks["kernel"]["status"], "1+1 is 2" in checks["kernel"]["detail"]) == ("ok", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,23 @@ def test_a_conversation_goes_on_after_any_of_its_responses(
     assert rounds(server, "alpha")[1:] == [("main", "say: b"), ("branch-1", "say: c")]
     kept = client.responses.retrieve(first.id)
     assert (kept.output_text, kept.status) == ("heard alpha", "completed")
+
+
+def test_two_requests_after_one_response_have_a_branch_each(
+    server: Served, client: openai.OpenAI, model: SteeredModel
+) -> None:
+    first = client.responses.create(model="taskweaver", input="say: twins")
+
+    def ask(text: str) -> str:
+        later = client.responses.create(
+            model="taskweaver", input=f"say: {text}", previous_response_id=first.id
+        )
+        return later.output_text
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(ask, "xyz")) == ["heard x", "heard y", "heard z"]
+    branches = [branch for branch, _ in rounds(server, "twins")[1:]]
+    assert sorted(branches) == ["branch-1", "branch-2", "main"]
 
 
 def test_a_response_is_streamed(client: openai.OpenAI) -> None:

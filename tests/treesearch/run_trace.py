@@ -19,7 +19,7 @@ _UNSTEADY = (
     (re.compile(r"\b20\d\d-\d\d-\d\d\b"), "DAY"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:s|seconds|min)\b"), "T s"),
     (re.compile(r"\b\d\d:\d\d UTC|\bseconds [\d.]+"), "T"),
-    (re.compile(r"\b[\d.]+ (?=tasks in the last minute|GB/s read and written)"), "N "),
+    (re.compile(r"\b[\d.]+ (?=tasks in the minute before|GB/s read and written)"), "N "),
     (re.compile(r"127\.0\.0\.1:\d+"), "HOST"),
     (re.compile(r"\b1[789]\d{8}(?:\.\d+)?\b"), "TIME"),
     (re.compile(r"pytest-\d+|/tmp/[\w.-]+"), "TEMP"),

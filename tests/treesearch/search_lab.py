@@ -39,7 +39,7 @@ _CHILD = re.compile(r"^- n\d+ \w+(?: \S+)? of (n\d+):", re.MULTILINE)
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 Values = Mapping[str, int]
-Height = Callable[[Values], float]
+Height = Callable[[Values], float | str]
 Fault = Callable[[Mapping[str, str]], str | None]
 """Given the sections of a prompt, a reply in place of the usual one; None for the usual one."""
 

@@ -47,7 +47,8 @@ def evaluate(
     without_effect = {key for keys in configurations.values() for key in keys} - _ON_LANDSCAPES
     if without_effect and not ideas:
         names = ", ".join(sorted(without_effect))
-        click.echo(safe(f"Landscapes show nothing of {names}: name an --idea."), err=True)
+        note = f"{names}: without effect on landscapes; name an --idea to compare it."
+        click.echo(safe(note), err=True)
     if len(configurations) < len(files):
         raise SearchError("Two configurations have the same file name.", "Rename one of them.")
     with open_app(project) as app:

@@ -85,10 +85,10 @@ class ChatCompletions:
             raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
         own = self._sessions.of(call.user)
         await own.check_disk(call.user)
-        place = await self._turns.place(call.user, wanted.messages)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
-        answer = ChatAnswer(self._sessions, place, completion_id)
-        await answer.submit(call.user)
+        async with self._turns.place(call.user, wanted.messages) as place:
+            answer = ChatAnswer(self._sessions, place, completion_id)
+            await answer.submit(call.user)
         completion = _Completion(self._turns, call, place, answer, completion_id)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
@@ -61,21 +62,21 @@ class ResponseOperations:
     async def _respond(self, call: Call) -> Response | BaseModel:
         wanted = call.read(ResponseRequest)
         await self._sessions.of(call.user).check_disk(call.user)
-        place = await self._place(call, wanted)
         response_id = f"{_PREFIX}{secrets.token_hex(16)}"
-        answer = ChatAnswer(self._sessions, place, response_id)
-        await answer.submit(call.user)
+        async with self._place(call, wanted) as place:
+            answer = ChatAnswer(self._sessions, place, response_id)
+            await answer.submit(call.user)
         response = _Response(answer, wanted, response_id)
         return event_stream(response.events()) if wanted.stream else await response.whole()
 
-    async def _place(self, call: Call, wanted: ResponseRequest) -> ChatPlace:
+    def _place(self, call: Call, wanted: ResponseRequest) -> AbstractAsyncContextManager[ChatPlace]:
         messages = wanted.chat()
         if wanted.previous_response_id is not None:
             text = require_question(messages)
-            return await self._turns.place_after(call.user, wanted.previous_response_id, text)
+            return self._turns.place_after(call.user, wanted.previous_response_id, text)
         if wanted.instructions:
             messages.insert(0, CompletionMessage(role="system", content=wanted.instructions))
-        return await self._turns.place(call.user, messages)
+        return self._turns.place(call.user, messages)
 
     async def _show(self, call: Call) -> BaseModel:
         wanted = call.path("response_id")

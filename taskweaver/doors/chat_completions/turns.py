@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from taskweaver.doors.chat_completions.models import CompletionMessage
 from taskweaver.server.accounts import User
@@ -46,16 +48,19 @@ class ChatTurns:
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._known: OrderedDict[str, _Turn] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def place(self, user: User, messages: Sequence[CompletionMessage]) -> ChatPlace:
-        """Return the place where a chat goes on.
+    @asynccontextmanager
+    async def place(
+        self, user: User, messages: Sequence[CompletionMessage]
+    ) -> AsyncIterator[ChatPlace]:
+        """Give the place where a chat goes on, kept from other requests until the context ends.
 
         A chat whose beginning was answered here goes on in its session; where another message
         followed then, on a fork. One that is not known begins a session, with its history as text.
 
         Raises:
             RequestRefused: If the last message is not the user's, or has more than text.
-            SessionBusy: If the branch to fork is at work.
         """
         text = require_question(messages)
         own = self._sessions.of(user)
@@ -67,18 +72,21 @@ class ChatTurns:
                 if error.status != 404:
                     raise
             else:
-                branch = await self._branch(conversation, known)
-                return ChatPlace(conversation, branch, text)
+                async with self._kept(conversation, known) as branch:
+                    yield ChatPlace(conversation, branch, text)
+                return
         title = text.strip().splitlines()[0][:_TITLE_CHARS]
         conversation = await own.create(title)
-        return ChatPlace(conversation, conversation.session.branch, _with_history(messages))
+        yield ChatPlace(conversation, conversation.session.branch, _with_history(messages))
 
-    async def place_after(self, user: User, response_id: str, text: str) -> ChatPlace:
-        """Return the place after the answer to an earlier message; on a fork, if more came there.
+    @asynccontextmanager
+    async def place_after(
+        self, user: User, response_id: str, text: str
+    ) -> AsyncIterator[ChatPlace]:
+        """Give the place after the answer to an earlier message; on a fork, if more came there.
 
         Raises:
             RequestRefused: If the user has no such message, or it has no answer.
-            SessionBusy: If the branch to fork is at work.
         """
         own = self._sessions.of(user)
         message = own.index.message(response_id)
@@ -92,7 +100,15 @@ class ChatTurns:
         if not number:
             raise missing("Response", message.id)
         turn = _Turn(message.session, message.branch, number)
-        return ChatPlace(conversation, await self._branch(conversation, turn), text)
+        async with self._kept(conversation, turn) as branch:
+            yield ChatPlace(conversation, branch, text)
+
+    @asynccontextmanager
+    async def _kept(self, conversation: UserConversation, known: _Turn) -> AsyncIterator[str]:
+        """Give the branch after a turn: of two requests at once, the second has a fork."""
+        lock = self._locks.setdefault(known.session_id, asyncio.Lock())
+        async with lock:
+            yield await self._branch(conversation, known)
 
     @staticmethod
     async def _branch(conversation: UserConversation, known: _Turn) -> str:
@@ -101,7 +117,7 @@ class ChatTurns:
         if is_newest and conversation.state(known.branch) == "idle":
             return known.branch
         return await conversation.change(
-            known.branch, lambda source: source.fork(at_round=known.rounds)
+            known.branch, lambda source: source.fork(at_round=known.rounds), waits=True
         )
 
     def keep(

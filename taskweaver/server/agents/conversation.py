@@ -268,15 +268,19 @@ class UserConversation:
             self._stopped.discard(message.id)
             self.used_at = time.monotonic()
 
-    async def change(self, branch: str, work: Callable[[AnsweringBranch], T]) -> T:
+    async def change(
+        self, branch: str, work: Callable[[AnsweringBranch], T], *, waits: bool = False
+    ) -> T:
         """Change a branch in a thread, between its messages.
 
+        Where a message is being answered on it, this `waits` for the answer, or is refused.
+
         Raises:
-            SessionBusy: If a message is being answered on it.
+            SessionBusy: If a message is being answered on it, and this does not wait.
             SessionError: If the branch does not exist, or as `work` does.
         """
         changed = self.branch(branch)
-        if branch in self._running and branch not in self._ending:
+        if not waits and branch in self._running and branch not in self._ending:
             raise SessionBusy(f"A message is being answered on the branch {branch}; stop it first.")
         self._changes += 1
         try:

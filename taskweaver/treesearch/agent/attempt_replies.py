@@ -21,6 +21,9 @@ _FENCE = re.compile(
     r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)^ {0,3}(?P=mark)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
+_OPENED_INSIDE = re.compile(
+    rf"^ {{0,3}}```(?:(?:file|edit)[ \t]+\S+|{COMMANDS})[ \t]*$", re.MULTILINE
+)
 _VERB = re.compile(r"\A(?:file|edit|path|filename|title)(?:\s*[:=]\s*|\s+)", re.IGNORECASE)
 _PATH = re.compile(r"(?:/workspace/)?[\w.+-]+(?:/[\w.+-]+)*\.?\w*")
 _HEADING = re.compile(
@@ -156,6 +159,11 @@ def _parts(text: str, code_words: Collection[str], code_path: str) -> _Parts | N
         if word in _JSON and (word == COMMANDS or not path):
             data |= required_object(body, {})
         elif path:
+            inside = _OPENED_INSIDE.search(body)
+            if inside and match["mark"] == "```":
+                line = inside[0].strip()
+                problem = f"its fence is open where {line} begins; close it, or use four backquotes"
+                raise PhasePlanError(path, problem)
             files.append((path, body))
         elif word in code_words:
             files.append((code_path, body))

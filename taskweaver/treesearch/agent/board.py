@@ -12,12 +12,18 @@ from heapq import nlargest
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.samples import Difference
-from taskweaver.treesearch.record.run_statistics import gain, gain_text, measured_ancestor
+from taskweaver.treesearch.record.run_statistics import (
+    gain,
+    gain_text,
+    measured_ancestor,
+    outcome,
+)
 from taskweaver.utils.text import shorten_words
 
 _MOST_CHARS = 1_500
 _FEWEST_CHARS = 40
-_FINDINGS_CHARS = 260
+FINDINGS_CHARS = 260
+"""Most characters of the findings of an attempt on the board."""
 _MOST_WEIGHED = 120
 
 
@@ -79,11 +85,11 @@ def _likely(journal: Journal, nodes: list[Node]) -> list[Node]:
 
 def _line(journal: Journal, node: Node, effect: Difference | None) -> str:
     name = f" {node.name}" if node.name else ""
-    reached = journal.objective.text(node.value) if node.is_good else str(node.status)
+    reached = outcome(journal, node)
     gained = f" ({gain_text(journal.objective, effect)})" if effect else ""
     if node.is_good and journal.rank(node.id) == -math.inf:
         gained = ", but it failed when it was repeated"
-    findings = shorten_words(node.summary["findings"], _FINDINGS_CHARS)
+    findings = shorten_words(node.summary["findings"], FINDINGS_CHARS)
     return f"{node.id} {node.kind}{name}: {reached}{gained}. {findings}"
 
 

@@ -22,20 +22,23 @@ _PARENT_CODE_CHARS = 12_000
 _PARENT_CHARS = 600
 _CODE_CHARS = 60_000
 _DIGEST_LINES = 40
+_MOST_ANCESTORS = 12
 _PLAN_CHARS = 200
 _DRAFT_PLAN_CHARS = 1500  # it says how the data are made, which others are to make as well
 _ERROR_CHARS = 120
 _FINDINGS_CHARS = 400
 
 
-def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
+def parent_sections(parent: Node, journal: Journal) -> dict[str, str | list[str]]:
     """Return the sections of a parent, for the prompt of an attempt made from it."""
     made_as = " ".join(filter(None, (f"{parent.kind}", parent.name)))
-    sections = {
+    before = ancestry(parent, journal)
+    sections: dict[str, str | list[str]] = {
         "Made from": parent.id,
+        **({"Its ancestors": before} if before else {}),
         "Its plan": quoted_section(f"{made_as}. {parent.plan}", 1),
         "Code": _code(parent, journal.files(parent.id)),
-        "Result": f"{measured_text(journal, parent)} ({parent.status})",
+        "Result": f"{_result(parent, journal)} ({parent.status})",
         "Execution output": _output(parent, _OUTPUT_CHARS),
     }
     sections |= repeated(parent, journal)
@@ -46,7 +49,8 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     if parent.analysis:
         sections["Review"] = quoted_section(parent.analysis, 1)
     summary = run_statistics.lessons(journal, parent)
-    lessons = [text for name, text in summary.items() if name != "significance" and text]
+    titles = {"findings": "Found", "next_steps": "To try next"}
+    lessons = [f"{title}: {summary[name]}" for name, title in titles.items() if summary.get(name)]
     if lessons:
         sections["What was learnt"] = quoted_section("\n".join(lessons), 1)
     if parent.plot_feedback:
@@ -54,6 +58,15 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     if parent.time_feedback:
         sections["Time feedback"] = parent.time_feedback
     return sections
+
+
+def ancestry(parent: Node, journal: Journal) -> list[str]:
+    """Return a line for each ancestor of a parent: its change and figure; none for a draft."""
+    return [
+        f"{node.id} {node.kind}{f' {node.name}' if node.name else ''}:"
+        f" {run_statistics.outcome(journal, node)}"
+        for node in journal.path(parent.id)[:-1][-_MOST_ANCESTORS:]
+    ]
 
 
 def parent_summary(parent: Node, journal: Journal) -> str:
@@ -87,7 +100,7 @@ def change_sections(node: Node, journal: Journal) -> dict[str, str]:
     Without a parent, and where the changes are longer than the files, these stand whole.
     """
     sections = run_sections(node, journal)
-    if node.parent is None:
+    if node.parent is None or journal[node.parent].has_failed:  # no figures of that were reviewed
         return sections
     before = journal.files(node.parent)
     after = {**before, **artifact_files(node.artifacts)}
@@ -134,6 +147,13 @@ def _output(node: Node, limit_chars: int) -> str:
     return quoted_section(shorten(node.output, limit_chars), 1) or "(nothing was printed)"
 
 
+def _result(node: Node, journal: Journal) -> str:
+    """Return the measurement of a node; of one that was repeated, the mean of all."""
+    if journal.samples(node.id).n > 1:
+        return run_statistics.reached(journal, node)
+    return measured_text(journal, node)
+
+
 def repeated(node: Node, journal: Journal) -> dict[str, str]:
     """Return the figures of a node with other seeds as a section; none if there are none."""
     others = [other for other in journal.repetitions(node.id) if other.is_good]
@@ -170,9 +190,14 @@ def metric_text(journal: Journal) -> str:
     unit = f" in {objective.unit}" if objective.unit else ""
     text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
     names = [name for name in journal.datasets if name]
-    if names:
-        return f"{text}; the mean over {', '.join(names)}, each of which is measured"
-    return f"{text}; one number, as in the attempts so far" if journal.datasets else text
+    if len(names) > 1:
+        text += f"; the mean over {', '.join(names)}, each of which is measured"
+    elif names:
+        text += f"; measured on {names[0]}"
+    elif journal.datasets:
+        text += "; one number, as in the attempts so far"
+    noise = journal.noise
+    return f"{text}. {run_statistics.scatter(journal)}" if noise and noise.deviation else text
 
 
 def measured_text(journal: Journal, node: Node) -> str:
@@ -214,7 +239,9 @@ def attempt_lines(
     lines = []
     for node in nodes:
         other = journal.as_proposed(node)
-        outcome = measured_text(journal, other) if other.is_good else str(other.status)
+        outcome = run_statistics.outcome(journal, other)
+        if other.finished_at is None and not other.plan:
+            outcome += ", its plan is not known yet"
         figure = journal.figure(other.id)
         outcome += f", measured {journal.objective.text(figure)}" if figure is not None else ""
         outcome += f" (the program of {other.same_as} again)" if other.same_as else ""
@@ -231,7 +258,9 @@ def attempt_lines(
 def _ending(error: NodeError) -> str:
     """Return the line of a failure that names an exception, cut at its beginning if it is long."""
     words = " ".join(error.gist.split())
-    return words if len(words) <= _ERROR_CHARS else f"... {words[-_ERROR_CHARS:]}"
+    if len(words) <= _ERROR_CHARS:
+        return words
+    return f"... {words[-_ERROR_CHARS:].partition(' ')[2] or words[-_ERROR_CHARS:]}"
 
 
 def findings_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:

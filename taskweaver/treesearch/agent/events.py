@@ -46,7 +46,8 @@ _SHOWN_ELSEWHERE = frozenset(
 sections of their own; the outcome of an attempt is in the event of its round, and of a stage in
 that of its summary."""
 
-_ON_THE_BOARD = frozenset({"round", "lesson_promoted"})
+ON_THE_BOARD = frozenset({"round", "lesson_promoted"})
+"""Kinds of events that prompts show as attempts and lessons of the board."""
 
 
 def shown_elsewhere(node: Node | None = None, untrue: Iterable[str] = ()) -> frozenset[str]:
@@ -59,7 +60,7 @@ def shown_elsewhere(node: Node | None = None, untrue: Iterable[str] = ()) -> fro
         return _SHOWN_ELSEWHERE
     ids = [id_ for id_ in (node.id, node.parent, *untrue) if id_]
     of_nodes = {mark for id_ in ids for mark in (f"node:{id_}", f"node_uid:{id_}")}
-    return _SHOWN_ELSEWHERE | of_nodes | _ON_THE_BOARD
+    return _SHOWN_ELSEWHERE | of_nodes | ON_THE_BOARD
 
 
 class NodeEvents:

@@ -41,8 +41,8 @@ FLAG: Mapping[str, Any] = {"type": "boolean"}
 _READ_TITLE = "Memory Read Results"
 _READ = "This is what your reads found. Now give your whole reply."
 _KEPT = (
-    "Its memory block was applied: do not write the same again; <memory_update>{}</memory_update>"
-    " is enough."
+    "Its memory block was applied, after the memory above was read: do not write the same again;"
+    " <memory_update>{}</memory_update> is enough."
 )
 _MEMORY_ONLY = (
     "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
@@ -170,11 +170,13 @@ class NodeAgent:
         """
         schema = form.schema or {}
         example = json.dumps(_example(schema), ensure_ascii=False).replace(": true", ": true|false")
-        reply = f"Reply with one JSON object and nothing else, like {example}"
+        has_block = self.memory is not None and not self.memory.is_required
+        alone = "" if has_block else " and nothing else"
+        reply = f"Reply with one JSON object{alone}, like {example}"
         shown = {"Reply": reply, **prompt}
         shown["Reply"] = shown.pop("Reply")
 
-        if self.memory is not None and not self.memory.is_required:
+        if has_block:
             shown["Introduction"] = introduction
             text = AnswerForm(alias=form.alias, images=form.images)
             return self.ask(label, shown, form.read, hint=hint, form=text)

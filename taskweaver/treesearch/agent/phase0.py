@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Phase0Plan:
         risks_and_mitigations: Risks, in whatever form the model gave them.
         time_budget_estimate: Expected times.
         internal: Notes for the memory; None where the model wrote none.
+        origin: Id of the ancestor it was made for; empty for the node itself.
     """
 
     goal_summary: str
@@ -39,6 +40,7 @@ class Phase0Plan:
     risks_and_mitigations: tuple[Any, ...]
     time_budget_estimate: Mapping[str, Any]
     internal: Mapping[str, Any] | None = None
+    origin: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``phase0_plan.json``."""
@@ -94,7 +96,7 @@ def inherit_plan(parent: NodePlaces, own: NodePlaces, situation: str) -> Phase0P
         return None
     origin = data.get("inherited_from", parent.node_id)
     write_json(own.plans / _PLAN_FILE, {**data, "inherited_from": origin})
-    return read_plan(json.dumps(data))
+    return replace(read_plan(json.dumps(data)), origin=str(origin))
 
 
 def save_plan(

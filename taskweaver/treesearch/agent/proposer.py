@@ -125,6 +125,7 @@ class Proposer:
             **_history(question),
             "Environment": environment_lines(question.background.environment),
             **_resources(question),
+            **_evaluator(question),
             "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
         }
 
@@ -238,8 +239,9 @@ def attempt_prompt(
     prompt |= _resources(question)
     prompt |= _evaluator(question)
     planned = plan_lines(plan.to_dict()) if plan else []
-    if planned:
-        prompt["Phase 0 plan"] = planned
+    if plan and planned:
+        origin = [f"made for {plan.origin}: what has changed since is not in it"]
+        prompt["Phase 0 plan"] = [*(origin if plan.origin else []), *planned]
     prompt["Instructions"] = {"Response format": response}
     return prompt
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
-from taskweaver.treesearch.agent.board import board
+from taskweaver.treesearch.agent.board import FINDINGS_CHARS, board
 from taskweaver.treesearch.agent.describe import (
     change_sections,
     measured_text,
@@ -38,6 +38,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import RoleModels
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.text import fenced, shorten
 
 _PROBLEM_CHARS = 2000
@@ -169,7 +170,8 @@ class Reviewer:
             ReplyUnusable, ModelError: If there is no usable answer.
         """
         name = "agent/parallel/tasks/assessment/introduction"
-        reply = self._prompts.text("agent/parallel/response_format/assessment")
+        form = "agent/parallel/response_format/assessment"
+        reply = self._prompts.text(form, findings_chars=FINDINGS_CHARS)
         result, before = result_text(node, journal), _before(node, journal)
         prompt = self._prompt(name, node, journal, Result=result, Before=before, Reply=reply)
         prompt |= change_sections(node, journal)
@@ -300,9 +302,15 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _before(node: Node, journal: Journal) -> str:
-    """Return the figures of the nearest ancestor that worked."""
+    """Return the figures of the nearest ancestor that worked: its mean, and that of this seed."""
     line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
-    return f"{measured_text(journal, line[-1])}, {line[-1].id}" if line else "none"
+    if not line:
+        return "none"
+    before = line[-1]
+    text = f"{run_statistics.reached(journal, before)}, {before.id}"
+    if journal.samples(before.id).n > 1 and before.seed == node.seed:
+        text += f"; with the seed of this attempt {measured_text(journal, before)}"
+    return text
 
 
 def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

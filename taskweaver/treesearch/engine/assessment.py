@@ -83,8 +83,9 @@ class NodeAssessor:
             return replace(node, analysis=f"It was not reviewed: {error}"), not is_one_call
         lessons = review.lessons if self.config.has_summaries else {}
         # What failed may have failed for other reasons: it disproves nothing.
-        refuted = () if review.is_bug or node.error else review.refuted
-        node = replace(node, analysis=review.summary, summary=lessons, refutes=refuted)
+        if review.is_bug or node.error:
+            review = replace(review, untrue=(), refuted=())
+        node = replace(node, analysis=review.summary, summary=lessons, refutes=review.refuted)
         self.events.refuted(node, review.untrue, known)
         if review.is_bug and node.error is None:
             node = replace(node, error=NodeError("ReviewError", review.summary))

@@ -106,7 +106,7 @@ class AttemptWriter:
         except ReplyUnusable:
             return None
         journal = self.question.journal
-        planned = " ".join(filter(None, (plan.goal_summary, *plan.implementation_strategy)))
+        planned = "; ".join(filter(None, (plan.goal_summary, *plan.implementation_strategy)))
         journal.note_proposal(replace(self.question.node, plan=planned))
         others = attempt_lines(journal, journal.finished[-_MOST_ATTEMPTS_SHOWN:])
         history = {**self.question.background.earlier, "attempts": others}

@@ -133,10 +133,22 @@ class Coordinator:
         if self._working or self._closing:
             self._collect()
         elif stage is not None and spent:
+            last = self._last_repetition()
+            if last is not None:
+                self._begin(threads, stage, last)
+                return
             self.transition.break_off(stage, spent)
             self._changed(self.state)
         elif not self._is_stopping and not self.budget.why_spent(self.journal.attempts):
             raise SearchError("The search cannot go on: nothing is left to try.")
+
+    def _last_repetition(self) -> NodeChoice | None:
+        """Return a repetition that a run with all its nodes still makes; None where none is due.
+
+        Repetitions are no nodes of the limit, but need time.
+        """
+        is_spent = self._is_stopping or self.budget.why_spent(-1)
+        return None if is_spent else self._repetitions.ending()
 
     def _is_ready_to_end(self, stage: StageState) -> bool:
         """Return whether a stage is over, and no task of it runs, waits or closes it."""

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.executors.host_turn import host_turn
 from taskweaver.treesearch.execution.executors.probe import WorkerFacts
 from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor, Resources
 from taskweaver.treesearch.execution.installation.download_phase import (
@@ -174,7 +175,9 @@ class NodeExecutor:
         self._setup.on_phase(node.id, "run")
         before = tuple(program_of(self._journal[id_]) for id_ in node.line)
         log = self._places.phase_logs / "run.log"
-        with self._setup.slots.of("").alone(self._is_cut_off.is_set):
+        slots, cut_off = self._setup.slots, self._is_cut_off
+        host = host_turn(cut_off) if slots.is_timed else nullcontext()
+        with slots.of("").alone(cut_off.is_set), host:
             result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:
             self._stop_if_cut_off()
@@ -232,6 +235,7 @@ class NodeExecutor:
             limits=self._setup.limits,
             sandbox=self._setup.worker.sandbox,
             evaluator=self._setup.evaluator,
+            is_timed=self._setup.slots.is_timed,
         )
 
     def _takes_over(self) -> tuple[Path | None, tuple[WorkspacePlan, ...]]:

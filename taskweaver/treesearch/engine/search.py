@@ -19,7 +19,7 @@ from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
-from taskweaver.treesearch.agent.events import RunEvents, shown_elsewhere
+from taskweaver.treesearch.agent.events import ON_THE_BOARD, RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
@@ -36,6 +36,7 @@ from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.evaluator import Evaluator, kept_evaluator
+from taskweaver.treesearch.execution.executors.host_turn import check_host_turn
 from taskweaver.treesearch.execution.executors.opening import open_executor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
@@ -132,13 +133,15 @@ class Search:
             self._stack = stack.pop_all()
 
     def _check_needs(self) -> None:
-        """Check, where attempts run, what the idea needs and attempts cannot install."""
+        """Check, where attempts run, what these need and cannot install or make themselves."""
         sandbox = self.worker.sandbox
         has_network = sandbox is None or sandbox.has_network or bool(sandbox.allowed_hosts)
         can_install = has_network and not self._config.is_script and not self.is_embedded
         needs = needs_of(self._idea, is_embedded=self.is_embedded)
         if needs and not can_install:
             self._executor.submit(JobCall(needs.check, key="needs"), _CHECK_S).result()
+        if self._config.is_timed(self.objective):
+            self._executor.submit(JobCall(check_host_turn, key="turn"), _CHECK_S).result()
 
     def _reopen_if_there_is_more(self) -> None:
         """Reopen a run that had used its budget up, where it has more now."""
@@ -188,7 +191,7 @@ class Search:
     def _memory(self, stack: ExitStack) -> BranchedMemory:
         config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
-        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere())
+        config = replace(config, log_dir=folder, plain_kinds=shown_elsewhere() | ON_THE_BOARD)
         api = self._memory_api
 
         def ask(prompt: str) -> str:
@@ -330,8 +333,7 @@ class Search:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        has_waiting_plots = any(node.wants_plots for node in self.state.journal.good)
-        if not self.state.is_over or has_waiting_plots:
+        if not self.state.is_over or self.state.has_waiting_plots:
             self._coordinator.run(changed)
 
     def stop(self) -> None:

@@ -56,6 +56,7 @@ class Job:
         sandbox: Files and network they may reach; None runs them without a sandbox. The network
             it grants is for the download alone.
         evaluator: Measures it after its run; None where its run measures itself.
+        is_timed: Whether its metric is a time or a rate, which depends on what else the host does.
         before: States of its expected outputs before its first phase, as an earlier job of the
             same node found them; None for the first job.
     """
@@ -72,6 +73,7 @@ class Job:
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
     evaluator: Evaluator | None = None
+    is_timed: bool = False
     before: FileStates | None = None
 
     @property

@@ -19,6 +19,7 @@ from taskweaver.treesearch.execution.evaluator import (
     remove_evaluator,
 )
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
+from taskweaver.treesearch.execution.host_load import HostLoad
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
     PHASES,
@@ -30,6 +31,7 @@ from taskweaver.treesearch.execution.job import (
 from taskweaver.treesearch.execution.metric_file import BadResult, read_result
 from taskweaver.treesearch.execution.takeover import empty_working, list_files, take_over
 from taskweaver.treesearch.execution.workspace import apply_workspace_plan
+from taskweaver.treesearch.model.metric import USED_BY_OTHERS
 from taskweaver.treesearch.model.node import CommandRun, NodeError, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
 from taskweaver.treesearch.model.plan_checks import CommandText
@@ -40,6 +42,7 @@ _KINDS = {
     "compile": "CompilationError",
     "run": "RuntimeError",
 }
+_LEAST_NOTED = 0.1
 _MIRRORS = ("HF_ENDPOINT",)
 _MOST_NAMED = 10
 _COMMAND_CHARS = 2000
@@ -221,6 +224,7 @@ class _Run:
             empty_working(self._job.workspace)
         except SearchError as error:
             raise _Failed("RuntimeError", str(error)) from error
+        load = HostLoad()
         done = self._commands("run", plan, plan.run)
         after = _states(self._job.workspace, plan.expected_outputs)
         missing = [path for path in plan.expected_outputs if after[path] is None]
@@ -232,11 +236,22 @@ class _Run:
             ]
             raise _Failed("RuntimeError", f"run: {'; '.join(parts)}\n{self._output[-2000:]}")
         try:
-            self._result = self._measured()
+            self._result = self._with_load(self._measured(), load)
         except BadResult as bad:
             raise _Failed(bad.error.kind, bad.error.message) from bad
         made = _named(list_files(self._job.workspace, WORKING))
         return replace(done, message=f"{done.message}. Outputs: {made}")
+
+    def _with_load(
+        self, result: Mapping[str, Any] | None, load: HostLoad
+    ) -> Mapping[str, Any] | None:
+        """Return a timed result with the CPUs that other programs used meanwhile, if it is some."""
+        others = load.cpus_of_others() if self._job.is_timed else None
+        if result is None or others is None or others < _LEAST_NOTED:
+            return result
+        details = result.get("details")
+        known = dict(details) if isinstance(details, Mapping) else {}
+        return {**result, "details": {**known, USED_BY_OTHERS: round(others, 1)}}
 
     def _measured(self) -> Mapping[str, Any] | None:
         """Return what the run's evaluator measures, or else the result the attempt wrote."""

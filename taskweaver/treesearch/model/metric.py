@@ -22,6 +22,8 @@ _TIMED_UNIT = re.compile(
 
 LARGEST = 1e70
 """Largest size of a value that counts: squares, and squares of shares of it, stay numbers."""
+USED_BY_OTHERS = "CPUs used by other programs"
+"""Name of a detail of timed measurements; it is there where it is not next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)

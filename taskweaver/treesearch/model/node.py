@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, Self
 
 from taskweaver.treesearch.model.artifacts import Artifacts, read_artifacts
 from taskweaver.treesearch.model.metric import Measurement
 
+_COMMAND_FAILED = re.compile(r"(?:subprocess\.)?CalledProcessError:")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)(?::|$)")
 
 
@@ -109,8 +111,15 @@ class NodeError:
 
     @property
     def gist(self) -> str:
-        """The last line with the name of an exception; the whole message if there is none."""
+        """The last line with the name of an exception; the whole message if there is none.
+
+        That a command failed is told by the last line it printed, before the traceback.
+        """
         lines = self.message.splitlines()
+        if lines and _COMMAND_FAILED.match(lines[-1]):
+            printed = takewhile(lambda line: not line.startswith("Traceback"), lines[1:])
+            if said := [line.strip() for line in printed if line.strip()]:
+                return said[-1]
         named = (line.strip() for line in reversed(lines) if _EXCEPTION.match(line.strip()))
         return next(named, self.message)
 

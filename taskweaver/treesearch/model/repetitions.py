@@ -63,6 +63,17 @@ class Repetitions:
         again = self._race(nodes) if is_last and self._is_noisy else None
         return [again] if again is not None else []
 
+    def ending(self) -> NodeChoice | None:
+        """Return the next repetition of a run that makes no more attempts; None where none is due.
+
+        Its best is not left a candidate, and races with its rivals as at the end of the last stage.
+        """
+        nodes = self.journal.nodes
+        stage = max((node.stage for node in nodes), default=0)
+        if not self._is_noisy or self._had(stage) >= _RACING * self.most:
+            return None
+        return self._race(nodes)
+
     @property
     def _is_noisy(self) -> bool:
         """Whether it is known that measurements scatter."""

@@ -68,8 +68,12 @@ class Samples:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether repetitions gave the very same value, and none failed."""
-        return self.n > 1 and not self.failed and _are_equal(self.values)
+        """Whether repetitions gave the very same value, and none failed.
+
+        In a run whose measurements scatter, two values may be equal by chance, three hardly.
+        """
+        fewest = 3 if self.noise and self.noise.deviation else 2
+        return self.n >= fewest and not self.failed and _are_equal(self.values)
 
     @property
     def standard_error(self) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from taskweaver.treesearch.model.journal import Journal, Judgement
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Objective
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
 from taskweaver.treesearch.model.samples import Difference, Samples, difference, with_error
 from taskweaver.treesearch.record.run_facts import RunFacts
@@ -99,22 +99,43 @@ def measured_ancestor(journal: Journal, node: Node) -> Node | None:
 
 def certainty(journal: Journal) -> str:
     """Return how far the figures of a run can be trusted, and whether its best is surely so."""
-    noise, best = journal.noise, journal.best()
+    best = journal.best()
     if best is None:
         return ""
+    rivals = _rivals(journal, best) if journal.noise is not None else ""
+    return " ".join(filter(None, [scatter(journal), _beside(journal), rivals]))
+
+
+def scatter(journal: Journal) -> str:
+    """Return how far single measurements of a run scatter, and what ± means."""
+    noise = journal.noise
     if noise is None:
         return "No program was measured twice, so it is unknown how far figures scatter."
     repeated = counted(noise.freedom, "repetition")
     if not noise.deviation:
-        said = f"Repeated programs gave the very same figures ({repeated})."
-        return " ".join(filter(None, [said, _rivals(journal, best)]))
+        return f"Repeated programs gave the very same figures ({repeated})."
     percent = f"{100 * noise.deviation:.2g} % of its value"
-    scatter = percent if noise.is_relative else f"{noise.deviation:.2g}"
-    said = (
-        f"One measurement scatters by {scatter} (standard deviation, from {repeated});"
+    size = percent if noise.is_relative else f"{noise.deviation:.2g}"
+    return (
+        f"One measurement scatters by {size} (standard deviation, from {repeated});"
         " ± is a standard error, and a difference below two of them is within the noise."
     )
-    return " ".join(filter(None, [said, _rivals(journal, best)]))
+
+
+def _beside(journal: Journal) -> str:
+    """Return how many timed runs had other programs beside them, in a sentence; empty for none."""
+    used = [
+        float(node.metric.details[USED_BY_OTHERS])
+        for node in journal.good
+        if node.metric and USED_BY_OTHERS in node.metric.details
+    ]
+    if not used:
+        return ""
+    runs = f"{len(used)} of {counted(len(journal.good), 'timed run')}"
+    return (
+        f"Beside {runs} other programs used up to {max(used):.1f} CPUs: give a timed search a"
+        " machine of its own."
+    )
 
 
 def _rivals(journal: Journal, best: Node) -> str:
@@ -182,6 +203,14 @@ def reached(journal: Journal, node: Node) -> str:
     if node.value is None or samples.n < 2:
         return journal.objective.text(node.value)
     return samples.text(journal.objective)
+
+
+def outcome(journal: Journal, node: Node) -> str:
+    """Return what `reached` does; of a node that failed, its status and repair."""
+    if node.is_good:
+        return reached(journal, node)
+    repair = next((child.id for child in journal.children(node.id) if child.is_good), "")
+    return f"{node.status}, repaired by {repair}" if repair else str(node.status)
 
 
 def overruled(journal: Journal) -> list[str]:

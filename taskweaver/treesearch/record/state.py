@@ -52,6 +52,11 @@ class RunState:
     is_spent: bool = False
     reason: str = ""
 
+    @property
+    def has_waiting_plots(self) -> bool:
+        """Whether attempts still want plots, which are drawn when the run goes on."""
+        return any(node.wants_plots for node in self.journal.good)
+
 
 def fold(entries: Iterable[Mapping[str, Any]], *, keeps_running: bool = False) -> RunState | None:
     """Return the state that a log describes; None for an empty one.

@@ -12,6 +12,7 @@ from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import fold
+from taskweaver.utils.text import shorten_words
 
 _MOST_RUNS = 3
 _MOST_ERRORS = 5
@@ -41,7 +42,7 @@ def earlier_runs(places: RunPlaces, idea: Idea) -> tuple[Mapping[str, Any], str]
 def _summary(name: str, journal: Journal) -> dict[str, Any]:
     best = journal.best()
     errors = [
-        f"{node.kind}: {node.error.kind}: {node.error.message[:_TEXT_CHARS]}"
+        f"{node.kind}: {node.error.kind}: {shorten_words(node.error.message, _TEXT_CHARS)}"
         for node in journal.buggy
         if node.error is not None
     ]
@@ -59,12 +60,12 @@ def _told(node: Node, journal: Journal) -> dict[str, Any]:
         "kind": node.kind.value,
         "change": node.name,
         "metric": journal.objective.text(node.value),
-        "plan": node.plan[:_TEXT_CHARS],
+        "plan": shorten_words(node.plan, _TEXT_CHARS),
     }
 
 
 def _words(run: Mapping[str, Any]) -> str:
-    lines = [f"Run {run['run']}, {run['nodes']} nodes."]
+    lines = [f"Run {run['run']}, {run['nodes']} nodes, whose numbers are its own."]
     lines += [
         f"- {step['kind']} {step['change']}: {step['metric']}. {step['plan']}"
         for step in run["path"]

@@ -175,3 +175,16 @@ def test_a_reply_without_commands_is_asked_for_their_fence() -> None:
     shell = "### Commands\n```bash\npython main.py\n```"
     with pytest.raises(PhasePlanError, match="in a fence ```commands"):
         read_phases(reply(fence("file main.py", "pass"), shell), NEW)
+
+
+def test_a_fence_that_is_left_open_before_the_next_file_is_told() -> None:
+    text = (
+        "A tree of depth 3.\n\n```file main.py\nprint(1)\n```file smoke.py\nprint(2)\n```\n\n"
+        '```commands\n{"run": {"commands": ["python main.py"]}}\n```\n'
+    )
+    with pytest.raises(PhasePlanError, match=r"open where ```file smoke\.py begins"):
+        read_phases(text, NEW)
+    four = text.replace("```file main.py", "````file main.py").replace(
+        "print(2)\n```\n", "print(2)\n```\n````\n"
+    )
+    assert list(artifact_files(read_phases(four, NEW).artifacts)) == ["main.py"]

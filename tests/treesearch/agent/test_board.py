@@ -11,7 +11,7 @@ from taskweaver.treesearch.agent.describe import attempt_lines, parent_sections
 from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 
 
 def attempt(step: int, value: float | None, findings: str, parent: str = "n0001") -> Node:
@@ -82,7 +82,7 @@ def test_a_lesson_that_was_found_untrue_is_withdrawn() -> None:
     child = attempt(9, None, "", parent="n0001")
     assert [line[:5] for line in board(journal, child)] == ["n0003", "n0006"]
     learnt = parent_sections(journal["n0002"], journal)["What was learnt"]
-    assert learnt.startswith("(n0006 found this untrue) Blocks of 32")
+    assert learnt.startswith("Found: (n0006 found this untrue) Blocks of 32")
     assert "node_uid:n0002" in shown_elsewhere(child, journal.refuted)
 
 
@@ -101,3 +101,35 @@ def test_a_lesson_whose_program_failed_when_repeated_says_so() -> None:
         first == "n0002 improve x=2: 8 s, but it failed when it was repeated. Blocks of 32"
         " fit the cache."
     )
+
+
+def test_a_failure_names_its_repair() -> None:
+    journal = story()
+    journal.put(node(6, NodeKind.DEBUG, 7.5, parent="n0003"))
+    child = attempt(9, None, "", parent="n0001")
+    assert any(line.startswith("n0003 improve x=3: buggy, repaired by n0006.")
+               for line in board(journal, child))  # fmt: skip
+    (line,) = attempt_lines(journal, [journal["n0003"]])
+    assert "buggy, repaired by n0006" in line
+
+
+def test_a_parent_is_told_with_its_ancestors_and_their_changes() -> None:
+    journal = story()
+    journal.put(attempt(6, 7.0, "", parent="n0002"))
+    told = parent_sections(journal["n0006"], journal)
+    assert told["Its ancestors"] == ["n0001 draft: 10 s", "n0002 improve x=2: 8 s"]
+    assert "Its ancestors" not in parent_sections(journal["n0001"], journal)
+
+
+def test_a_failed_command_is_told_by_what_it_said() -> None:
+    journal = story()
+    said = "python: can't open file '/workspace/experiment.py'"
+    message = (
+        f"run: `python check.py`: exit status 1\n{said}\nTraceback (most recent call last):\n"
+        "  File \"check.py\", line 17\nsubprocess.CalledProcessError: Command 'python' failed"
+    )
+    failed = replace(journal["n0003"], error=NodeError("RuntimeError", message))
+    journal.put(failed)
+    assert said in attempt_lines(journal, [failed])[0]
+    alone = NodeError("RuntimeError", message.replace(f"{said}\n", ""))
+    assert alone.gist.startswith("subprocess.CalledProcessError")

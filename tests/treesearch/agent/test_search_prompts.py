@@ -80,7 +80,7 @@ def test_a_child_is_told_what_its_parent_wanted_reached_and_taught(
         parent = made.state.journal[prompt["Made from"]]
         assert parent.plan in prompt["Its plan"]
         assert prompt["Result"].endswith(f"({parent.status})")
-        assert prompt["What was learnt"] == "well\nwell"
+        assert prompt["What was learnt"] == "Found: well\nTo try next: well"
     mended = next(p for p in children if p["Kind of attempt"] == "debug")
     assert "the mean of east 1, west nan" in mended["Result"]
     assert "Stage" not in mended

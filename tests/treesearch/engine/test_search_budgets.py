@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from desk import Asked, Desk, at_desk
-from search_lab import FAST, FULL, Climber, lab, proposal, remembering, search
+from search_lab import FAST, FULL, Climber, hill, lab, proposal, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
@@ -308,3 +308,16 @@ def test_settings_that_came_with_a_run_are_given_again_where_they_loosen(tmp_pat
         again = given | {"execution.process_limit": 100}
         resume_search(app, "run", again).close()
         assert load_config(places).values == FAST | again
+
+
+def test_a_run_with_all_its_nodes_still_repeats_a_best_that_may_be_lucky(tmp_path: Path) -> None:
+    def scattered(values: Mapping[str, int]) -> str:
+        return f"{hill(values)}$TASKWEAVER_SEED"  # 10.00 with the run's seed, 10.01 with the next
+
+    made = search(lab(tmp_path), Climber(height=scattered), steps=5, stage1_nodes=1)
+    journal, best = made.state.journal, made.state.journal.best()
+    assert journal.attempts == 5
+    assert made.state.is_spent
+    assert best is not None
+    assert journal.repetitions(best.id)
+    assert not journal.is_candidate(best.id)

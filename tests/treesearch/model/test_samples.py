@@ -44,7 +44,8 @@ def test_a_single_value_has_the_noise_of_the_run() -> None:
 def test_two_values_that_are_close_by_chance_keep_the_noise_of_the_run() -> None:
     noise = MeasurementNoise(0.8, 6)
     assert Samples((5.0, 5.01), noise=noise).standard_error == pytest.approx(0.8 / math.sqrt(2))
-    assert Samples((5.0, 5.0), noise=noise).standard_error == 0.0
+    assert Samples((5.0, 5.0), noise=noise).standard_error == pytest.approx(0.8 / math.sqrt(2))
+    assert Samples((5.0, 5.0, 5.0), noise=noise).standard_error == 0.0
 
 
 @pytest.mark.parametrize(

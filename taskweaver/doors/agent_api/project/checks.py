@@ -19,35 +19,41 @@ _CHECKS = TypeAdapter(list[DoctorCheck])
 
 
 class ProjectChecks:
-    """Checks of a project, one run at a time. Close it."""
+    """Checks of a project. Who asks while they run waits for the same result. Close it."""
 
     def __init__(self, command: Sequence[str]) -> None:
         """Prepare to check; `command` is that of this program, up to its subcommand."""
         self._command = [*command, "doctor", "--json"]
-        self._turn = asyncio.Lock()
+        self._running: asyncio.Task[list[DoctorCheck]] | None = None
         self._process: Process | None = None
         self._is_closed = False
 
     async def run(self) -> list[DoctorCheck]:
-        """Make the checks.
+        """Return the result of the checks.
 
         Raises:
             RequestRefused: If they do not end in time, or say nothing, or the server stops.
         """
-        async with self._turn:
+        if self._is_closed:
+            raise stopping()
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(self._checked())
+        return await asyncio.shield(self._running)  # others wait for it too
+
+    async def _checked(self) -> list[DoctorCheck]:
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+        try:
             if self._is_closed:
                 raise stopping()
-            process = self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
-            )
-            try:
-                async with asyncio.timeout(_LIMIT_S):
-                    told, errors = await process.communicate()
-            except TimeoutError:
-                detail = f"The checks did not end within {_LIMIT_S:.0f} s."
-                raise RequestRefused(503, "checks-failed", detail) from None
-            finally:
-                await self._end()
+            async with asyncio.timeout(_LIMIT_S):
+                told, errors = await process.communicate()
+        except TimeoutError:
+            detail = f"The checks did not end within {_LIMIT_S:.0f} s."
+            raise RequestRefused(503, "checks-failed", detail) from None
+        finally:
+            await self._end()
         if self._is_closed:
             raise stopping()
         try:
@@ -68,3 +74,5 @@ class ProjectChecks:
         """End the checks that run; safe to call again."""
         self._is_closed = True
         await self._end()
+        if self._running is not None:
+            await asyncio.wait([self._running])

@@ -138,7 +138,7 @@ class SearchOperations:
         name = run.places.folder.name
         if self._processes.is_running(name) or run.is_worked_on:
             raise conflict(f"The run {name} is being worked on.")
-        if run.state.is_over and not run.state.is_spent:
+        if run.state.is_over and not (run.state.is_spent or run.state.has_waiting_plots):
             raise conflict(f"The run {name} is over: {run.state.reason}.")
         await self._processes.resume(name, _options(wanted))
         return models.SearchName(name=name)

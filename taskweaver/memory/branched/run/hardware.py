@@ -92,7 +92,7 @@ def huge_pages() -> str:
 def load() -> str:
     """Return the number of tasks that ran or waited for a CPU in the last minute, on average."""
     try:
-        return f"{os.getloadavg()[0]:.1f} tasks in the last minute"
+        return f"{os.getloadavg()[0]:.1f} tasks in the minute before the start"
     except OSError:
         return ""
 

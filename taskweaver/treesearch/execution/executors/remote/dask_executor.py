@@ -250,6 +250,7 @@ class DaskExecutor:
         while not is_done.wait(_WATCH_S):
             self._refuse_if_lost()
             if set(self._roster.addresses()).isdisjoint(addresses):
+                self._refuse_if_silent()
                 if job.marker.exists():
                     where = job.marker.read_text("utf-8")
                     raise WorkerLost(f"The worker on {where} was lost while it ran the job.")
@@ -263,6 +264,15 @@ class DaskExecutor:
             self._refuse_if_lost()
             raise WorkerLost("Dask gave the job up.") from None
         return reply
+
+    def _refuse_if_silent(self) -> None:
+        """Ask the scheduler: a client that has just lost it still says that it is there."""
+        try:
+            if self._client.scheduler is not None:
+                self._client.sync(self._client.scheduler.identity, callback_timeout=ANSWER_S)
+        except (OSError, TimeoutError) as error:
+            lost = f"The scheduler at {self._address} is lost: {error}."
+            raise ExecutorLost(lost, _AGAIN) from error
 
     def _refuse_if_lost(self) -> None:
         if self._client.status != "running":

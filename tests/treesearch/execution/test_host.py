@@ -1,0 +1,150 @@
+"""A host that runs share: their turns at it, and what other programs use meanwhile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from phase_plans import with_code
+from search_lab import Climber, lab, search
+from search_story import node
+
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.executors.host_turn import host_turn
+from taskweaver.treesearch.execution.host_load import HostLoad
+from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Measurement, Objective
+from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.model.phase_plan import PhasePlan
+from taskweaver.treesearch.record.run_statistics import certainty
+
+BUSY_S = 0.5
+FOREVER = "print(flush=True)\nwhile True: pass"
+BURN = f"""
+import time
+while time.process_time() < {BUSY_S}:
+    pass
+print(flush=True)
+input()
+"""
+
+
+@contextmanager
+def burnt() -> Iterator[None]:
+    """Have another program use some processor time; it is there until the end."""
+    command = [sys.executable, "-c", BURN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield
+        finally:
+            other.communicate(b"\n")
+
+
+@contextmanager
+def burning() -> Iterator[None]:
+    """Have another program use a processor until the end."""
+    command = [sys.executable, "-c", FOREVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield
+        finally:
+            other.kill()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder that temporary files of this test alone go to."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # for worker processes, too
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def lock_file(place: Path) -> Path:
+    with host_turn():
+        (file,) = place.glob("*.lock")
+    return file
+
+
+def test_what_other_programs_use_is_told() -> None:
+    load = HostLoad()
+    with burnt():
+        others = load.cpus_of_others()
+    assert others is not None
+    assert others > 0
+
+
+def test_one_has_the_turn_at_a_time(place: Path) -> None:
+    has_it, ended = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with host_turn(threading.Event()):
+            has_it.set()
+        ended.set()
+
+    with host_turn():
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        assert not has_it.wait(0.5)
+    assert ended.wait(60)
+    waiting.join()
+
+
+def test_a_wait_that_is_cut_off_ends(place: Path) -> None:
+    cut_off = threading.Event()
+    cut_off.set()
+    with host_turn(), host_turn(cut_off):
+        pass
+
+
+def test_a_turn_that_cannot_be_had_ends_a_timed_search_at_its_start(place: Path) -> None:
+    file = lock_file(place)
+    file.unlink()
+    file.symlink_to("elsewhere")
+    project = lab(place, goal="seconds (minimize)")
+    with pytest.raises(SearchError, match="cannot be opened") as caught:
+        search(project, Climber(), steps=1, timed="always")
+    assert "Remove it" in str(caught.value)
+    assert search(project, Climber(), name="other", steps=1, timed="never").state.journal.good
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_a_timed_result_tells_what_other_programs_used(tmp_path: Path, is_timed: bool) -> None:
+    result = '{"metric": 1.5, "details": {"n": 3}}'
+    burn = f"import time\nwhile time.process_time() < {BUSY_S}: pass\n"
+    code = f"{burn}open('working/result.json', 'w').write({result!r})"
+    job = Job(
+        tmp_path,
+        "n",
+        tmp_path / "w",
+        tmp_path / "logs",
+        PhasePlan.from_dict(with_code(code)),
+        is_timed=is_timed,
+    )
+    with burning():
+        outcome = run_job(job)
+    assert outcome.result is not None
+    details = outcome.result["details"]
+    assert details["n"] == 3
+    assert (USED_BY_OTHERS in details) is is_timed
+
+
+def test_a_report_tells_how_busy_the_host_was() -> None:
+    journal = Journal(Objective("speed", unit="MFLOPS"))
+    for step, used in ((1, {}), (2, {USED_BY_OTHERS: 1.7})):
+        done = node(step, NodeKind.DRAFT, 5.0 + step)
+        journal.put(replace(done, metric=Measurement({"": 5.0 + step}, used)))
+    told = "Beside 1 of 2 timed runs other programs used up to 1.7 CPUs"
+    assert told in certainty(journal)
