@@ -96,7 +96,7 @@ async function open(id) {
 }
 
 function onEvent(kind, data) {
-  if (ui.place.kind === 'sessions' && !('type' in data) && kind.startsWith('session_')) readSessions();
+  if (ui.place.kind === 'sessions' && !('type' in data) && /^(?:session|branch|message|confirmation)_/.test(kind)) readSessions();
   ui.session?.handle(kind, data);
   if (kind === 'round_end' && ui.session) enter();
 }

@@ -6,7 +6,7 @@ import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
 import { here, ui } from '../state.js';
 import { goTo } from '../session/actions.js';
-import { stepsTo } from '../session/paths.js';
+import { stepsTo, titled } from '../session/paths.js';
 
 const ROW = 30;
 const LABEL = 150;
@@ -37,7 +37,7 @@ function mergeLine(session, { branch, number, source }, at, { rows, x, step }) {
   const [from, to] = [rows.get(source), rows.get(branch)];
   if (from === undefined || to === undefined) return null;
   const end = x(number) + step / 2;
-  return h('g', { key: `merge-${at}` }, h('title', {}, `Merged ${seen(source)} into ${seen(branch)} after round ${number}`),
+  return h('g', { key: `merge-${at}` }, h('title', {}, `Merged ${titled(session, source)} into ${titled(session, branch)} after round ${number}`),
     h('path', { class: `map-merge c${session.tree.get(source).colour}`, d: `M${end - step / 3} ${from}C${end} ${from} ${end} ${to} ${end} ${to}` }));
 }
 
@@ -50,12 +50,12 @@ function lineOf(session, node, { rows, x, onPath, moment }) {
   const above = rows.get(node.parent);
   const join = node.parent === null || above === undefined ? null : h('path', { class: `${colour}${reach >= 0 ? ' thick' : ''}`, d: `M${x(Math.max(1, node.forkedAt))} ${above}C${x(Math.max(1, node.forkedAt)) + 14} ${above} ${x(from) - 20} ${y} ${x(from) - 4} ${y}` });
   return h('g', { key: node.name },
-    h('text', { class: `map-name ${colour}`, x: 4, y: y + 4 }, seen(node.name).slice(0, 20)), join,
+    h('text', { class: `map-name ${colour}`, x: 4, y: y + 4 }, seen(node.title).slice(0, 20)), join,
     to >= from ? h('path', { class: colour, d: `M${x(from)} ${y}H${x(to)}` }) : null,
     reach >= from ? h('path', { class: `${colour} thick`, d: `M${x(from)} ${y}H${x(Math.min(reach, to))}` }) : null,
     to < from ? h('circle', { class: `${colour} hollow`, cx: x(from) - 1, cy: y, r: 3 }) : null,
     node.own.map((round) => h('g', {
-      key: round.round_id, class: 'map-round', role: 'button', tabindex: 0, 'aria-label': `Round ${round.number} of ${seen(node.name)}, ${seen(round.title)}`,
+      key: round.round_id, class: 'map-round', role: 'button', tabindex: 0, 'aria-label': `Round ${round.number} of ${seen(node.title)}, ${seen(round.title)}`,
       onclick: () => goTo(session, node.name, round.number), onkeydown: (event) => event.key === 'Enter' && goTo(session, node.name, round.number),
     }, h('title', {}, `${round.number} ${seen(round.title)}`),
     h('circle', { class: `${colour} ${reach >= round.number ? 'full' : 'hollow'}`, cx: x(round.number), cy: y, r: moment.branch === node.name && moment.number === round.number ? 7 : 5 }))),

@@ -5,7 +5,7 @@ import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { follow } from '../core/stream.js';
 import { roundTitle, titleLine } from '../core/words.js';
-import { ownerOf, pathOf, treeOf } from './paths.js';
+import { ownerOf, pathOf, titled, treeOf } from './paths.js';
 import { applyEvent, newRound, storedRound } from './rounds.js';
 
 const PAGE = 30;
@@ -253,7 +253,7 @@ export class SessionModel {
   }
 
   async readAsking(round) {
-    announce(`${round.branch} asks you.`);
+    announce(`${titled(this, round.branch)} asks you.`);
     const found = await api.get(`${this.where}/confirmations`).catch(() => null);
     if (found) this.asking = found.confirmations;
     this.touch();

@@ -5,7 +5,6 @@ import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { keepPref } from '../core/prefs.js';
 import { go } from '../core/route.js';
-import { seen } from '../core/words.js';
 import { backAddress } from '../commands.js';
 import { later, shown } from '../later.js';
 import { inspector } from '../inspector/inspector.js';
@@ -15,6 +14,7 @@ import { endRenaming } from './changes.js';
 import { composer, dropAnywhere } from './composer.js';
 import { conversation } from './conversation.js';
 import { outline } from './outline.js';
+import { titled } from './paths.js';
 import { momentBar } from './topbar.js';
 
 const LEAST = 220;
@@ -40,7 +40,7 @@ export function sessionScreen(session) {
 
 function backText(session) {
   const branch = session.lastLive ?? here(session).branch;
-  return `Back to ${seen(branch)} ${session.path(branch).length}`;
+  return `Back to ${titled(session, branch)} ${session.path(branch).length}`;
 }
 
 function renameBar(session) {
