@@ -14,12 +14,13 @@ const lists = new Map(); // of each composer: {names, at, word}
 
 /** Look for names when the text before the cursor ends in `@` and a beginning. */
 export async function lookForNames(session, branch, slot, area) {
-  const match = BEFORE.exec(area.value.slice(0, area.selectionStart));
+  const match = begun(area);
   if (!match) {
     lists.delete(slot);
     return;
   }
   const all = await namesOf(session, branch);
+  if (begun(area)?.[1] !== match[1]) return; // more was typed meanwhile
   const word = match[1].toLowerCase();
   const found = all.filter((one) => one.name.toLowerCase().includes(word));
   const rounds = roundsNamed(session, branch, word);
@@ -36,6 +37,10 @@ function roundsNamed(session, branch, word) {
     const said = roundTitle(title);
     return { name: `round ${number}`, kind: 'round', text: said, insert: `round ${number} (“${said}”)` };
   });
+}
+
+function begun(area) {
+  return BEFORE.exec(area.value.slice(0, area.selectionStart));
 }
 
 async function namesOf(session, branch) {

@@ -29,6 +29,7 @@ export function sessionScreen(session) {
   return h('div', { class: `panes${hidden}`, style, ondragover: (event) => event.preventDefault(), ondrop: dropAnywhere(session) },
     outline(session),
     h('main', { class: 'middle', tabindex: -1 },
+      h('h2', { class: 'unseen' }, 'Conversation'),
       session.isRenaming ? renameBar(session) : null,
       moment.isPast ? momentBar(session, moment, () => openFork(session, moment.branch, moment.number), () => go(back), backText(session)) : null,
       ui.map ? shown(later.map, (found) => found.mapPane(session)) : null,
