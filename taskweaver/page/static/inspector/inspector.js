@@ -20,6 +20,7 @@ export function inspector(session, moment) {
     changed();
   };
   return h('aside', { class: `data-pane${ui.fork ? ' forking' : ''}`, 'aria-label': 'Data', hidden: ui.panes.isDataHidden },
+    h('h2', { class: 'unseen' }, 'Data'),
     tabBar(tabs, chosen, choose),
     ui.fork ? forkPanel(session) : null,
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0, key: `${chosen}-${moment.branch}` }, view(session, moment)));
