@@ -106,8 +106,9 @@ function branchRow(session, row, item, height) {
   h('span', { class: 'muted strong shrink' }, rounds),
   state ? stateTag(state) : null,
   row.isHere ? h('span', { class: 'you' }, 'you') : null,
-  rowTool('rename', 'edit', `Rename ${titled(session, row.branch)}`, () => renameBranch(session, row.branch)),
-  row.hasRows && row.isForked ? icon(row.isFolded ? 'right' : 'down') : null);
+  h('span', { class: 'row-end' },
+    rowTool('rename', 'edit', `Rename ${titled(session, row.branch)}`, () => renameBranch(session, row.branch)),
+    row.hasRows && row.isForked ? icon(row.isFolded ? 'right' : 'down') : null));
 }
 
 /** The name of a branch as a field, in its row. */

@@ -9,7 +9,8 @@ import { renameBranch } from './changes.js';
 export function outlineKey(event, session, rows) {
   if (event.target.matches('input')) return;
   const items = rows.filter((row) => row.kind !== 'goes-on');
-  const at = items.findIndex((row) => row.key === ui.treeFocus);
+  const focused = event.target.closest('[data-row]')?.dataset.row ?? ui.treeFocus;
+  const at = items.findIndex((row) => row.key === focused);
   const row = items[at] ?? items.find((one) => one.isHere) ?? items[0];
   const place = items.indexOf(row);
   const moves = {
