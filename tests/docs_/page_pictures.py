@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +29,8 @@ from page_tab import PageTab, page_tab  # noqa: E402
 from taskweaver.memory.branched.store import BranchedMemory  # noqa: E402
 
 PROGRAM = [sys.executable, "-m", "taskweaver", "--trust", "-p"]
-WIDTHS = {1280: 800, 400: 800}
+HEIGHT = 760
+COLOURS = 256
 THEMES = ("light", "dark")
 QUIET = (
     "!document.querySelector('.loading, .coming, .paper-bar')"
@@ -107,6 +108,14 @@ def fill(client: httpx2.Client, project: Path) -> str:
     return session
 
 
+def with_few_colours(picture: Image.Image) -> Image.Image:
+    """Return a picture with its most frequent colours alone: those of the page stay as they are."""
+    counted = sorted(picture.getcolors(1 << 24) or [], reverse=True)[:COLOURS]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in counted for part in colour])
+    return picture.quantize(palette=palette, dither=Image.Dither.NONE).convert("RGB")
+
+
 class Pictures:
     """Takes pictures of the page, and writes them into a folder."""
 
@@ -114,11 +123,16 @@ class Pictures:
         self._page = page
         self._folder = folder
 
-    def take(self, part: str, show: Callable[[int], None] = lambda _: None) -> None:
-        """Take a part in both themes and widths; `show(width)` brings it into view."""
-        for width, height in WIDTHS.items():
+    def take(
+        self,
+        part: str,
+        show: Callable[[int], None] = lambda _: None,
+        widths: Sequence[int] = (1280, 400),
+    ) -> None:
+        """Take a part in both themes and some widths; `show(width)` brings it into view."""
+        for width in widths:
             for theme in THEMES:
-                self._view(width, height, theme)
+                self._view(width, theme)
                 show(width)
                 self._page.value(
                     "document.activeElement.matches('textarea') || document.activeElement.blur()"
@@ -128,12 +142,12 @@ class Pictures:
                 shot = self._page.tab.call("Page.captureScreenshot", format="png")
                 picture = Image.open(io.BytesIO(b64decode(shot["data"]))).convert("RGB")
                 file = self._folder / f"{part}-{width}-{theme}.webp"
-                picture.save(file, lossless=True, quality=100, method=6)
+                with_few_colours(picture).save(file, lossless=True, quality=100)
 
-    def _view(self, width: int, height: int, theme: str) -> None:
+    def _view(self, width: int, theme: str) -> None:
         self._page.tab.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
+            width=width, height=HEIGHT, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": theme}
         self._page.tab.call("Emulation.setEmulatedMedia", features=[scheme])
@@ -168,7 +182,7 @@ def take_session(page: PageTab, pictures: Pictures, session: str) -> None:
     go(page, session, "main")
     page.finished(3)
     pictures.take("session", pane(page, "Chat"))
-    pictures.take("tree", pane(page, "Tree"))
+    pictures.take("tree", pane(page, "Tree"), [400])
     go(page, session, "main/2")
     page.shows("as it was", ".moment-bar")
     page.until("document.querySelector('.conversation .paper img')?.complete")
@@ -197,8 +211,8 @@ def take_data(page: PageTab, pictures: Pictures, session: str) -> None:
     for tab in ("Figures", "Memory", "Why", "Files", "Data"):
         page.tab.view(1280)
         page.press_on(".data-pane .tab", tab)
-        page.until("!document.querySelector('.tab-panel .loading')")
-        pictures.take(tab.lower(), pane(page, "Memory" if tab in {"Memory", "Why"} else "Data"))
+        on_a_phone = pane(page, "Memory" if tab == "Memory" else "Data")
+        pictures.take(tab.lower(), on_a_phone, [400] if tab == "Data" else [1280, 400])
     page.tab.view(1280)
     page.press_on(".variable", "orders")
     page.button("Show the table")
@@ -216,8 +230,12 @@ def take_comparison(page: PageTab, pictures: Pictures, session: str) -> None:
     page.button("Merge...")
     page.shows("goal", ".conflict legend")
     pictures.take("compare", on_phone(page, ".compare-tabs .tab", "by-product"))
-    page.value("document.querySelector('.merge').scrollIntoView({block: 'end'})")
-    pictures.take("merge", on_phone(page, ".compare-tabs .tab", "Differences"))
+
+    def show_merge(width: int) -> None:
+        on_phone(page, ".compare-tabs .tab", "Differences")(width)
+        page.value("document.querySelector('.merge').scrollIntoView({block: 'end'})")
+
+    pictures.take("merge", show_merge)
 
 
 def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
@@ -235,7 +253,8 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
         page.key("k", 2)
         page.until("document.activeElement.matches('.palette input')")
         page.type(command)
-        page.press_on(".palette [role=option]", command)
+        page.shows(command, ".palette [role=option]")
+        page.key("Enter")
         page.until("document.querySelector('dialog:not(.palette)')")
         page.until("!document.querySelector('dialog .loading')")
         pictures.take(part)

@@ -133,7 +133,7 @@ function differences(data, names) {
 
 function pairs(title, noun, found, names, equal) {
   const rows = Object.entries(found);
-  const short = (text) => (text === null || text === undefined ? '–' : seen(text).replace(/^DataFrame (\d+)x(\d+).*$/s, 'DataFrame $1 × $2').slice(0, 80));
+  const short = (text) => (text === null || text === undefined ? '–' : seen(text).replace(/^DataFrame (\d+)x(\d+).*$/s, 'DataFrame $1\u00a0×\u00a0$2').slice(0, 80));
   return h('section', { class: 'data-section' }, h('h3', {}, title),
     rows.length ? h('table', { class: 'pairs' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, noun), names.map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', {}, rows.map(([name, [one, other]]) => h('tr', { key: name }, h('th', { scope: 'row' }, seen(name)), h('td', { title: seen(one) }, short(one)), h('td', { title: seen(other) }, short(other)))))) : h('p', { class: 'muted' }, 'No difference.'),

@@ -50,6 +50,7 @@ export function outline(session) {
 
 function toggleMap() {
   ui.map = !ui.map;
+  ui.pane = 'chat'; // on a phone it is shown there
   changed();
 }
 
@@ -77,7 +78,7 @@ function outlineRow(session, row, at, height, isFocus) {
   const place = { transform: `translateY(${at * height}px)`, height: `${height}px`, '--indent': `${row.depth * STEP}px` };
   const common = { key: row.key, style: place, 'data-row': row.key };
   if (row.kind === 'goes-on') {
-    return h('div', { ...common, class: 'tree-row goes-on', role: 'none' }, graph(row, height), h('span', {}, h('b', {}, titled(session, row.branch)), ` goes on after round ${row.number}`));
+    return h('div', { ...common, class: 'tree-row goes-on', role: 'none' }, graph(row, height), h('span', { class: 'shrink' }, h('b', {}, titled(session, row.branch)), ` goes on after round ${row.number}`));
   }
   const item = { ...common, role: 'treeitem', 'aria-level': row.depth + (row.kind === 'branch' ? 1 : 2), tabindex: isFocus ? 0 : -1, onfocus: () => { ui.treeFocus = row.key; } };
   if (row.kind === 'branch' && session.renamedBranch === row.branch) return renameRow(session, row, item, height);
