@@ -66,13 +66,15 @@ class BranchSummary(BaseModel):
 class SessionView(BaseModel):
     """A session with its branches.
 
-    Events of the session go on after `last_event`, changes of the list after `last_change`.
+    Events of the session go on after `last_event`, those of the rounds that run begin after
+    `open_event`; changes of the list go on after `last_change`.
     """
 
     session_id: str
     title: str
     branches: list[BranchSummary]
     last_event: int
+    open_event: int
     last_change: int
     waiting: int
 

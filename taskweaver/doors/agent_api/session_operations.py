@@ -180,11 +180,13 @@ class SessionOperations:
         session, last_change = conversation.session, conversation.index.last_change
         titles = {item.session: item.title for item in conversation.index.sessions()}
         branches = [views.branch_summary(conversation, item) for item in session.branches()]
+        running = conversation.index.messages(session.session_id, states=("running",))
         return models.SessionView(
             session_id=session.session_id,
             title=titles.get(session.session_id, ""),
             branches=branches,
             last_event=session.events.last,
+            open_event=session.events.before([one.round_id for one in running]),
             last_change=last_change,
             waiting=len(conversation.confirmations.waiting()),
         )

@@ -131,3 +131,16 @@ def test_a_conflict_of_a_merge_is_listed_and_chosen(
     assert core["goal"] == {"ours": "fewer", "theirs": "more"}[choice]
     assert core["unit"] == "EUR"
     assert client.get(f"{session}/memory", params={"branch": "b"}).json()["core"]["goal"] == "more"
+
+
+def test_a_page_that_is_opened_while_a_cell_runs_has_its_output(
+    page: PageTab, server: Served
+) -> None:
+    page.ask("/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)")
+    page.shows("tick 3", ".output.live")
+    page.open(page.value("location.href"))
+    page.shows("tick 1\n", ".output.live")
+    assert page.value("document.querySelectorAll('#round-1 .cell').length") == 1
+    server.client().post(f"{session_of(page)}/stop", json={})
+    page.finished(1)
+    page.hides(".output.live")
