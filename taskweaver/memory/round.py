@@ -11,6 +11,7 @@ from taskweaver.memory.forms.request_notes import split_notes
 from taskweaver.memory.post import Post, PostDict
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.text import RUN_THIS
 
 
 class RoundDict(TypedDict):
@@ -68,6 +69,23 @@ class Round:
     def is_answered(self) -> bool:
         """Whether it gave the user an answer, not an apology."""
         return self.state == "finished" and self.stop_reason != "TaskFailure"
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it runs code of the user's own."""
+        return self.question.startswith(RUN_THIS)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed, or is code of the user's own whose cell failed."""
+        if self.state == "failed" or not self.is_code:
+            return self.state == "failed"
+        outcomes = [
+            str(outcome.content)
+            for post in self.post_list
+            for outcome in post.get_attachment(AttachmentType.execution_status)
+        ]
+        return outcomes[-1:] == ["FAILURE"]
 
     @property
     def artifacts(self) -> tuple[str, ...]:

@@ -36,12 +36,17 @@ def show_branches(chat: Chat, _: str) -> None:
         children.setdefault(branch.parent, []).append(branch)
     rows = [
         (
-            f"{'  ' * min(depth, _DEEPEST)}{branch.name}",
+            f"{'  ' * min(depth, _DEEPEST)}{_shown(branch)}",
             counted(branch.rounds, "round") + (", current" if branch.is_current else ""),
         )
         for depth, branch in depth_first(children.get(None, []), lambda b: children.get(b.name, []))
     ]
     chat.list_facts(rows)
+
+
+def _shown(branch: BranchInfo) -> str:
+    """Return the name of a branch, with the title that it was given."""
+    return branch.name + (f" ({branch.title})" if branch.title != branch.name else "")
 
 
 def show_checkout(chat: Chat, arguments: str) -> None:

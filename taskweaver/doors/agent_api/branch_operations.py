@@ -41,6 +41,15 @@ class BranchOperations:
                 status=201,
                 problems=(404, 409),
             ),
+            ApiOperation(
+                "PATCH",
+                BRANCH,
+                self._rename,
+                "Give a branch a title, which is shown in place of its name",
+                body=models.BranchTitle,
+                answer=models.BranchSummary,
+                problems=(404, 409),
+            ),
         ]
 
     def _of_rounds(self) -> list[ApiOperation]:
@@ -81,6 +90,16 @@ class BranchOperations:
         )
         conversation.index.note_branch(conversation.session.session_id, name, wanted.source)
         return models.MadeBranch(name=name, why_restored=conversation.branch(name).why_restored)
+
+    async def _rename(self, call: Call) -> BaseModel:
+        title, conversation = call.read(models.BranchTitle).title, await found(self._sessions, call)
+        branch = conversation.branch(call.path("branch"))
+        await asyncio.to_thread(branch.rename, title)
+        session_id = conversation.session.session_id
+        conversation.index.note_renamed_branch(session_id, branch.name, title)
+        branches = await asyncio.to_thread(conversation.session.branches)
+        made = next(one for one in branches if one.name == branch.name)
+        return views.branch_summary(conversation, made)
 
     async def _index(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)

@@ -27,7 +27,7 @@ class SessionTitle(BaseModel):
 
 
 class SessionSummary(BaseModel):
-    """A session in a list."""
+    """A session in a list; `activity` says what goes on in it, or that its newest round failed."""
 
     session_id: str
     title: str
@@ -35,6 +35,8 @@ class SessionSummary(BaseModel):
     changed_at: datetime
     state: Literal["open", "stored", "locked", "damaged"]
     problem: str = ""
+    branches: int
+    activity: Literal["idle", "running", "asks", "failed"]
 
 
 class SessionSummaries(BaseModel):
@@ -46,9 +48,14 @@ class SessionSummaries(BaseModel):
 
 
 class BranchSummary(BaseModel):
-    """A branch of a session; `rounds` counts those that it sees."""
+    """A branch of a session; `rounds` counts those that it sees.
+
+    `name` never changes, and is the one that addresses and messages take; `title` is the name that
+    is shown.
+    """
 
     name: str
+    title: str
     parent: str | None
     rounds: int
     is_current: bool
@@ -59,13 +66,15 @@ class BranchSummary(BaseModel):
 class SessionView(BaseModel):
     """A session with its branches.
 
-    Events of the session go on after `last_event`, changes of the list after `last_change`.
+    Events of the session go on after `last_event`, those of the rounds that run begin after
+    `open_event`; changes of the list go on after `last_change`.
     """
 
     session_id: str
     title: str
     branches: list[BranchSummary]
     last_event: int
+    open_event: int
     last_change: int
     waiting: int
 
@@ -166,6 +175,12 @@ class NewBranch(BaseModel):
     at_round: int | None = Field(default=None, ge=0)
 
 
+class BranchTitle(BaseModel):
+    """A title for a branch: letters, digits, - and _; no other branch has it."""
+
+    title: str = Field(min_length=1, max_length=64)
+
+
 class MadeBranch(BaseModel):
     """A branch that was made; `why_restored` says why its kernel was not forked."""
 
@@ -174,7 +189,10 @@ class MadeBranch(BaseModel):
 
 
 class RoundSummary(BaseModel):
-    """A round in the index: `number` is its position on its path."""
+    """A round in the index: `number` is its position on its path.
+
+    Code of the user whose cell failed is ``failed`` here.
+    """
 
     round_id: str
     branch: str

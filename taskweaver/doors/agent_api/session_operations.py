@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from taskweaver.doors.agent_api import models
+from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, found
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
@@ -178,22 +178,14 @@ class SessionOperations:
     def _view(conversation: UserConversation) -> models.SessionView:
         session, last_change = conversation.session, conversation.index.last_change
         titles = {item.session: item.title for item in conversation.index.sessions()}
-        branches = [
-            models.BranchSummary(
-                name=item.name,
-                parent=item.parent,
-                rounds=item.rounds,
-                is_current=item.is_current,
-                state=conversation.state(item.name),
-                kernel=conversation.branch(item.name).kernel_state,
-            )
-            for item in session.branches()
-        ]
+        branches = [views.branch_summary(conversation, item) for item in session.branches()]
+        running = conversation.index.messages(session.session_id, states=("running",))
         return models.SessionView(
             session_id=session.session_id,
             title=titles.get(session.session_id, ""),
             branches=branches,
             last_event=session.events.last,
+            open_event=session.events.before([one.round_id for one in running]),
             last_change=last_change,
             waiting=len(conversation.confirmations.waiting()),
         )

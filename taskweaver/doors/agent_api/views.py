@@ -9,13 +9,28 @@ from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.pictures import picture_header
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.moments.outline import Outline
+from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 from taskweaver.utils.text import title_line
 
 _TITLE_CHARS = 60
+
+
+def branch_summary(conversation: UserConversation, branch: BranchInfo) -> models.BranchSummary:
+    """Return a branch as clients see it."""
+    return models.BranchSummary(
+        name=branch.name,
+        title=branch.title,
+        parent=branch.parent,
+        rounds=branch.rounds,
+        is_current=branch.is_current,
+        state=conversation.state(branch.name),
+        kernel=conversation.branch(branch.name).kernel_state,
+    )
 
 
 def title_of(round_: Round) -> str:
@@ -36,7 +51,7 @@ def round_index(outline: Outline, last_event: int) -> models.RoundIndex:
             branch=one.branch,
             number=one.number,
             title=redact_secrets(title_of(one.round)),
-            state=one.round.state,
+            state="failed" if one.has_failed else one.round.state,
             forks=one.forks,
         )
         for one in outline.rounds

@@ -6,6 +6,7 @@ Here and in `branch_summaries` the two meet: `Memory` knows no rows, the branche
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import cast
 
 from taskweaver.memory.branched.conversation.turns import RoundRow
@@ -84,6 +85,37 @@ class BranchLog:
     def summaries(self, role: str) -> BranchSummaries:
         """Return the stored summaries of a role's rounds."""
         return BranchSummaries(self._store, self.branch_id, role)
+
+
+def failed_rounds(store: BranchedMemory, rounds: Sequence[Round]) -> set[str]:
+    """Return the ids of those rounds that failed, or are code of the user whose cell failed.
+
+    The rounds may lack their posts, which are read for code alone.
+
+    Raises:
+        StoreCorrupt: If a row cannot be read.
+    """
+    unread = {one.id: one for one in rounds if one.is_code and not one.post_list}
+    posts = store.turns.posts_of(unread) if unread else {}
+    whole = [
+        _round(RoundRow(0, one.id, one.user_query, posts[one.id], one.state))
+        if one.id in unread
+        else one
+        for one in rounds
+    ]
+    return {one.id for one in whole if one.has_failed}
+
+
+def newest_failed(store: BranchedMemory) -> bool:
+    """Return whether the newest round of all branches failed, as `failed_rounds` says.
+
+    Raises:
+        StoreCorrupt: If a row cannot be read.
+    """
+    newest = store.turns.newest()
+    if newest is None or not newest.state:
+        return False
+    return bool(failed_rounds(store, [_round(newest)]))
 
 
 def _round(stored: RoundRow, *, is_open: bool = False) -> Round:

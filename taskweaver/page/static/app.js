@@ -18,7 +18,7 @@ import { noticeBar, offlineBar, topbar } from './session/topbar.js';
 import { readSessions, sessionsScreen } from './sessions/list.js';
 import { signIn } from './sessions/sign_in.js';
 import { phoneBar } from './phone.js';
-import { foldAtOpening, here, ui } from './state.js';
+import { foldAtOpening, here, openWay, ui } from './state.js';
 
 const root = document.getElementById('app');
 let signInProblem = '';
@@ -75,6 +75,8 @@ function enter() {
   if (!session.isLoaded) return null;
   const moment = here(session);
   if (!moment.isPast) session.lastLive = moment.branch;
+  if (session.shownBranch !== moment.branch) openWay(session); // also when a link or Back led there
+  session.shownBranch = moment.branch;
   for (const round of session.path(moment.branch)) session.unread.delete(round.round_id);
   return null;
 }
@@ -96,7 +98,7 @@ async function open(id) {
 }
 
 function onEvent(kind, data) {
-  if (ui.place.kind === 'sessions' && !('type' in data) && kind.startsWith('session_')) readSessions();
+  if (ui.place.kind === 'sessions' && !('type' in data) && /^(?:session|branch|message|confirmation)_/.test(kind)) readSessions();
   ui.session?.handle(kind, data);
   if (kind === 'round_end' && ui.session) enter();
 }

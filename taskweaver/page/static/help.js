@@ -11,10 +11,10 @@ import { ui } from './state.js';
 const EVERYWHERE = [['Ctrl K', 'find, and every command by name'], ['?', 'this help'], ['Esc', 'close, leave a past moment; twice: stop']];
 const SESSION = [
   ['/', 'composer'], ['J  K', 'next, previous round'], ['[  ]', 'previous, next branch'], ['F', 'fork at the round that is shown'], ['C', 'compare with another branch'],
-  ['B', 'ask both (while comparing)'], ['M', 'map of the tree'], ['T', 'branches'], ['D', 'inspector'], ['R', 'rename the session'], ['U', 'undo the last round'],
+  ['B', 'ask both (while comparing)'], ['M', 'map of the tree'], ['T', 'branches'], ['D', 'inspector'], ['R', 'rename the session'], ['F2', 'rename the branch'], ['U', 'undo the last round'],
   ['O', 'open or fold all code'], ['G', 'next branch that asks or runs'], ['End', 'follow the answer again'], ['Y  E  N', 'in a focused question: allow, edit, deny'],
 ];
-const COMPOSER = [['Enter', 'ask'], ['Shift Enter', 'new line'], ['Alt Enter', 'fork and ask'], ['Up', 'last question, in an empty field'], ['@', 'names of variables and files'], ['/run', 'first line: run code without a model']];
+const COMPOSER = [['Enter', 'ask'], ['Shift Enter', 'new line'], ['Alt Enter', 'fork and ask'], ['Up', 'last question, in an empty field'], ['@', 'names of variables, files and rounds'], ['/run', 'first line: run code without a model']];
 const SEARCHES = [['L', 'the tree as a list'], ['0', 'fit the tree into the window']];
 
 /** Return the help as a dialog. */

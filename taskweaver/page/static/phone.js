@@ -11,13 +11,14 @@ const PANES = [['tree', 'Tree', 'tree'], ['chat', 'Chat', 'chat'], ['data', 'Dat
 /** Return the bar. */
 export function phoneBar() {
   const isSearches = ui.place.kind === 'searches';
-  const shown = isSearches ? 'searches' : ui.pane;
+  const isComparing = ui.place.kind === 'compare';
+  const shown = isSearches ? 'searches' : isComparing ? '' : ui.pane;
   const choose = (name) => () => {
     if (name === 'searches') return go(searchAddress());
     ui.pane = name;
     if (name === 'memory') ui.tab = 'memory';
     else if (name === 'data' && ui.tab === 'memory') ui.tab = 'data';
-    if (isSearches && ui.session?.isLoaded) go(momentAddress(ui.session.id, here(ui.session).branch));
+    if ((isSearches || isComparing) && ui.session?.isLoaded) go(momentAddress(ui.session.id, here(ui.session).branch));
     else if (isSearches) go('#/');
     changed();
     return null;

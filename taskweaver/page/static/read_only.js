@@ -21,7 +21,7 @@ const session = {
 setDraw(() => {
   render(document.getElementById('app'),
     h('header', { class: 'topbar' }, h('h1', { class: 'session-name' }, seen(data.title)), h('span', { class: 'muted' }, `${seen(data.branch)}, ${count(index.length, 'round')}, read only`)),
-    h('main', { class: 'conversation' }, h('div', { class: 'column' }, index.map((entry) => round(session, entry, { branch: data.branch, number: index.length, isPast: true })))));
+    h('main', { class: 'conversation' }, h('div', { class: 'column' }, h('h2', { class: 'unseen' }, 'Rounds'), index.map((entry) => round(session, entry, { branch: data.branch, number: index.length, isPast: true })))));
   document.body.dataset.ready = 'yes';
 });
 changed();

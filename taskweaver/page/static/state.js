@@ -51,9 +51,9 @@ export function foldAtOpening(session) {
   openWay(session);
 }
 
-/** Open the branches on the way to the moment that is shown. */
-export function openWay(session) {
-  for (let node = session.tree.get(here(session).branch); node; node = session.tree.get(node.parent)) {
+/** Open the branches on the way to one, or to the moment that is shown. */
+export function openWay(session, branch = here(session).branch) {
+  for (let node = session.tree.get(branch); node; node = session.tree.get(node.parent)) {
     fold(session, node.name, false);
   }
 }

@@ -58,6 +58,8 @@ class _Watch:
             self.error = event.msg
         elif event.t is RoundEventType.round_end:
             self._conversation.note_end(self._message.branch)
+        elif event.t.name.startswith("post_confirmation"):
+            self._conversation.index.note_confirmation(self._message.session, self._message.branch)
         elif event.t is PostEventType.post_end and not self.refusal:
             self._check()
 

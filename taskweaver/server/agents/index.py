@@ -200,11 +200,23 @@ class AgentIndex:
             facts = {"session_id": session, "branch": branch, "parent": parent}
             self._note(run, "branch_created", **facts)
 
+    def note_renamed_branch(self, session: str, branch: str, title: str) -> None:
+        """Note that a branch was given a title."""
+        with self._changing() as database:
+            facts = {"session_id": session, "branch": branch, "title": title}
+            self._note(database, "branch_renamed", **facts)
+
     def note_merge(self, session: str, branch: str, source: str) -> None:
         """Note that the memory of a branch was merged into another."""
         with self._changing() as run:
             facts = {"session_id": session, "branch": branch, "source": source}
             self._note(run, "branch_merged", **facts)
+
+    def note_confirmation(self, session: str, branch: str) -> None:
+        """Note that a branch asks for confirmation now, or does so no longer."""
+        with self._changing() as database:
+            facts = {"session_id": session, "branch": branch}
+            self._note(database, "confirmation_changed", **facts)
 
     def add_message(self, message: IndexedMessage) -> None:
         """Add a message that was accepted; its id must be new."""

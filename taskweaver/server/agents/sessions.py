@@ -6,12 +6,13 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.service import AppService
@@ -45,6 +46,8 @@ _MIB = 1 << 20
 _LOOKS_S = (0.01, 0.05)
 """Pauses before a lock is tried again: another server that lists sessions holds it for a moment."""
 
+Activity = Literal["idle", "running", "asks", "failed"]
+
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
@@ -57,6 +60,9 @@ class ListedSession:
         changed_at: Time of the last change.
         state: ``open``, ``stored``, ``locked`` by another program, or ``damaged``.
         problem: Reason why it cannot be opened; empty if it can.
+        branches: Number of its branches; 0 for a damaged one.
+        activity: ``asks`` for confirmation, ``running``, ``failed`` in its newest round, or
+            ``idle``.
     """
 
     id: str
@@ -65,6 +71,8 @@ class ListedSession:
     changed_at: datetime
     state: str
     problem: str = ""
+    branches: int = 1
+    activity: Activity = "idle"
 
 
 class UserSessions:
@@ -164,7 +172,12 @@ class UserSessions:
     async def listed(self) -> list[ListedSession]:
         """Return the sessions, the newest first."""
         async with self._opening:  # to look whether one is locked takes its lock for a moment
-            return await asyncio.to_thread(self._list)
+            work: dict[str, Activity] = {
+                item.session.session_id: "asks" if item.confirmations.waiting() else "running"
+                for item in self.open_conversations
+                if item.is_at_work
+            }
+            return await asyncio.to_thread(self._list, work)
 
     async def find(self, query: str, session_id: str) -> list[dict[str, Any]]:
         """Return the passages of one session, or of all, that have a word of a query.
@@ -177,7 +190,7 @@ class UserSessions:
         async with self._opening:
             return await asyncio.to_thread(self._service.memory_search, query, session_id)
 
-    def _list(self) -> list[ListedSession]:
+    def _list(self, work: Mapping[str, Activity]) -> list[ListedSession]:
         titles = {item.session: item for item in self.index.sessions()}
         found = {}
         for item in self._stored.read():
@@ -186,15 +199,18 @@ class UserSessions:
             state = "open" if item.session_id in self._open else "stored"
             state = "damaged" if item.problem else state
             state = "locked" if item.is_open and state == "stored" else state
-            facts = (item.rounds, item.changed_at, state, item.problem)
-            found[item.session_id] = ListedSession(item.session_id, title, *facts)
+            facts = (item.rounds, item.changed_at, state, item.problem, item.branches)
+            activity = work.get(item.session_id, "failed" if item.has_failed else "idle")
+            found[item.session_id] = ListedSession(item.session_id, title, *facts, activity)
         for session_id, known in titles.items():  # those in which nothing was asked yet
             if session_id not in found:
                 at = datetime.fromisoformat(known.created_at)
                 state = "open" if session_id in self._open else "stored"
                 if state == "stored" and is_locked(self.manager.sessions_folder / session_id):
                     state = "locked"
-                found[session_id] = ListedSession(session_id, known.title, 0, at, state)
+                activity = work.get(session_id, "idle")
+                fresh = (0, at, state, "", 1, activity)
+                found[session_id] = ListedSession(session_id, known.title, *fresh)
         return sorted(found.values(), key=lambda item: (item.changed_at, item.id), reverse=True)
 
     async def remove(self, session_id: str) -> None:

@@ -241,6 +241,14 @@ class AnsweringBranch:
             self._record_foreign_cells()
             return self._branches.fork(self._branch, name, at_round)
 
+    def rename(self, title: str) -> None:
+        """Give it a title, which is shown in place of its name; its work goes on.
+
+        Raises:
+            SessionError: If the title is taken, or is no name of a branch.
+        """
+        self._branches.rename(self.name, title)
+
     def merge_preview(self, source: str) -> MergePreview:
         """Return the things that `merge` would bring, and its conflicts; raises as that does."""
         self._branches.files.require(source)

@@ -180,6 +180,11 @@ class SessionBranches:
             self.open(name)
         return name
 
+    def rename(self, branch: str, title: str) -> None:
+        """Give a branch a title; raises as `SessionFiles.rename`."""
+        with self._forking:
+            self.files.rename(branch, title)
+
     def _fork_in_round(self, source: str, name: str) -> tuple[SessionBranch, str]:
         """Make a branch of another inside its open round, which goes on there as well.
 

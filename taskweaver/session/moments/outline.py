@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from taskweaver.memory.log.branch_log import BranchLog
+from taskweaver.memory.log.branch_log import BranchLog, failed_rounds
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.open_branches import SessionBranches
 
@@ -17,12 +17,14 @@ class OutlineRound:
         round: The round, maybe without its posts.
         branch: Name of the branch.
         number: Its position on its path, from 1.
+        has_failed: Whether it failed, or is code of the user whose cell failed.
         forks: Branches that were forked at its end.
     """
 
     round: Round
     branch: str
     number: int
+    has_failed: bool = False
     forks: list[str] = field(default_factory=list)
 
 
@@ -44,7 +46,7 @@ class Outline:
 
 
 def outline(branches: SessionBranches) -> Outline:
-    """Return the outline of a session; posts of branches that are not open are not read.
+    """Return the outline of a session; of branches that are not open, posts of code alone are read.
 
     A fork is named at the last round that it shares with its parent.
     """
@@ -59,7 +61,9 @@ def outline(branches: SessionBranches) -> Outline:
                 shown[round_.id] = OutlineRound(round_, info.name, number)
         if info.parent is not None and shared:
             shown[rounds[shared - 1].id].forks.append(info.name)
-    return Outline(list(shown.values()), _merges(branches))
+    failed = failed_rounds(branches.files.store, [one.round for one in shown.values()])
+    marked = [replace(one, has_failed=one.round.id in failed) for one in shown.values()]
+    return Outline(marked, _merges(branches))
 
 
 def _rounds(branches: SessionBranches, name: str) -> list[Round]:

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -237,6 +237,27 @@ class EventLog:
             except READ_ERRORS as error:
                 raise SessionError(f"{self._path} cannot be read: {error}.") from error
         return [NumberedEvent(*row) for row in rows]
+
+    def before(self, round_ids: Sequence[str]) -> int:
+        """Return the number before the first event of some rounds: a reader sees them whole then.
+
+        Rounds whose first event is no longer kept are left out; without any it is the newest event.
+
+        Raises:
+            SessionClosed, SessionError: As `read`.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise SessionClosed("The session was stopped.")
+            database = self._database()
+            self._write()
+            marks = ", ".join("?" * len(round_ids))
+            sql = f"SELECT min(number) FROM events WHERE kind = ? AND round IN ({marks})"
+            try:
+                ((first,),) = database.execute(sql, (RoundEventType.round_start.value, *round_ids))
+            except READ_ERRORS as error:
+                raise SessionError(f"{self._path} cannot be read: {error}.") from error
+            return self._last if first is None else int(first) - 1
 
     @property
     def has_readers(self) -> bool:

@@ -51,13 +51,15 @@ def working_folder(session_folder: Path, branch: str) -> Path:
 class BranchInfo:
     """A branch of a session.
 
-    `parent` is None for the first; `rounds` counts those that it sees.
+    `parent` is None for the first; `rounds` counts those that it sees. `name` never changes;
+    `title` is shown in its place, and is the same until the branch is renamed.
     """
 
     name: str
     parent: str | None
     rounds: int
     is_current: bool
+    title: str
 
 
 class SessionFiles:
@@ -178,6 +180,7 @@ class SessionFiles:
                 None if branch.parent is None else names[branch.parent],
                 len(self.store.turns.load(branch.id, with_posts=False)),
                 branch.id == current,
+                branch.node_uid or branch.id,
             )
             for branch in branches
         ]
@@ -197,14 +200,35 @@ class SessionFiles:
 
     def free_name(self, stem: str) -> str:
         """Return the first of ``stem-1``, ``stem-2``, ... that no branch has."""
-        known = {branch.id for branch in self.store.branches()}
-        return next(f"{stem}-{n}" for n in count(1) if f"{stem}-{n}" not in known)
+        taken = self._taken()
+        return next(f"{stem}-{n}" for n in count(1) if f"{stem}-{n}" not in taken)
 
     def similar_name(self, name: str) -> str:
         """Return a name that no branch has, as similar to `name` as can be."""
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_MOST_STEM_CHARS] or "branch"
-        known = {branch.id for branch in self.store.branches()}
-        return self.free_name(plain) if plain in known else plain
+        return self.free_name(plain) if plain in self._taken() else plain
+
+    def _taken(self, but: str = "") -> set[str]:
+        """Return the names and titles of all branches, or of all but one."""
+        branches = [branch for branch in self.store.branches() if branch.id != but]
+        return {name for one in branches for name in (one.id, one.node_uid) if name}
+
+    def _require_free(self, name: str, but: str = "") -> None:
+        """Raise SessionError unless a branch, or the branch `but`, can have this name."""
+        taken = self._taken(but)
+        if not NAME.fullmatch(name) or name in taken:
+            problem = "is taken" if name in taken else "is no name: letters, digits, - and _ only"
+            raise SessionError(f"{name!r} {problem}.")
+
+    def rename(self, branch: str, title: str) -> None:
+        """Give a branch a title, which is shown in place of its name; work on it goes on.
+
+        Raises:
+            SessionError: If there is no such branch, or the title is taken or malformed.
+        """
+        self.require(branch)
+        self._require_free(title, but=branch)
+        self.store.rename_node(branch, title)
 
     def fork(self, parent: str, name: str, at_round: int | None, *, limit_bytes: int) -> str:
         """Make a branch: its files first, its row last, so that none is ever without its files.
@@ -213,11 +237,8 @@ class SessionFiles:
             SessionError: If the name is taken or malformed, the round does not exist, or the
                 files cannot be copied.
         """
-        known = {branch.id for branch in self.store.branches()}
         name = name or self.free_name("branch")
-        if not NAME.fullmatch(name) or name in known:
-            problem = "is taken" if name in known else "is no name: letters, digits, - and _ only"
-            raise SessionError(f"{name!r} {problem}.")
+        self._require_free(name)
         at = None if at_round is None else self.end_of(parent, at_round)
         self.copy_files(parent, name, limit_bytes=limit_bytes)
         return self.store[parent].fork(name, at=at).id

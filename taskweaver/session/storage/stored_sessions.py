@@ -13,6 +13,7 @@ from pathlib import Path
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.log.branch_log import newest_failed
 from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
 from taskweaver.session.storage.folder_check import require_plain_folder
@@ -38,6 +39,8 @@ class StoredSession:
         rounds: Number of its rounds.
         first_query: The user's first message.
         is_open: Whether a process has it open.
+        branches: Number of its branches; 0 for a damaged one.
+        has_failed: Whether its newest round failed, or is code of the user whose cell failed.
         problem: Reason it cannot be opened; empty if it can. Otherwise the rounds are those that
             can be read.
     """
@@ -49,6 +52,8 @@ class StoredSession:
     first_query: str
     is_open: bool
     problem: str = ""
+    branches: int = 0
+    has_failed: bool = False
 
 
 def stored_sessions(root: Path) -> list[StoredSession]:
@@ -167,11 +172,21 @@ def stored_session(folder: Path) -> StoredSession | None:
             return None
         # Not the time of the file: to open one whose process was killed writes to it.
         used_at = min(max(store.turns.last_at(), 0.0), time.time())
+        branches, has_failed = len(store.branches()), newest_failed(store)
     if not rounds:
         return None
     first = rounds[0].user_query.strip().rpartition("\n")[2]
     changed = datetime.fromtimestamp(used_at, UTC)
-    return StoredSession(folder.name, folder, changed, len(rounds), first, is_open)
+    return StoredSession(
+        folder.name,
+        folder,
+        changed,
+        len(rounds),
+        first,
+        is_open,
+        branches=branches,
+        has_failed=has_failed,
+    )
 
 
 def require_session(root: Path, session_id: str) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from page_server import DirectedModel, page_server, start_address
 from page_tab import CTRL, PageTab
+from served import Served
 
 
 def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
@@ -13,16 +14,18 @@ def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
     with page_server(tmp_path, DirectedModel(), config) as server:
         tab.open(start_address(server))
         tab.button("New session")
-        allow_and_deny(tab)
+        allow_and_deny(tab, server)
         run_as_edited(tab)
         tab.leave()
 
 
-def allow_and_deny(page: PageTab) -> None:
+def allow_and_deny(page: PageTab, server: Served) -> None:
     """Allow the code of one question by a key, deny that of another."""
     page.ask("cell: x = 6 * 7\\nprint(x) end")
     page.shows("Run this code?", ".ask-card")
     page.shows("1 asks you", ".topbar")
+    (listed,) = server.client().get("/agent/v1/sessions").json()["sessions"]
+    assert listed["activity"] == "asks"
     page.until("document.activeElement.matches('.ask-card')")
     page.key("y")
     page.finished(1)

@@ -6,8 +6,9 @@ its own, so a round without one was torn: its process ended while it was answere
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,6 +106,34 @@ class Turns:
             if round_seq in rounds:
                 rounds[round_seq].state, rounds[round_seq].end_seq = state, seq
         return list(rounds.values())
+
+    def posts_of(self, round_ids: Collection[str]) -> dict[str, list[str]]:
+        """Return the bodies of the posts of some rounds, in order, by the round's id."""
+        wanted = "SELECT value FROM json_each(?)"
+        query = (
+            "SELECT r.id, p.body FROM posts p JOIN rounds r ON r.seq = p.round_seq WHERE p.seq IN"
+            " (SELECT seq FROM posts WHERE round_seq IN"
+            f" (SELECT seq FROM rounds WHERE id IN ({wanted}))) ORDER BY p.seq"
+        )
+        found: dict[str, list[str]] = {id_: [] for id_ in round_ids}
+        with self._database.snapshot() as connection:
+            for id_, body in connection.execute(query, (json.dumps(sorted(found)),)):
+                found[id_].append(body)
+        return found
+
+    def newest(self) -> RoundRow | None:
+        """Return the newest round of all branches, without its posts; None before the first."""
+        query = (
+            "SELECT r.seq, r.id, r.user_query, coalesce(e.state, ''), coalesce(e.seq, 0)"
+            " FROM (SELECT * FROM rounds ORDER BY seq DESC LIMIT 1) r LEFT JOIN round_ends e"
+            " ON e.round_seq = r.seq AND e.branch_id = r.branch_id"
+        )
+        with self._database.snapshot() as connection:
+            found = [
+                RoundRow(seq, id_, text, [], state, end_seq)
+                for seq, id_, text, state, end_seq in connection.execute(query)
+            ]
+        return next(iter(found), None)
 
     def last_at(self) -> float:
         """Return when something was last stored of any branch, as a time stamp; 0 for never."""

@@ -10,6 +10,7 @@ import { count, seen } from '../core/words.js';
 import { ask, focusOn } from '../session/actions.js';
 import { composer } from '../session/composer.js';
 import { conversation, toEnd } from '../session/conversation.js';
+import { titled } from '../session/paths.js';
 import { tabBar } from '../inspector/inspector.js';
 import { ui } from '../state.js';
 import { mergePanel } from './merge.js';
@@ -37,10 +38,10 @@ export function compareScreen(session) {
   };
   return h('main', { class: `compare show-${pane}` },
     h('div', { class: 'compare-head' },
-      icon('compare'), h('h2', {}, 'Compare'), h('span', { class: 'muted' }, common.count ? `${common.count === 1 ? 'round 1' : `rounds 1 to ${common.count}`} of ${seen(common.branch)} ${common.count === 1 ? 'is' : 'are'} common to both` : 'no common rounds'),
+      icon('compare'), h('h2', {}, 'Compare'), h('span', { class: 'muted' }, common.count ? `${common.count === 1 ? 'round 1' : `rounds 1 to ${common.count}`} of ${titled(session, common.branch)} ${common.count === 1 ? 'is' : 'are'} common to both` : 'no common rounds'),
       h('span', { class: 'end row' }, button('Ask both', askBoth, { key: 'B' }), button('Swap', () => go(compareAddress(session.id, names[1], names[0]))), otherChoice(session, names),
         h('a', { class: 'button', href: momentAddress(session.id, names[0]) }, 'Close'))),
-    h('div', { class: 'compare-tabs' }, tabBar(PANES.map(([name, title], at) => [name, seen(names[at] ?? title)]), pane, choose, 'compare-panel')),
+    h('div', { class: 'compare-tabs' }, tabBar(PANES.map(([name, title], at) => [name, names[at] ? titled(session, names[at]) : title]), pane, choose, 'compare-panel')),
     both.isOpen ? bothForm(session, names) : null,
     h('div', { class: 'sides', id: 'compare-panel' }, names.map((name, at) => side(session, name, common.count, at ? 'second' : 'first'))),
     differencesPane(session, names));
@@ -55,7 +56,7 @@ function commonRounds(session, one, other) {
 
 function otherChoice(session, [first, second]) {
   const onchange = (event) => go(compareAddress(session.id, first, event.target.value));
-  return h('select', { 'aria-label': 'Compare with', value: second, onchange }, session.branches.filter((one) => one.name !== first).map((one) => h('option', { key: one.name, value: one.name }, seen(one.name))));
+  return h('select', { 'aria-label': 'Compare with', value: second, onchange }, session.branches.filter((one) => one.name !== first).map((one) => h('option', { key: one.name, value: one.name }, titled(session, one.name))));
 }
 
 function side(session, name, common, slot) {
@@ -64,8 +65,8 @@ function side(session, name, common, slot) {
   const total = session.path(name).length;
   const window = session.windowOf(name, null);
   if (!window.isNarrowed) Object.assign(window, { first: Math.max(window.first, common + 1), isNarrowed: true });
-  return h('section', { class: `side ${slot}`, 'aria-label': seen(name), key: name },
-    h('div', { class: 'pane-head' }, branchName(seen(name), node.colour), h('span', { class: 'muted' }, count(total - common, 'round')), state === 'idle' ? null : stateTag(state)),
+  return h('section', { class: `side ${slot}`, 'aria-label': titled(session, name), key: name },
+    h('div', { class: 'pane-head' }, branchName(titled(session, name), node.colour), h('span', { class: 'muted' }, count(total - common, 'round')), state === 'idle' ? null : stateTag(state)),
     conversation(session, { branch: name, number: total, isPast: false }, slot),
     composer(session, name, slot));
 }
@@ -95,7 +96,7 @@ function bothForm(session, names) {
     both.text = event.target.value;
     changed();
   };
-  return h('form', { class: 'ask-both', onsubmit: send }, h('textarea', { rows: 1, 'aria-label': `Ask ${names.map(seen).join(' and ')}`, placeholder: `Ask ${names.map(seen).join(' and ')}`, value: both.text, oninput, onkeydown }),
+  return h('form', { class: 'ask-both', onsubmit: send }, h('textarea', { rows: 1, 'aria-label': `Ask ${names.map((name) => titled(session, name)).join(' and ')}`, placeholder: `Ask ${names.map((name) => titled(session, name)).join(' and ')}`, value: both.text, oninput, onkeydown }),
     h('button', { type: 'submit', class: 'button primary', disabled: !both.text.trim() }, 'Ask both'), button('Close', close, { kind: 'quiet' }));
 }
 
@@ -107,7 +108,7 @@ function differencesPane(session, names) {
   }
   return h('aside', { class: 'data-pane differences', 'aria-label': 'Differences', hidden: ui.panes.isDataHidden },
     h('div', { class: 'pane-head' }, h('h2', {}, 'Differences')),
-    h('div', { class: 'tab-panel', tabindex: 0, role: 'group', 'aria-label': 'Differences' }, read.problem ? h('p', { class: 'failed-text pad' }, read.problem) : read.data ? differences(read.data, names) : loading(),
+    h('div', { class: 'tab-panel', tabindex: 0, role: 'group', 'aria-label': 'Differences' }, read.problem ? h('p', { class: 'failed-text pad' }, read.problem) : read.data ? differences(read.data, names.map((name) => titled(session, name))) : loading(),
       mergePanel(session, names)));
 }
 
@@ -132,14 +133,14 @@ function differences(data, names) {
 
 function pairs(title, noun, found, names, equal) {
   const rows = Object.entries(found);
-  const short = (text) => (text === null || text === undefined ? '–' : seen(text).replace(/^DataFrame (\d+)x(\d+).*$/s, 'DataFrame $1 × $2').slice(0, 80));
+  const short = (text) => (text === null || text === undefined ? '–' : seen(text).replace(/^DataFrame (\d+)x(\d+).*$/s, 'DataFrame $1\u00a0×\u00a0$2').slice(0, 80));
   return h('section', { class: 'data-section' }, h('h3', {}, title),
-    rows.length ? h('table', { class: 'pairs' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, noun), names.map((name) => h('th', { scope: 'col' }, seen(name))))),
+    rows.length ? h('table', { class: 'pairs' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, noun), names.map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', {}, rows.map(([name, [one, other]]) => h('tr', { key: name }, h('th', { scope: 'row' }, seen(name)), h('td', { title: seen(one) }, short(one)), h('td', { title: seen(other) }, short(other)))))) : h('p', { class: 'muted' }, 'No difference.'),
     equal ? h('p', { class: 'muted caption' }, `${equal} more ${equal === 1 ? 'is' : 'are'} equal`) : null);
 }
 
 function facts(data, names) {
-  const own = data.facts.flatMap((list, at) => list.map((fact) => h('p', {}, h('b', {}, `${seen(names[at])}: `), seen(fact.text))));
+  const own = data.facts.flatMap((list, at) => list.map((fact) => h('p', {}, h('b', {}, `${names[at]}: `), seen(fact.text))));
   return own.length ? h('section', { class: 'data-section' }, h('h3', {}, 'Facts'), own) : null;
 }

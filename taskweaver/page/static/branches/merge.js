@@ -7,6 +7,7 @@ import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
 import { attempt } from '../session/actions.js';
+import { titled } from '../session/paths.js';
 import { notify } from '../state.js';
 
 const state = { key: '', view: null, problem: '', choices: {}, isBusy: false };
@@ -20,8 +21,9 @@ export function mergePanel(session, [into, from]) {
     changed();
   };
   const isOpen = state.key === key;
-  return h('section', { class: 'data-section merge' }, h('h3', {}, `Merge ${seen(from)} into ${seen(into)}`),
-    h('p', { class: 'muted' }, `Changes the memory of ${seen(into)} only. Conversations, variables and files of both stay as they are.`),
+  const names = [titled(session, into), titled(session, from)];
+  return h('section', { class: 'data-section merge' }, h('h3', {}, `Merge ${names[1]} into ${names[0]}`),
+    h('p', { class: 'muted' }, `Changes the memory of ${names[0]} only. Conversations, variables and files of both stay as they are.`),
     isOpen ? content(session, into, from) : !isAble('get', 'sessions/{session_id}/branches/{branch}/merge') ? h('p', { class: 'muted' }, 'In the terminal: /merge.') : button('Merge...', look, { sign: 'merge' }));
 }
 
@@ -48,14 +50,14 @@ function content(session, into, from) {
   return [
     h('p', {}, isNothing ? 'There is nothing to take over.' : `${count(Object.keys(view.core).length, 'key')} and ${count(view.records.length, 'record')} are taken over.`),
     view.conflicts.length ? h('p', {}, `Both changed ${count(view.conflicts.length, 'key')}; choose each:`) : null,
-    view.conflicts.map((one) => conflict(one, into, from)),
+    view.conflicts.map((one) => conflict(one, titled(session, into), titled(session, from))),
     h('div', { class: 'row' }, isNothing ? null : button(open.length ? `Choose ${open.length} more` : 'Merge', () => merge(session, into, from), { kind: 'primary', sign: 'merge', disabled: open.length > 0 || state.isBusy }), button(isNothing ? 'Close' : 'Cancel', close)),
   ];
 }
 
 function conflict(one, into, from) {
   const option = (value, name, text) => h('label', { class: 'choice' },
-    h('input', { type: 'radio', name: `conflict-${one.key}`, value, checked: state.choices[one.key] === value, onchange: () => { state.choices[one.key] = value; changed(); } }), h('span', {}, h('b', {}, `${seen(name)}: `), seen(text)));
+    h('input', { type: 'radio', name: `conflict-${one.key}`, value, checked: state.choices[one.key] === value, onchange: () => { state.choices[one.key] = value; changed(); } }), h('span', {}, h('b', {}, `${name}: `), seen(text)));
   return h('fieldset', { key: one.key, class: 'conflict' }, h('legend', {}, seen(one.key)), option('ours', into, one.ours), option('theirs', from, one.theirs));
 }
 
@@ -64,7 +66,7 @@ async function merge(session, into, from) {
   changed();
   await attempt(async () => {
     const done = await api.post(`${session.where}/branches/${api.path(into)}/merge`, { source: from, policy: 'manual', choices: state.choices });
-    notify(done.is_applied ? `Merged: ${count(done.taken.length, 'key')} of ${from} taken over by ${into}.` : 'Not merged: something changed meanwhile. Look again.');
+    notify(done.is_applied ? `Merged: ${count(done.taken.length, 'key')} of ${titled(session, from)} taken over by ${titled(session, into)}.` : 'Not merged: something changed meanwhile. Look again.');
     state.key = '';
     await session.reload();
   });

@@ -85,12 +85,16 @@ function grid(page) {
     return h('th', { scope: 'col', class: NUMERIC.has(column.kind) ? 'right' : '', 'aria-sort': direction, title: seen(column.dtype) },
       h('button', { type: 'button', class: 'bare', onclick: () => sort(number, column.kind) }, seen(column.name) || '#', isSorted ? icon(order.isDown ? 'down' : 'up') : null));
   };
+  const isDay = page.columns.map((_, at) => page.cells.every((cells) => cells[at] === null || MIDNIGHT.test(cells[at])));
+  const shown = (value, column) => text(isDay[column] && value !== null ? value.replace(MIDNIGHT, '') : value);
   const row = (cells, at) => h('tr', {}, (page.labels[at] ?? []).map((label) => h('th', { scope: 'row' }, text(label))),
-    cells.map((value, column) => h('td', { class: `${NUMERIC.has(page.columns[column].kind) ? 'right' : ''}${value === null ? ' missing' : ''}` }, text(value))));
+    cells.map((value, column) => h('td', { class: `${NUMERIC.has(page.columns[column].kind) ? 'right' : ''}${value === null ? ' missing' : ''}` }, shown(value, column))));
   return h('div', { class: 'table-box', tabindex: 0, role: 'group', 'aria-label': `Rows of ${seen(view.name)}` }, h('table', {},
     h('thead', {}, h('tr', {}, page.label_names.map((name) => h('th', { scope: 'col' }, seen(name))), page.columns.map(title))),
     h('tbody', {}, page.cells.map(row))));
 }
+
+const MIDNIGHT = /(?<=^\d{4}-\d\d-\d\d)T00:00:00$/; // of columns that hold days alone
 
 /** Return a value as it is read, numbers to ten digits; one that JSON does not hold has a text. */
 function text(value) {

@@ -13,13 +13,15 @@ import { whyTab } from './why.js';
 const TABS = [['data', 'Data', variablesTab], ['files', 'Files', filesTab], ['figures', 'Figures', figuresTab], ['memory', 'Memory', memoryTab], ['why', 'Why', whyTab]];
 /** Return the inspector of a moment, or the fork that is prepared in its place. */
 export function inspector(session, moment) {
-  const tabs = ui.pane === 'memory' ? TABS.filter(([name]) => name === 'memory' || name === 'why') : TABS;
+  const isMemory = ui.pane === 'memory' && matchMedia('(max-width: 760px)').matches;
+  const tabs = isMemory ? TABS.filter(([name]) => name === 'memory' || name === 'why') : TABS;
   const [chosen, , view] = tabs.find(([name]) => name === ui.tab) ?? tabs[0];
   const choose = (name) => {
     ui.tab = name;
     changed();
   };
   return h('aside', { class: `data-pane${ui.fork ? ' forking' : ''}`, 'aria-label': 'Data', hidden: ui.panes.isDataHidden },
+    h('h2', { class: 'unseen' }, 'Data'),
     tabBar(tabs, chosen, choose),
     ui.fork ? forkPanel(session) : null,
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0, key: `${chosen}-${moment.branch}` }, view(session, moment)));

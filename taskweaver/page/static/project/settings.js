@@ -41,8 +41,13 @@ function settingsDialog() {
 }
 
 function row(one) {
-  return h('li', { key: one.name }, h('label', { class: 'field' }, h('span', {}, h('b', {}, one.name), ` ${seen(one.doc)}`), control(one)), note(one),
+  return h('li', { key: one.name }, h('label', { class: 'field' }, h('span', {}, h('b', {}, one.name), ' ', withCode(one.doc)), control(one)), note(one),
     state.refused[one.name] ? h('p', { class: 'failed-text', role: 'alert' }, seen(state.refused[one.name])) : null);
+}
+
+/** A text with what stands in backticks as code. */
+function withCode(text) {
+  return seen(text).split('`').map((part, at) => (at % 2 ? h('code', {}, part) : part));
 }
 
 function note(one) {

@@ -49,7 +49,7 @@ export function goTo(session, branch, number = null) {
 
 /** Open the panel of a fork at a round, with a name that is free. */
 export function openFork(session, branch, number, question = '') {
-  const names = new Set(session.branches.map((one) => one.name));
+  const names = new Set(session.branches.flatMap((one) => [one.name, one.title]));
   let at = session.branches.length;
   while (names.has(`try-${at}`)) at += 1;
   ui.fork = { branch, number, name: `try-${at}`, question, preview: null, isBusy: false, problem: '' };

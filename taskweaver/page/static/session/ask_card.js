@@ -6,6 +6,7 @@ import { icon } from '../core/icons.js';
 import { seen } from '../core/words.js';
 import { codeBlock, diffLines } from '../text/highlight.js';
 import { confirm, focusOn } from './actions.js';
+import { titled } from './paths.js';
 
 const MOST_ROWS = 18;
 const TITLES = { code: 'Run this code?', shell: 'Run these commands?' };
@@ -24,7 +25,7 @@ export function askCard(session, round, item) {
     const keys = state.isEditing ? {} : { y: answer('yes'), n: answer('no'), ...(request?.is_editable ? { e: edit(true) } : {}) };
     return h('div', { class: 'ask-card', role: 'group', 'aria-label': 'Asks you', tabindex: -1, onkeydown: (event) => byKey(event, keys), mount: takeFocus },
       h('p', { class: 'ask-title' }, icon('ask'), titleOf(kinds)),
-      h('p', {}, `Needed for ${kinds.map(seen).join(', ')}, on ${seen(round.branch)} only.`),
+      h('p', {}, `Needed for ${kinds.map(seen).join(', ')}, on ${titled(session, round.branch)} only.`),
       state.isEditing ? editor(content, (code) => confirm(session, item.asks.id, 'yes', code), edit(false)) : [
         request?.diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(request.diff))) : codeBlock(content, 'python'),
         h('div', { class: 'row' },

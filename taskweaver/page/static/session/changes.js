@@ -2,8 +2,9 @@
 
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
-import { fold, notify, openWay } from '../state.js';
-import { attempt, goTo } from './actions.js';
+import { fold, notify, openWay, ui } from '../state.js';
+import { attempt, focusOn, goTo } from './actions.js';
+import { titled } from './paths.js';
 
 /** Rename a session: its name in the bar becomes a field. */
 export function renameSession(session) {
@@ -19,6 +20,28 @@ export function endRenaming(session, title) {
   else changed();
 }
 
+/** Rename a branch: its name in the outline becomes a field. */
+export function renameBranch(session, branch) {
+  Object.assign(ui.panes, { isTreeHidden: false });
+  Object.assign(ui, { pane: 'tree', treeFocus: `b:${branch}` });
+  session.renamedBranch = branch;
+  openWay(session, session.tree.get(branch).parent);
+  changed();
+}
+
+/** Give the branch that is renamed the title that was typed, or none; a refused one stays in its field. */
+export async function endBranchRenaming(session, title = '') {
+  const branch = session.renamedBranch;
+  const text = title.trim();
+  if (!branch) return;
+  const isNew = text && text !== titled(session, branch);
+  if (isNew && !(await attempt(() => api.change(`${session.where}/branches/${api.path(branch)}`, { title: text })))) return;
+  session.renamedBranch = '';
+  if (isNew) await session.reload();
+  changed();
+  focusOn(`[data-row="${CSS.escape(`b:${branch}`)}"]`);
+}
+
 /**
  * Undo the last round of a branch: go on a new branch that ends before it, with variables, files and
  * memory as they were. The round stays on its branch, so it can be taken back.
@@ -31,6 +54,6 @@ export function undoRound(session, { branch, total }) {
     fold(session, made.name, false);
     goTo(session, made.name);
     openWay(session);
-    notify(`Round ${total} is undone: you are on ${made.name}, which ends before it. It stays on ${branch}.`, { text: 'Take it back', run: () => goTo(session, branch) });
+    notify(`Round ${total} is undone: you are on ${made.name}, which ends before it. It stays on ${titled(session, branch)}.`, { text: 'Take it back', run: () => goTo(session, branch) });
   });
 }

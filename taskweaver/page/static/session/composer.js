@@ -11,6 +11,7 @@ import { here, notify } from '../state.js';
 import { ask, attempt, goTo, openFork, stop } from './actions.js';
 import { chosenName, completion, completionKey, lookForNames } from './completion.js';
 import { toEnd } from './conversation.js';
+import { titled } from './paths.js';
 
 const RUN = /^\/run\s*\n?/;
 const uploads = new Map(); // of a branch: files on their way, and those that were refused
@@ -32,7 +33,7 @@ export function composer(session, branch, slot = 'main') {
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
     h('textarea', {
-      rows: 1, value: text, placeholder: isBusy ? 'Ask next, it waits' : 'Ask, or @ a name', 'aria-label': `Ask ${seen(branch)}`, autocomplete: 'off', spellcheck: 'true',
+      rows: 1, value: text, placeholder: isBusy ? 'Ask next, it waits' : 'Ask, or @ a name', 'aria-label': `Ask ${titled(session, branch)}`, autocomplete: 'off', spellcheck: 'true',
       oninput: (event) => typed(session, branch, slot, event.target), onkeydown: (event) => key(event, session, branch, slot), update: grow,
       onpaste: (event) => { if (event.clipboardData.files.length) upload(session, branch, [...event.clipboardData.files]); },
     }),
@@ -44,9 +45,9 @@ export function composer(session, branch, slot = 'main') {
 
 function branchButton(session, branch, slot) {
   const colour = session.tree.get(branch)?.colour ?? 0;
-  if (slot !== 'main') return branchName(seen(branch), colour);
+  if (slot !== 'main') return branchName(titled(session, branch), colour);
   return h('select', { class: `branch-select c${colour}`, 'aria-label': 'Branch that is asked', value: branch, onchange: (event) => goTo(session, event.target.value) },
-    session.branches.map((one) => h('option', { key: one.name, value: one.name }, seen(one.name))));
+    session.branches.map((one) => h('option', { key: one.name, value: one.name }, titled(session, one.name))));
 }
 
 function typed(session, branch, slot, area) {

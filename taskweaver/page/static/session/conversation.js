@@ -6,6 +6,7 @@ import { icon, spinner } from '../core/icons.js';
 import { afterDraw, changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
 import { withdraw } from './actions.js';
+import { titled } from './paths.js';
 import { round } from './round.js';
 
 const states = new Map(); // of each scrolled conversation: whether it follows, and what it did not show
@@ -29,7 +30,7 @@ export function conversation(session, moment, slot = 'main') {
   const waiting = moment.isPast ? [] : session.messages.filter((one) => one.branch === moment.branch && isWaiting(session, one));
   noteFresh(state, session, shown);
   return h('div', { class: 'conversation-box', key: slot === 'main' ? slot : key },
-    h('div', { class: 'conversation', role: 'log', 'aria-label': `Conversation of ${seen(moment.branch)}`, 'aria-live': 'off', tabindex: 0, 'data-slot': slot, mount: (element) => watch(element, state), update: (element) => follow(element, state) },
+    h('div', { class: 'conversation', role: 'log', 'aria-label': `Conversation of ${titled(session, moment.branch)}`, 'aria-live': 'off', tabindex: 0, 'data-slot': slot, mount: (element) => watch(element, state), update: (element) => follow(element, state) },
       h('div', { class: 'column' },
         window.first > 1 ? edge(session, moment, slot, -1, `${count(window.first - 1, 'earlier round')}`) : null,
         !session.isLoaded ? loading(6) : null,

@@ -7,10 +7,12 @@ import { changed } from '../core/loop.js';
 import { bytes, count, seen } from '../core/words.js';
 import { ui } from '../state.js';
 import { makeFork } from './actions.js';
+import { titled } from './paths.js';
 
 /** Return the panel of the fork that is prepared. */
 export function forkPanel(session) {
   const fork = ui.fork;
+  const source = titled(session, fork.branch);
   const set = (name) => (event) => {
     fork[name] = event.target.value;
     changed();
@@ -30,9 +32,9 @@ export function forkPanel(session) {
     }
   };
   const isReady = fork.name.trim() && !fork.isBusy;
-  return h('form', { class: 'fork-panel card', 'aria-label': `Fork ${seen(fork.branch)} at round ${fork.number}`, onkeydown, onsubmit: (event) => event.preventDefault(), key: 'fork' },
-    h('h2', {}, `Fork ${seen(fork.branch)} at round ${fork.number}`),
-    h('p', { class: 'muted' }, `A new branch starts with everything round ${fork.number} had. ${seen(fork.branch)} is not touched.`),
+  return h('form', { class: 'fork-panel card', 'aria-label': `Fork ${source} at round ${fork.number}`, onkeydown, onsubmit: (event) => event.preventDefault(), key: 'fork' },
+    h('h2', {}, `Fork ${source} at round ${fork.number}`),
+    h('p', { class: 'muted' }, `A new branch starts with everything round ${fork.number} had. ${source} is not touched.`),
     field('Name', h('input', { type: 'text', value: fork.name, maxlength: 64, oninput: set('name'), mount: (element) => { element.focus(); element.select(); } })),
     field('First question (optional)', h('textarea', { rows: 2, value: fork.question, oninput: set('question') })),
     carried(fork),

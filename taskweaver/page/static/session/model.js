@@ -5,7 +5,7 @@ import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { follow } from '../core/stream.js';
 import { roundTitle, titleLine } from '../core/words.js';
-import { ownerOf, pathOf, treeOf } from './paths.js';
+import { ownerOf, pathOf, titled, treeOf } from './paths.js';
 import { applyEvent, newRound, storedRound } from './rounds.js';
 
 const PAGE = 30;
@@ -50,9 +50,8 @@ export class SessionModel {
     this.setIndex(index.rounds, index.merges);
     if (page) this.keepPage(page, branch.name);
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
-    this.asking = asking.confirmations;
-    this.isLoaded = true;
-    follow(this.id, view.last_event, view.last_change);
+    Object.assign(this, { asking: asking.confirmations, isLoaded: true });
+    follow(this.id, view.open_event, view.last_change);
     this.loadUsage();
     this.touch();
   }
@@ -169,7 +168,7 @@ export class SessionModel {
     if (before && before.state !== 'created' && before.isStored) return;
     const made = storedRound(data, branch, before);
     made.isStored = data.state !== 'created';
-    // Events of a round that runs are not repeated: what came before this tab stays as stored.
+    // Events of a round that runs are read from its beginning, and build it anew.
     this.rounds.set(data.id, made);
   }
 
@@ -181,8 +180,7 @@ export class SessionModel {
   }
 
   async loadUsage() {
-    const found = await api.get(`${this.where}/usage`).catch(() => null);
-    this.cost = found?.session_cost ?? 0;
+    this.cost = (await api.get(`${this.where}/usage`).catch(() => null))?.session_cost ?? 0;
     this.touch();
   }
 
@@ -225,6 +223,7 @@ export class SessionModel {
 
   handleRound(event) {
     let round = this.rounds.get(event.round_id);
+    if (this.isOver(event.round_id, round)) return;
     if (event.type === 'round_start') round = this.begin(event);
     if (!round) {
       // It began before this tab looked: its stored form comes with the next page.
@@ -238,9 +237,12 @@ export class SessionModel {
     if (event.type === 'round_end') this.finish(event);
   }
 
+  /** Whether a round has ended already: events since the beginning of one that runs are read again. */
+  isOver(id, round) {
+    return round ? round.isStored === true : (this.index.find((one) => one.round_id === id)?.state ?? 'created') !== 'created';
+  }
+
   begin(event) {
-    const known = this.rounds.get(event.round_id);
-    if (known?.isStored) return known;
     const round = newRound(event.round_id, event.branch, event.msg, event.at);
     this.rounds.set(round.id, round);
     if (!this.index.some((one) => one.round_id === round.id)) {
@@ -253,9 +255,8 @@ export class SessionModel {
   }
 
   async readAsking(round) {
-    announce(`${round.branch} asks you.`);
-    const found = await api.get(`${this.where}/confirmations`).catch(() => null);
-    if (found) this.asking = found.confirmations;
+    announce(`${titled(this, round.branch)} asks you.`);
+    this.asking = (await api.get(`${this.where}/confirmations`).catch(() => null))?.confirmations ?? this.asking;
     this.touch();
   }
 

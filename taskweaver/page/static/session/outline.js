@@ -4,11 +4,12 @@ import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
-import { count, roundTitle, seen } from '../core/words.js';
+import { count, roundTitle } from '../core/words.js';
 import { fold, here, isFolded, openWay, ui } from '../state.js';
 import { compare, goTo, openFork } from './actions.js';
+import { endBranchRenaming, renameBranch } from './changes.js';
 import { outlineKey } from './outline_keys.js';
-import { outlineRows } from './paths.js';
+import { outlineRows, titled } from './paths.js';
 import { hasFailed } from './rounds.js';
 
 const STEP = 16;
@@ -49,6 +50,7 @@ export function outline(session) {
 
 function toggleMap() {
   ui.map = !ui.map;
+  ui.pane = 'chat'; // on a phone it is shown there
   changed();
 }
 
@@ -76,9 +78,10 @@ function outlineRow(session, row, at, height, isFocus) {
   const place = { transform: `translateY(${at * height}px)`, height: `${height}px`, '--indent': `${row.depth * STEP}px` };
   const common = { key: row.key, style: place, 'data-row': row.key };
   if (row.kind === 'goes-on') {
-    return h('div', { ...common, class: 'tree-row goes-on', role: 'none' }, graph(row, height), h('span', {}, h('b', {}, seen(row.branch)), ` goes on after round ${row.number}`));
+    return h('div', { ...common, class: 'tree-row goes-on', role: 'none' }, graph(row, height), h('span', { class: 'shrink' }, h('b', {}, titled(session, row.branch)), ` goes on after round ${row.number}`));
   }
   const item = { ...common, role: 'treeitem', 'aria-level': row.depth + (row.kind === 'branch' ? 1 : 2), tabindex: isFocus ? 0 : -1, onfocus: () => { ui.treeFocus = row.key; } };
+  if (row.kind === 'branch' && session.renamedBranch === row.branch) return renameRow(session, row, item, height);
   if (row.kind === 'merge') return mergeRow(session, row, item, height);
   return row.kind === 'branch' ? branchRow(session, row, item, height) : roundRow(session, row, item, height);
 }
@@ -97,14 +100,41 @@ function branchRow(session, row, item, height) {
   const rounds = row.note ? `${row.note}, ${count(row.rounds, 'round')}` : count(row.rounds, 'round');
   return h('div', {
     ...item, class: `tree-row branch${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-current': row.isHere ? 'location' : null, 'aria-expanded': String(!row.isFolded), onclick: open,
-    'aria-label': [[seen(row.branch), rounds, state ? STATE_WORDS[state] : '', row.isHere ? 'you' : ''].filter(Boolean).join(' '), 'branch', row.isFolded ? 'folded' : ''].filter(Boolean).join(', '),
+    'aria-label': [[titled(session, row.branch), rounds, state ? STATE_WORDS[state] : '', row.isHere ? 'you' : ''].filter(Boolean).join(' '), 'branch', row.isFolded ? 'folded' : ''].filter(Boolean).join(', '),
   },
   graph(row, height),
-  h('span', { class: `branch-name c${row.colour}` }, seen(row.branch)),
+  h('span', { class: `branch-name c${row.colour}` }, titled(session, row.branch)),
   h('span', { class: 'muted strong shrink' }, rounds),
   state ? stateTag(state) : null,
   row.isHere ? h('span', { class: 'you' }, 'you') : null,
-  row.hasRows && row.isForked ? icon(row.isFolded ? 'right' : 'down') : null);
+  h('span', { class: 'row-end' },
+    rowTool('rename', 'edit', `Rename ${titled(session, row.branch)}`, () => renameBranch(session, row.branch)),
+    row.hasRows && row.isForked ? icon(row.isFolded ? 'right' : 'down') : null));
+}
+
+/** The name of a branch as a field, in its row. */
+function renameRow(session, row, item, height) {
+  const onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === 'Enter') endBranchRenaming(session, event.target.value);
+    else if (event.key === 'Escape') endBranchRenaming(session);
+  };
+  const mount = (field) => {
+    field.value = titled(session, row.branch);
+    field.focus();
+    field.select();
+  };
+  return h('div', { ...item, key: `${item.key} renamed`, class: 'tree-row branch', tabindex: -1, onfocus: null }, graph(row, height),
+    h('input', { type: 'text', class: 'rename-field', 'aria-label': `Name of ${titled(session, row.branch)}`, maxlength: 64, mount, onkeydown, onblur: () => endBranchRenaming(session) }));
+}
+
+/** A button in a row, which shows while the row is looked at. */
+function rowTool(kind, sign, label, run) {
+  const onclick = (event) => {
+    event.stopPropagation();
+    run();
+  };
+  return h('button', { type: 'button', class: `row-tool ${kind}`, tabindex: -1, 'aria-label': label, title: label, onclick }, icon(sign));
 }
 
 function branchState(session, row) {
@@ -119,7 +149,7 @@ function roundRow(session, row, item, height) {
   const isFailed = hasFailed(row, session.rounds.get(row.id));
   const isUnread = session.unread.has(row.id) && !row.isHere;
   // It begins with the words that are seen, so that a voice can name them.
-  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${seen(row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', isFailed ? 'failed' : '',
+  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${titled(session, row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', isFailed ? 'failed' : '',
     isUnread ? 'new' : '', row.forks ? count(row.forks, 'fork') : ''].filter(Boolean).join(', ');
   return h('div', {
     ...item, class: `tree-row is-round${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-label': said, 'aria-current': row.isHere ? 'location' : null,
@@ -130,7 +160,7 @@ function roundRow(session, row, item, height) {
   h('span', { class: 'title' }, roundTitle(row.title)),
   isUnread ? h('span', { class: 'unread', title: 'New since you were here' }) : null,
   isFailed ? h('span', { class: 'failed-sign', title: 'failed' }, icon('cross')) : null,
-  h('button', { type: 'button', class: 'fork-here', tabindex: -1, 'aria-label': `Fork at round ${row.number}`, title: 'Fork here', onclick: (event) => { event.stopPropagation(); openFork(session, row.branch, row.number); } }, icon('fork')),
+  rowTool('fork-here', 'fork', `Fork at round ${row.number}`, () => openFork(session, row.branch, row.number)),
   row.isHere ? h('span', { class: 'you' }, 'you') : null);
 }
 
@@ -139,9 +169,9 @@ function mergeRow(session, row, item, height) {
   const colour = session.tree.get(row.source)?.colour ?? 0;
   return h('div', {
     ...item, class: `tree-row is-merge${row.isOnPath ? ' on-path' : ''}`, onclick: (event) => openRow(event, session, row),
-    'aria-label': `Merged ${seen(row.source)}, memory, into ${seen(row.branch)} after round ${row.number}`,
+    'aria-label': `Merged ${titled(session, row.source)}, memory, into ${titled(session, row.branch)} after round ${row.number}`,
   },
-  graph(row, height), h('span', { class: 'number' }, icon('merge')), h('span', { class: 'title' }, 'Merged ', h('span', { class: `branch-name c${colour}` }, seen(row.source))));
+  graph(row, height), h('span', { class: 'number' }, icon('merge')), h('span', { class: 'title' }, 'Merged ', h('span', { class: `branch-name c${colour}` }, titled(session, row.source))));
 }
 
 function openRow(event, session, row) {

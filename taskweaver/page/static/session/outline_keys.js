@@ -3,11 +3,14 @@
 import { changed } from '../core/loop.js';
 import { fold, openWay, ui } from '../state.js';
 import { focusOn, goTo } from './actions.js';
+import { renameBranch } from './changes.js';
 
 /** Handle a key that was pressed in the outline. */
 export function outlineKey(event, session, rows) {
+  if (event.target.matches('input')) return;
   const items = rows.filter((row) => row.kind !== 'goes-on');
-  const at = items.findIndex((row) => row.key === ui.treeFocus);
+  const focused = event.target.closest('[data-row]')?.dataset.row ?? ui.treeFocus;
+  const at = items.findIndex((row) => row.key === focused);
   const row = items[at] ?? items.find((one) => one.isHere) ?? items[0];
   const place = items.indexOf(row);
   const moves = {
@@ -18,6 +21,7 @@ export function outlineKey(event, session, rows) {
     ArrowLeft: () => left(session, row, items, place),
     ArrowRight: () => right(session, row, items, place),
     Enter: () => enter(session, row),
+    F2: () => void renameBranch(session, row.branch),
     ' ': () => enter(session, row),
   };
   const isLetter = event.key.length === 1 && /\p{L}/u.test(event.key);

@@ -1,15 +1,17 @@
 /** The tree of a session: which rounds a branch sees, and where it was forked. */
 
+import { seen } from '../core/words.js';
+
 const COLOURS = 6;
 
 /**
  * Return the tree of branches and rounds: for each branch its own rounds, its parent, the round it
  * was forked at (0 for the beginning), the merges into it, and its colour, which is given by the
- * order of creation.
+ * order of creation. The title of a branch is shown in place of its name.
  */
 export function treeOf(branches, index, merges = []) {
   const nodes = new Map(branches.map((branch, at) => [branch.name, {
-    name: branch.name, parent: branch.parent, state: branch.state, own: [], forkedAt: 0, children: [], merges: merges.filter((merge) => merge.branch === branch.name),
+    name: branch.name, title: branch.title ?? branch.name, parent: branch.parent, state: branch.state, own: [], forkedAt: 0, children: [], merges: merges.filter((merge) => merge.branch === branch.name),
     colour: at === 0 ? 0 : ((at - 1) % COLOURS) + 1,
   }]));
   for (const round of index) nodes.get(round.branch)?.own.push(round);
@@ -24,6 +26,11 @@ export function treeOf(branches, index, merges = []) {
     if (node.parent && nodes.has(node.parent)) nodes.get(node.parent).children.push(node);
   }
   return nodes;
+}
+
+/** Return the name of a branch as it is shown. */
+export function titled(session, name) {
+  return seen(session.tree.get(name)?.title ?? name);
 }
 
 /** Return the rounds that a branch sees, from the first; the number of each is its place. */

@@ -8,6 +8,7 @@ import { markdown } from '../text/markdown.js';
 import { ui } from '../state.js';
 import { ask, goTo, openFork } from './actions.js';
 import { cell } from './cell.js';
+import { titled } from './paths.js';
 import { viewOf } from './view.js';
 
 const CODE_QUESTION = /^Run this:\n```(\w*)\n([\s\S]*?)\n?```\s*$/;
@@ -17,7 +18,7 @@ const FOLDED_ANSWER_CHARS = 1_000_000;
 export function round(session, entry, context) {
   const found = session.rounds.get(entry.round_id);
   if (!found) return h('article', { key: entry.round_id, class: 'round waiting' }, head(session, entry, null, context), h('h3', { class: 'question' }, seen(entry.title)));
-  const forks = entry.forks.map((name) => `${name}:${session.stateOf(name)}:${session.tree.get(name)?.own.length}`).join();
+  const forks = [entry.branch, ...entry.forks].map((name) => `${titled(session, name)}:${session.stateOf(name)}:${session.tree.get(name)?.own.length}`).join();
   const figures = `${session.artifacts.size} ${session.picturesSeen}`;
   const open = ui.openCells.get(found.id) ?? '';
   const isRunning = found.state === 'created' && session.stateOf(entry.branch) !== 'idle';
@@ -28,7 +29,7 @@ export function round(session, entry, context) {
 function built(session, entry, found, context, isRunning) {
   const view = viewOf(found);
   const isHalted = found.state === 'created' && !isRunning;
-  return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${seen(entry.branch)}` },
+  return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${titled(session, entry.branch)}` },
     head(session, entry, found, context, isRunning),
     question(found.question),
     plan(view.plan),
@@ -48,7 +49,7 @@ function retry(session, entry, found, context) {
 function head(session, entry, found, context, isRunning = false) {
   const colour = session.tree.get(entry.branch)?.colour ?? 0;
   return h('header', { class: 'round-head' },
-    branchName(seen(entry.branch), colour), h('span', { class: 'muted' }, `round ${entry.number}`),
+    branchName(titled(session, entry.branch), colour), h('span', { class: 'muted' }, `round ${entry.number}`),
     h('span', { class: 'rule' }),
     isRunning ? stateTag(session.stateOf(entry.branch) === 'asks' ? 'asks' : 'running') : null,
     entry.state === 'failed' || found?.state === 'failed' ? stateTag('failed') : null,
@@ -105,7 +106,7 @@ function forkChips(session, entry, context) {
     const node = session.tree.get(name);
     const state = session.stateOf(name);
     return h('button', { key: name, type: 'button', class: 'fork-chip', onclick: () => goTo(session, name) },
-      icon('fork'), h('span', {}, `Forked from round ${entry.number}: `), branchName(seen(name), node.colour),
+      icon('fork'), h('span', {}, `Forked from round ${entry.number}: `), branchName(titled(session, name), node.colour),
       h('span', { class: 'muted' }, count(node.own.length, 'round')), state === 'idle' ? null : stateTag(state));
   }));
 }

@@ -5,7 +5,6 @@ import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { keepPref } from '../core/prefs.js';
 import { go } from '../core/route.js';
-import { seen } from '../core/words.js';
 import { backAddress } from '../commands.js';
 import { later, shown } from '../later.js';
 import { inspector } from '../inspector/inspector.js';
@@ -15,6 +14,7 @@ import { endRenaming } from './changes.js';
 import { composer, dropAnywhere } from './composer.js';
 import { conversation } from './conversation.js';
 import { outline } from './outline.js';
+import { titled } from './paths.js';
 import { momentBar } from './topbar.js';
 
 const LEAST = 220;
@@ -29,6 +29,7 @@ export function sessionScreen(session) {
   return h('div', { class: `panes${hidden}`, style, ondragover: (event) => event.preventDefault(), ondrop: dropAnywhere(session) },
     outline(session),
     h('main', { class: 'middle', tabindex: -1 },
+      h('h2', { class: 'unseen' }, 'Conversation'),
       session.isRenaming ? renameBar(session) : null,
       moment.isPast ? momentBar(session, moment, () => openFork(session, moment.branch, moment.number), () => go(back), backText(session)) : null,
       ui.map ? shown(later.map, (found) => found.mapPane(session)) : null,
@@ -40,7 +41,7 @@ export function sessionScreen(session) {
 
 function backText(session) {
   const branch = session.lastLive ?? here(session).branch;
-  return `Back to ${seen(branch)} ${session.path(branch).length}`;
+  return `Back to ${titled(session, branch)} ${session.path(branch).length}`;
 }
 
 function renameBar(session) {

@@ -9,7 +9,7 @@ import { momentAddress } from '../core/route.js';
 import { money, roundTitle, seen } from '../core/words.js';
 import { here, openPalette, toggleInspector, ui } from '../state.js';
 import { goToNext } from './actions.js';
-import { stepsTo } from './paths.js';
+import { stepsTo, titled } from './paths.js';
 
 /** Return the bar. */
 export function topbar(session) {
@@ -32,16 +32,20 @@ function openHelp() {
 function way(session) {
   const { branch, number } = here(session);
   const other = ui.place.kind === 'compare' ? ui.place.other : '';
-  const end = (name) => [branchName(seen(name), session.tree.get(name)?.colour ?? 0), h('span', {}, String(session.path(name).length))];
+  const end = (name) => [branchName(titled(session, name), session.tree.get(name)?.colour ?? 0), h('span', {}, String(session.path(name).length))];
   if (other) return h('nav', { class: 'way', 'aria-label': 'Compared' }, h('span', { class: 'step here' }, end(branch)), h('span', { class: 'muted' }, '|'), h('span', { class: 'step here' }, end(other)));
   const steps = stepsTo(session.tree, branch, number);
   return h('nav', { class: 'way', 'aria-label': 'Path to here' }, steps.map((step, at) => {
     const colour = session.tree.get(step.branch)?.colour ?? 0;
     const isLast = at === steps.length - 1;
-    const text = [branchName(seen(step.branch), colour), step.round ? [icon('right'), h('span', {}, String(step.round))] : null];
+    const text = [branchName(titled(session, step.branch), colour), step.round ? [icon('right'), h('span', {}, String(step.round))] : null];
     if (isLast) return h('span', { key: step.branch, class: 'step here', 'aria-current': 'location' }, text);
     return h('a', { key: step.branch, class: 'step', href: momentAddress(session.id, step.branch, step.round || null) }, text, icon('right'));
   }));
+}
+
+function titles(session, state) {
+  return session.branchesIn(state).map((name) => titled(session, name)).join(', ');
 }
 
 function states(session) {
@@ -49,8 +53,8 @@ function states(session) {
   const asking = session.branchesIn('asks').length;
   if (session.isLoaded && !running && !asking) return h('div', { key: 'idle', class: 'states muted', title: 'Nothing runs, nothing waits for you' }, 'Idle');
   return h('div', { class: 'states' },
-    running ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${session.branchesIn('running').join(', ')}`, onclick: () => goToNext(session, ['running']) }, stateTag('running', `${running} running`)) : null,
-    asking ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${session.branchesIn('asks').join(', ')}`, onclick: () => goToNext(session, ['asks']) }, stateTag('asks', `${asking} ${asking === 1 ? 'asks' : 'ask'} you`)) : null);
+    running ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${titles(session, 'running')}`, onclick: () => goToNext(session, ['running']) }, stateTag('running', `${running} running`)) : null,
+    asking ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${titles(session, 'asks')}`, onclick: () => goToNext(session, ['asks']) }, stateTag('asks', `${asking} ${asking === 1 ? 'asks' : 'ask'} you`)) : null);
 }
 
 /** Return the bar that says that the server is gone, with the time until the next attempt. */
@@ -86,7 +90,7 @@ export function noticeBar() {
 /** Return the bar of a past moment, with the way to fork it and the way back. */
 export function momentBar(session, moment, onFork, onBack, backText) {
   return h('div', { class: 'moment-bar', role: 'region', 'aria-label': 'A past moment' },
-    h('p', {}, h('b', {}, `${seen(moment.branch)}, round ${moment.number}, as it was.`), ' Read only.', h('span', { class: 'moment-title shrink' }, roundTitle(session.path(moment.branch)[moment.number - 1]?.title))),
+    h('p', {}, h('b', {}, `${titled(session, moment.branch)}, round ${moment.number}, as it was.`), ' Read only.', h('span', { class: 'moment-title shrink' }, roundTitle(session.path(moment.branch)[moment.number - 1]?.title))),
     button('Fork here', onFork, { kind: ui.fork ? '' : 'primary', disabled: Boolean(ui.fork), sign: 'fork', key: 'F' }), button(backText, onBack, { key: 'Esc' }));
 }
 

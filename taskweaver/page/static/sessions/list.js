@@ -13,14 +13,18 @@ const PAGE = 100;
 const WAIT_MS = 250;
 const state = { sessions: [], total: 0, usage: null, isLoaded: false, problem: '', query: '', found: null, asking: null, renaming: null };
 let waiting = null;
+let reads = 0;
 
 /** Read the first page of the list again; return the number of its last change, undefined if it cannot be read. */
 export async function readSessions() {
   let last;
+  reads += 1;
+  const number = reads;
   try {
     const limit = Math.max(PAGE, state.sessions.length);
     const [list, usage] = await Promise.all([api.get('sessions', { limit: Math.min(limit, 500) }), api.get('usage')]);
     last = list.last_change;
+    if (number !== reads) return last; // a later answer is newer
     Object.assign(state, { sessions: list.sessions, total: list.total, usage, isLoaded: true, problem: '' });
   } catch (error) {
     Object.assign(state, { problem: error.message, isLoaded: true });
@@ -88,7 +92,8 @@ function row(item) {
   };
   return h('li', { key: item.session_id, class: `session-row${isBroken ? ' broken' : ''}` },
     isBroken ? h('span', { class: 'session-title' }, title) : h('a', { class: 'session-title', href: `#/s/${encodeURIComponent(item.session_id)}` }, title),
-    h('span', { class: 'muted' }, `${count(item.rounds, 'round')} on main, ${when(item.changed_at)}`),
+    isBroken || item.activity === 'idle' ? null : stateTag(item.activity),
+    h('span', { class: 'muted' }, `${count(item.rounds, 'round')} on main, ${item.branches > 1 ? `${count(item.branches, 'branch', 'branches')}, ` : ''}${when(item.changed_at)}`),
     isBroken ? h('span', { class: 'problem' }, stateTag('failed', item.state), seen(item.problem) || 'It is open in another program.') : null,
     h('span', { class: 'row end' }, state.asking === item.session_id
       ? [h('span', {}, 'Delete it with its files?'), button('Delete', () => remove(item), { kind: 'small danger' }), button('Keep', setAsking(null), { kind: 'small' })]

@@ -1,0 +1,146 @@
+"""The outline, the list of sessions and the merge of the page, beside a second client."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from agents import API, ask
+from page_tab import PageTab
+from served import Served
+from test_agent_moments import set_core
+from test_page_parts import run
+
+
+def session_of(page: PageTab) -> str:
+    """Return the address of the session that is shown."""
+    return f"{API}/sessions/{page.address().split('/')[2]}"
+
+
+def press(page: PageTab, key: str) -> None:
+    """Press a key outside of fields."""
+    page.value("document.activeElement.blur()")
+    page.key(key)
+
+
+def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Served) -> None:
+    client, session = server.client(), session_of(page)
+    run(page, "x = 1", 1)
+    for name, code in (("good", "x = 2"), ("bad", "1 / 0")):
+        assert client.post(f"{session}/branches", json={"name": name}).status_code == 201
+        ask(client, session, code, kind="code", branch=name)
+    page.open(page.value("location.href"))
+    for name, tags in (("good", 0), ("bad", 1)):
+        row = f"document.querySelector('[data-row=\"b:{name}\"]')"
+        page.until(f"{row}?.ariaExpanded === 'false'")
+        assert page.value(f"{row}.querySelectorAll('.state.failed').length") == tags
+    loaded = [one for one in page.tab.requests if "/branches/bad/" in one]
+    assert loaded == []
+    page.value("location.hash = '#/'")
+    address = json.dumps(f"#/s/{session.rpartition('/')[2]}")
+    row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"
+    page.until(f"{row}?.innerText.includes('3 branches')")
+    assert page.value(f"{row}.querySelector('.state').innerText") == "failed"
+    code = "import time\nfor n in range(600):\n    time.sleep(0.1)"
+    sent = client.post(f"{session}/messages", json={"text": code, "kind": "code"})
+    assert sent.status_code == 202
+    page.until(f"{row}.querySelector('.state.running')")
+    client.post(f"{session}/stop", json={})
+    page.until(f"{row}.querySelector('.state.failed')")
+
+
+def test_a_branch_is_renamed_by_key_by_menu_and_by_another_client(
+    page: PageTab, server: Served
+) -> None:
+    client, session = server.client(), session_of(page)
+    run(page, "x = 1", 1)
+    assert client.post(f"{session}/branches", json={"name": "try-1"}).status_code == 201
+    page.until("document.querySelector('[data-row=\"b:try-1\"]')")
+    page.value("document.querySelector('[data-row=\"b:try-1\"]').focus()")
+    page.key("F2")
+    page.until("document.activeElement.matches('.rename-field')")
+    page.type("main")
+    page.key("Enter")
+    page.shows("'main' is taken", ".notice")
+    page.until("document.activeElement.matches('.rename-field')")
+    page.value("document.activeElement.select()")
+    page.type("holiday-check")
+    page.key("Enter")
+    page.shows("holiday-check", ".branch-name")
+    page.until("document.activeElement.dataset.row === 'b:try-1'")
+    page.press_on("[data-row='b:main']")
+    page.value("document.querySelector('[data-row=\"b:main\"]').focus()")
+    page.press_on("[data-row='b:main'] .rename")
+    page.until("document.activeElement.matches('.rename-field')")
+    page.type("given up")
+    page.key("Escape")
+    page.hides(".rename-field")
+    client.patch(f"{session}/branches/main", json={"title": "base"})
+    page.shows("base", ".way")
+    page.value("location.hash = location.hash.replace('/main', '/try-1')")
+    page.shows("holiday-check", ".composer option:checked")
+    page.key("k", 2)
+    page.until("document.activeElement.matches('dialog input')")
+    page.type("Rename the branch")
+    page.key("Enter")
+    page.until("document.activeElement.matches('.rename-field')")
+    page.key("Escape")
+    page.open(page.value("location.href"))
+    page.shows("holiday-check", ".way")
+
+
+def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
+    run(page, "growth = 1", 1)
+    run(page, "decline = 2", 2)
+    page.type("like @decl", ".composer textarea")
+    page.shows("round 2", ".completion")
+    page.key("Enter")
+    text = "document.querySelector('.composer textarea').value"
+    assert page.value(text) in {"like decline ", "like round 2 (“decline = 2”) "}
+    page.value("document.querySelector('.composer textarea').select()")
+    page.type("as in @round")
+    page.shows("round 1", ".completion")
+    page.key("ArrowDown")
+    page.key("Enter")
+    assert page.value(text) == "as in round 1 (“growth = 1”) "
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_conflict_of_a_merge_is_listed_and_chosen(
+    page: PageTab, server: Served, choice: str
+) -> None:
+    client, session = server.client(), session_of(page)
+    run(page, "x = 1", 1)
+    assert client.post(f"{session}/branches", json={"name": "b"}).status_code == 201
+    ask(client, session, "x = 2", kind="code", branch="b")
+    set_core(server, session, {"main": {"goal": "fewer"}, "b": {"goal": "more", "unit": "EUR"}})
+    page.value(f"location.hash = '#/c/{session.rpartition('/')[2]}/main/b'")
+    page.shows("goal", ".differences")
+    page.button("Merge...")
+    page.shows("1 key and 0 records are taken over", ".merge")
+    page.shows("goal", ".conflict legend")
+    page.shows("main: fewer", ".conflict")
+    page.shows("b: more", ".conflict")
+    assert page.value("document.querySelectorAll('.conflict input:checked').length") == 0
+    assert page.value("document.querySelector('.merge .primary').disabled") is True
+    page.shows("Choose 1 more", ".merge .primary")
+    page.press_on(f".conflict input[value={choice}]")
+    page.press_on(".merge .primary", "Merge")
+    page.shows("Merged: ", ".notice")
+    core = client.get(f"{session}/memory").json()["core"]
+    assert core["goal"] == {"ours": "fewer", "theirs": "more"}[choice]
+    assert core["unit"] == "EUR"
+    assert client.get(f"{session}/memory", params={"branch": "b"}).json()["core"]["goal"] == "more"
+
+
+def test_a_page_that_is_opened_while_a_cell_runs_has_its_output(
+    page: PageTab, server: Served
+) -> None:
+    page.ask("/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)")
+    page.shows("tick 3", ".output.live")
+    page.open(page.value("location.href"))
+    page.shows("tick 1\n", ".output.live")
+    assert page.value("document.querySelectorAll('#round-1 .cell').length") == 1
+    server.client().post(f"{session_of(page)}/stop", json={})
+    page.finished(1)
+    page.hides(".output.live")
