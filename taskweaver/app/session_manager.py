@@ -31,6 +31,7 @@ from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig
+from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.storage.damage import MEMORY_FILE
@@ -285,6 +286,12 @@ class SessionManager:
             cwd = files.working_folder(name)
             kernels.fork_session_client(state, client_id(name), session_dir=workspace, cwd=cwd)
 
+        def past_kernel(branch: str, state: Snapshot | None) -> Client:
+            own = (client_id(PAST), None, workspace, files.working_folder(branch))
+            if state is None:
+                return kernels.get_session_client(*own)
+            return kernels.fork_session_client(state, *own)
+
         parts = SessionParts(
             emitter=child.get(SessionEventEmitter),
             events=EventLog(workspace, child.get(TelemetryLogger)),
@@ -293,6 +300,7 @@ class SessionManager:
             open_branch=open_branch,
             client=client,
             fork_kernel=fork_kernel,
+            past_kernel=past_kernel,
             limits=child.get(LimitsConfig),
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))

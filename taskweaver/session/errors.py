@@ -36,6 +36,10 @@ class UnknownRound(SessionError):
     """A round that a branch does not see."""
 
 
+class StateNotKept(SessionError):
+    """The variables of a past moment are no longer kept."""
+
+
 class SessionInUse(SessionError):
     """Another process has the session open."""
 

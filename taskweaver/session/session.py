@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import ResourceBound
@@ -23,6 +24,7 @@ from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.limits import Spending
+from taskweaver.session.moments.kernel import MomentKernel
 from taskweaver.session.moments.moments import Moments
 from taskweaver.session.rebuild import RebuildResult, rebuild
 from taskweaver.session.states.restoring import Restoring
@@ -44,6 +46,7 @@ class Session:
         events: Its numbered events, which readers resume by number.
         session_var: Variables plugins read.
         prompts: The newest prompts and replies.
+        moment_kernel: The kernel that shows variables as they were.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Session:
         self._branches = SessionBranches(parts, config, logger, self._spending)
         self._answering: dict[str, AnsweringBranch] = {}
         self._moments = Moments(self._branches)
+        self.moment_kernel = MomentKernel(self._branches, self._moments, parts.past_kernel)
         self.session_var = self._branches.session_var
 
     @property
@@ -341,6 +345,7 @@ class Session:
         """
         self._record_foreign_cells()
         with self._branches.locks.hold_all():
+            self.moment_kernel.end()
             self._branches.release()
 
     def _record_foreign_cells(self) -> None:
@@ -368,10 +373,10 @@ class Session:
         self._record_foreign_cells()
         self._branches.locks.refuse()
         self._llm_api.close()
-        try:
-            self._branches.close()
-        finally:
-            self._branches.locks.close(self._close_files)
+        with ExitStack() as ending:
+            ending.callback(self._branches.locks.close, self._close_files)
+            ending.callback(self._branches.close)
+            self.moment_kernel.end()
         self.event_emitter.emit_session(SessionEventType.session_end)
 
     def _close_files(self) -> None:

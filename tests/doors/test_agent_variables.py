@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 from agents import SteeredModel, ask, new_session, serving_agents
 from served import Served, problem
+
+from taskweaver.server.accounts import Quota
 
 CODE = """
 wide = pd.DataFrame([[row * 1000 + column for column in range(500)] for row in range(300)])
@@ -26,10 +29,24 @@ class Rude:
 rude = Rude()
 """
 
+FIRST = """
+import os
+class Process:
+    def __repr__(self): return str(os.getpid())
+frame = pd.DataFrame({'n': [3, 1, 2]})
+who = pd.DataFrame({'own': [Process()]})
+"""
+SECOND = "frame.loc[0, 'n'] = 30; frame['more'] = 1; steps = (n for n in range(3))"
+
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving_agents(tmp_path_factory.mktemp("variables"), SteeredModel()) as running:
+def model() -> SteeredModel:
+    return SteeredModel()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, model: SteeredModel) -> Iterator[Served]:
+    with serving_agents(tmp_path_factory.mktemp("variables"), model) as running:
         yield running
 
 
@@ -44,6 +61,21 @@ def main(client: httpx2.Client) -> str:
     session = new_session(client)
     ask(client, session, CODE, kind="code")
     return f"{session}/branches/main"
+
+
+def changed_table(client: httpx2.Client) -> str:
+    """Make a session whose third round changes a table in place; return its address."""
+    session = new_session(client)
+    ask(client, session, "say: no code yet")
+    ask(client, session, FIRST, kind="code")
+    ask(client, session, SECOND, kind="code")
+    return session
+
+
+def process_of(client: httpx2.Client, moment: str) -> psutil.Process:
+    """Return the process of the kernel that shows a moment, which is a branch or its round."""
+    ((value,),) = page(client, moment, "who")["cells"]
+    return psutil.Process(int(value["text"]))
 
 
 def page(client: httpx2.Client, main: str, name: str, **query: Any) -> dict[str, Any]:
@@ -124,6 +156,88 @@ def test_a_released_session_shows_its_variables_again(client: httpx2.Client) -> 
     assert client.post(f"{session}/release").status_code == 204
     found = page(client, f"{session}/branches/main", "kept", order=[[0, False]])
     assert found["cells"] == [[1], [2], [3]]
+
+
+def test_a_table_of_a_past_moment_is_as_it_was(client: httpx2.Client) -> None:
+    past = changed_table(client)
+    main = f"{past}/branches/main"
+    for _ in range(2):  # from a sleeping process, then from the disk
+        then = page(client, f"{main}/rounds/2", "frame", order=[[0, True]])
+        assert then["cells"] == [[3], [2], [1]]
+        few = page(client, f"{main}/rounds/2", "frame", filters=[[0, "lt", "3"]], first_row=1)
+        assert (few["found_rows"], few["cells"]) == (2, [[2]])
+        assert page(client, f"{main}/rounds/3", "frame")["cells"] == [[30, 1], [1, 1], [2, 1]]
+        assert client.post(f"{past}/release").status_code == 204
+    assert page(client, main, "frame")["cells"] == [[30, 1], [1, 1], [2, 1]]
+    assert [one["name"] for one in client.get(past).json()["branches"]] == ["main"]
+
+
+def test_tables_that_a_past_moment_does_not_have(server: Served, client: httpx2.Client) -> None:
+    past = changed_table(client)
+
+    def rows(number: int, name: str = "frame", branch: str = "main") -> httpx2.Response:
+        return client.get(f"{past}/branches/{branch}/rounds/{number}/variables/{name}/rows")
+
+    for number in (0, 1):
+        assert "no code had run" in problem(rows(number), 404, "not-found")["detail"]
+    problem(rows(2, "steps"), 404, "not-found")
+    problem(rows(4), 404, "unknown-round")
+    problem(rows(2, branch="nowhere"), 404, "unknown-session-branch")
+    address = f"{past}/branches/main/rounds/2/variables/frame/rows"
+    problem(client.get(address, params={"order": "[[0]]"}), 422, "invalid-query")
+    mallory = server.client(server.accounts.add("mallory").text)
+    problem(mallory.get(address), 404, "not-found")
+    assert client.post(f"{past}/release").status_code == 204
+    lost = problem(rows(3, "steps"), 404, "not-found")
+    assert "not in the restored state" in lost["detail"]
+    (stored,) = server.log.parent.rglob(f"{past.rpartition('/')[2]}/state/rounds/main")
+    for file in stored.iterdir():
+        file.unlink()
+    problem(rows(2), 409, "state-not-kept")
+    assert client.get(f"{past}/branches/main/rounds/2").json()["state"] == "none"
+
+
+def test_a_past_moment_has_a_kernel_of_its_own_until_the_release(
+    client: httpx2.Client, model: SteeredModel
+) -> None:
+    session = changed_table(client)
+    main = f"{session}/branches/main"
+    second, third = f"{main}/rounds/2", f"{main}/rounds/3"
+    own, first = process_of(client, main), process_of(client, second)
+    assert process_of(client, second) == first != own
+    other = process_of(client, third)
+    assert other not in {first, own}
+    assert_ends(first)
+    assert process_of(client, main) == own
+    assert client.post(f"{session}/release").status_code == 204
+    assert_ends(own, other)
+    killed = process_of(client, second)
+    killed.kill()
+    assert_ends(killed)
+    client.post(f"{session}/messages", json={"text": "say: wait past"})
+    model.await_question("wait past")
+    restored = process_of(client, second)  # also while the branch is at work
+    model.let_go("wait past")
+    assert client.delete(session).status_code == 204
+    assert_ends(restored)
+
+
+def assert_ends(*processes: psutil.Process) -> None:
+    """Wait until processes have ended."""
+    assert psutil.wait_procs(processes, timeout=60)[1] == []
+
+
+def test_the_kernel_of_a_past_moment_counts_as_one(server: Served) -> None:
+    poor = server.client(server.accounts.add("poor", quota=Quota(kernels=1)).text)
+    session = changed_table(poor)
+    main, second = f"{session}/branches/main", f"{session}/branches/main/rounds/2"
+    own = process_of(poor, main)
+    problem(poor.get(f"{second}/variables/frame/rows"), 403, "quota")
+    assert process_of(poor, main) == own
+    assert poor.post(f"{session}/release").status_code == 204
+    past = process_of(poor, second)
+    assert process_of(poor, main) != past  # the kernel of the present is more than it
+    assert_ends(past)
 
 
 def test_a_forged_view_is_refused(client: httpx2.Client) -> None:

@@ -24,6 +24,7 @@ from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.errors import SessionBusy
+from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.session import Session
 from taskweaver.utils.redact import redact_known
 
@@ -127,10 +128,11 @@ class UserConversation:
         return max(self.used_at, *(branch.last_foreign_request for branch in branches))
 
     def kernels(self) -> list[str]:
-        """Return the branches that have a kernel."""
+        """Return the branches that have a kernel, and `PAST` where a past moment has one."""
         names = [item.name for item in self.session.branches()]
         without = {"not started", "stopped"}
-        return [name for name in names if self.branch(name).kernel_state not in without]
+        found = [name for name in names if self.branch(name).kernel_state not in without]
+        return [*found, PAST] if self.session.moment_kernel.has_process else found
 
     def state(self, branch: str) -> Literal["idle", "running", "asks"]:
         """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
@@ -284,12 +286,16 @@ class UserConversation:
         changed = self.branch(branch)
         if not waits and branch in self._running and branch not in self._ending:
             raise SessionBusy(f"A message is being answered on the branch {branch}; stop it first.")
+        return await self.in_turn(branch, lambda: work(changed))
+
+    async def in_turn(self, place: str, work: Callable[[], T]) -> T:
+        """Work in a thread, after other work at a branch or `PAST`; raises as `work` does."""
         self._changes += 1
         try:
-            async with self._turn(branch):
+            async with self._turn(place):
                 async with self._releasing:
                     self.used_at = time.monotonic()
-                return await asyncio.to_thread(work, changed)
+                return await asyncio.to_thread(work)
         finally:
             self._changes -= 1
 

@@ -6,11 +6,12 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
+from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.session import Session
 from taskweaver.session.storage.lock import is_locked
 from taskweaver.session.storage.stored_sessions import (
@@ -234,6 +236,7 @@ class UserSessions:
         """End the processes of sessions that nobody used for a while."""
         latest = time.monotonic() - idle_s
         for conversation in self.open_conversations:
+            await asyncio.to_thread(conversation.session.moment_kernel.end_unused, latest)
             if conversation.used_at <= latest and not conversation.is_at_work:
                 try:
                     if await asyncio.to_thread(conversation.last_use) <= latest:
@@ -281,7 +284,10 @@ class UserSessions:
                 await conversation.close()
 
     async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
-        """Check that a branch may have a kernel; those of idle sessions end where it may not.
+        """Check that a branch, or `PAST`, may have a kernel; idle ones end where it may not.
+
+        Those of past moments end first, then those of other sessions, then those of the session
+        itself; for a past moment these stay.
 
         Raises:
             RequestRefused: If as many kernels as allowed are in use.
@@ -290,11 +296,18 @@ class UserSessions:
         if most is None:
             return
         others = [item for item in self.open_conversations if item is not conversation]
-        for idle in [*sorted(others, key=lambda item: item.used_at), conversation]:
+        idle = sorted(others, key=lambda item: item.used_at)
+        if branch != PAST:
+            idle.append(conversation)
+        ends: list[Callable[[], Awaitable[None]]] = [
+            *(partial(asyncio.to_thread, item.session.moment_kernel.end_unused) for item in idle),
+            *(item.release for item in idle),
+        ]
+        for end in ends:
             if await asyncio.to_thread(self._has_room, conversation, branch, most):
                 return
             with suppress(SessionBusy):  # it is in use, maybe since just now
-                await idle.release()
+                await end()
         if not await asyncio.to_thread(self._has_room, conversation, branch, most):
             raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")
 

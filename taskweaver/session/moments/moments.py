@@ -42,8 +42,7 @@ class Moments:
             UnknownRound: If it sees no such round.
             SessionError: If its files cannot be read.
         """
-        every = self.rounds(branch)
-        rounds = every if number is None else every[: self._checked(branch, number, every)]
+        rounds = self.rounds(branch, number)
         handle = self._branches.files.store[branch]
         seq = None if number is None else self._branches.files.end_of(branch, number)
         core = handle.core.entries(at=seq)
@@ -84,7 +83,7 @@ class Moments:
         not stored, or may have changed since.
         """
         every = self.rounds(branch)
-        rounds = every if number is None else every[: self._checked(branch, number, every)]
+        rounds = every[: self._checked(branch, number, every)]
         found, is_newest = self._branches.find_open(branch), len(rounds) == len(every)
         has_process = is_newest and found is not None and found.client.has_state
         if has_process or self.state(branch, rounds) in {"live", "empty"}:
@@ -101,16 +100,18 @@ class Moments:
             return stored.lost
         return [LostVariable(name, "", why, "") for name in variables_of(rounds)]
 
-    def rounds(self, branch: str) -> list[Round]:
-        """Return the rounds that a branch sees, oldest first; raises as `at`."""
+    def rounds(self, branch: str, number: int | None = None) -> list[Round]:
+        """Return the rounds that a branch sees, or saw then, oldest first; raises as `at`."""
         self._branches.files.require(branch)
         found = self._branches.find_open(branch)
-        if found is not None:
-            return list(found.memory.conversation.rounds)
-        return BranchLog(self._branches.files.store, branch).rounds()
+        log = BranchLog(self._branches.files.store, branch)
+        rounds = log.rounds() if found is None else found.memory.conversation.rounds
+        return rounds[: self._checked(branch, number, rounds)]
 
     @staticmethod
-    def _checked(branch: str, number: int, rounds: Sequence[Round]) -> int:
+    def _checked(branch: str, number: int | None, rounds: Sequence[Round]) -> int:
+        if number is None:
+            return len(rounds)
         if not 0 <= number <= len(rounds):
             raise UnknownRound(f"There is no round {number} on {branch}; it has {len(rounds)}.")
         return number

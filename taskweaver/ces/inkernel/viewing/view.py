@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taskweaver.ces.inkernel.cell.variables import describe, shown_variables
+from taskweaver.ces.inkernel.state.placeholder import LostObject
+from taskweaver.ces.inkernel.state.placeholder import describe as describe_lost
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.ces.inkernel.viewing.cells import cell_value
 from taskweaver.ces.inkernel.viewing.problem import ViewProblem
@@ -94,7 +96,10 @@ def _page(
     name = payload["name"]
     if name in hidden or name not in namespace:
         raise ViewProblem("missing", f"There is no variable {name!r:.100}.")
-    table = table_of(namespace[name])
+    value = namespace[name]
+    if type(value) is LostObject:
+        raise ViewProblem("missing", f"{name!r:.100}: {describe_lost(value)}.")
+    table = table_of(value)
     rows, columns = table.shape
     filters = [(int(at), str(how), str(value)) for at, how, value in payload["filters"]]
     order = [(int(at), bool(is_descending)) for at, is_descending in payload["order"]]

@@ -1,4 +1,4 @@
-"""Operations on the variables of a branch as they are now: a list, and pages of tables."""
+"""Operations on the variables of a branch: a list of them now, pages of tables now and then."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from taskweaver.doors.agent_api.routes import BRANCH, found
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, number_of
+from taskweaver.session.moments.kernel import PAST
 
 _MOST_ROWS, _MOST_COLUMNS = 200, 50
 _STATUSES = {
@@ -39,7 +40,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class VariableOperations:
-    """Operations on variables as they are now. The kernel shows them; it starts if need be.
+    """Operations on variables. A kernel shows them; it starts if need be.
 
     Attributes:
         operations: The operations.
@@ -65,6 +66,15 @@ class VariableOperations:
                 answer=models.TablePage,
                 problems=(403, 404, 409, 503),
             ),
+            ApiOperation(
+                "GET",
+                f"{BRANCH}/rounds/{{number:int}}/variables/{{name}}/rows",
+                self._past_rows,
+                "A page of a table as it was at the end of a round",
+                query=_PAGE,
+                answer=models.TablePage,
+                problems=(403, 404, 409, 503),
+            ),
         ]
 
     async def _list(self, call: Call) -> BaseModel:
@@ -72,17 +82,22 @@ class VariableOperations:
         return _checked(models.Variables, view)
 
     async def _rows(self, call: Call) -> BaseModel:
-        wanted = {
-            "view": "page",
-            "name": call.path("name"),
-            "first_row": number_of(call, "first_row", 0, 1 << 40),
-            "rows": number_of(call, "rows", _MOST_ROWS, _MOST_ROWS),
-            "first_column": number_of(call, "first_column", 0, 1 << 40),
-            "columns": number_of(call, "columns", _MOST_COLUMNS, _MOST_COLUMNS),
-            "order": _from_json(_ORDER, call, "order"),
-            "filters": _from_json(_FILTERS, call, "filters"),
-        }
-        return _checked(models.TablePage, await self._view(call, wanted))
+        return _checked(models.TablePage, await self._view(call, _wanted_page(call)))
+
+    async def _past_rows(self, call: Call) -> BaseModel:
+        """Return a page of a table as it was.
+
+        Raises:
+            RequestRefused: As `_view`.
+            StateNotKept: If the variables of that moment are no longer there.
+            KernelError: If the kernel cannot be started.
+        """
+        wanted, conversation = _wanted_page(call), await found(self._sessions, call)
+        await self._sessions.of(call.user).check_kernels(call.user, conversation, PAST)
+        branch, number = call.path("branch"), int(call.path("number"))
+        kernel = conversation.session.moment_kernel
+        view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
+        return _checked(models.TablePage, _without_problem(view))
 
     async def _view(self, call: Call, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what the kernel of a branch shows.
@@ -95,12 +110,38 @@ class VariableOperations:
         """
         conversation, branch = await found(self._sessions, call), call.path("branch")
         await self._sessions.of(call.user).check_kernels(call.user, conversation, branch)
-        view = await conversation.change(branch, lambda one: one.view(wanted))
-        problem = view.get("problem")
-        if isinstance(problem, dict):
-            status, kind = _STATUSES.get(str(problem.get("kind")), _STATUSES["invalid"])
-            raise RequestRefused(status, kind, str(problem.get("text"))[:500])
-        return view
+        return _without_problem(await conversation.change(branch, lambda one: one.view(wanted)))
+
+
+def _wanted_page(call: Call) -> dict[str, Any]:
+    """Return the page of a table that a request is about.
+
+    Raises:
+        RequestRefused: If a parameter has another form.
+    """
+    return {
+        "view": "page",
+        "name": call.path("name"),
+        "first_row": number_of(call, "first_row", 0, 1 << 40),
+        "rows": number_of(call, "rows", _MOST_ROWS, _MOST_ROWS),
+        "first_column": number_of(call, "first_column", 0, 1 << 40),
+        "columns": number_of(call, "columns", _MOST_COLUMNS, _MOST_COLUMNS),
+        "order": _from_json(_ORDER, call, "order"),
+        "filters": _from_json(_FILTERS, call, "filters"),
+    }
+
+
+def _without_problem(view: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a view of a kernel, unless it is a problem.
+
+    Raises:
+        RequestRefused: If it is one.
+    """
+    problem = view.get("problem")
+    if isinstance(problem, dict):
+        status, kind = _STATUSES.get(str(problem.get("kind")), _STATUSES["invalid"])
+        raise RequestRefused(status, kind, str(problem.get("text"))[:500])
+    return view
 
 
 def _from_json(form: TypeAdapter[list[Any]], call: Call, name: str) -> list[Any]:
