@@ -248,6 +248,7 @@ def test_a_lucky_node_gives_way_to_one_that_holds(tmp_path: Path) -> None:
     assert (best.id, best.value) == ("n0002", 8.0)
     repeated = [node.parent for node in journal.nodes if node.kind is NodeKind.SEED]
     assert repeated[:2] == ["n0001", "n0002"]  # the lucky one fell, the other gave 8 again
-    assert sorted(repeated[2:]) == ["n0001", "n0003", "n0003"]  # rivals while it was not clear
+    # Rivals while it was not clear; two equal values may be chance where others scatter.
+    assert sorted(repeated[2:]) == ["n0001", "n0002", "n0003", "n0003"]
     report = (made.places.folder / "report.md").read_text()
-    assert "**8 (n = 2, all equal)**, by node n0002. One measurement scatters by " in report
+    assert "**8 (n = 3, all equal)**, by node n0002. One measurement scatters by " in report
