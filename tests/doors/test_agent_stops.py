@@ -126,13 +126,13 @@ def test_kernels_of_sessions_that_nobody_uses_end(
         while client.get(session).json()["branches"][0]["kernel"] != "not started":
             pass
         assert "42" in ask(client, session, "kept", kind="code")["answer"]
-        body = {"text": "say: wait for idle kernels"}
+        body = {"text": "say: wait for idle kernels", "message_id": "waits"}
         assert client.post(f"{session}/messages", json=body).status_code == 202
         model.await_question("wait for idle kernels")
         past = client.get(f"{session}/branches/main/rounds/1/variables/kept/rows")
         problem(past, 422, "invalid-query")  # no table; its kernel was started all the same
         await_no_kernel(tmp_path, "*.past.json")
-        assert client.get(session).json()["branches"][0]["kernel"] == "ready"
+        assert messages(client, session)["waits"][0] == "running"  # the session is in use
         model.let_go("wait for idle kernels")
 
 
