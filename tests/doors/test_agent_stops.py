@@ -106,18 +106,34 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(project
     assert found["m2"] == ("stopped", "The server stopped before this message was answered.")
 
 
+def await_no_kernel(folder: Path, name: str) -> None:
+    """Wait until no kernel runs whose connection file has such a name; no request is sent."""
+    while list((folder / "project").rglob(f"kernels/{name}")):
+        pass
+
+
 def test_kernels_of_sessions_that_nobody_uses_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_sessions, "_LOOK_S", 0.05)
     monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
-    with serving_agents(tmp_path, SteeredModel()) as server:
+    model = SteeredModel()
+    with serving_agents(tmp_path, model) as server:
         client = server.client()
         session = new_session(client)
         ask(client, session, "kept = 6 * 7", kind="code")
+        await_no_kernel(tmp_path, "*.json")
         while client.get(session).json()["branches"][0]["kernel"] != "not started":
             pass
         assert "42" in ask(client, session, "kept", kind="code")["answer"]
+        body = {"text": "say: wait for idle kernels", "message_id": "waits"}
+        assert client.post(f"{session}/messages", json=body).status_code == 202
+        model.await_question("wait for idle kernels")
+        past = client.get(f"{session}/branches/main/rounds/1/variables/kept/rows")
+        problem(past, 422, "invalid-query")  # no table; its kernel was started all the same
+        await_no_kernel(tmp_path, "*.past.json")
+        assert messages(client, session)["waits"][0] == "running"  # the session is in use
+        model.let_go("wait for idle kernels")
 
 
 def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(

@@ -114,6 +114,19 @@ def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> No
     page.hides("dialog")
 
 
+def test_a_table_of_a_past_moment_is_as_it_was(page: PageTab) -> None:
+    run(page, "import pandas as pd\nframe = pd.DataFrame({'n': [7, 8]})", 1)
+    run(page, "frame.loc[0, 'n'] = 9\nsteps = 1", 2)
+    page.value("location.hash = location.hash.split('/').slice(0, 3).join('/') + '/main/1'")
+    page.shows("as it was")
+    page.press_on(".variable", "frame")
+    page.button("Show the table")
+    page.shows("as it was at round 1: 2 rows, 1 columns", "dialog")
+    assert page.value("document.querySelector('dialog tbody td').innerText") == "7"
+    page.button("Close")
+    page.hides("dialog")
+
+
 def test_a_large_picture_is_a_copy_until_it_is_opened(page: PageTab) -> None:
     run(page, "from PIL import Image\nImage.new('L', (4000, 3000), 90).save('large.png')", 1)
     page.until("document.querySelector('.conversation .paper img').naturalWidth === 1600")

@@ -13,19 +13,21 @@ const COLUMNS = 50;
 const COMPARISONS = { contains: 'contains', eq: '=', ne: '≠', lt: '<', le: '≤', gt: '>', ge: '≥', missing: 'is missing', present: 'is there' };
 const NUMERIC = new Set(['integer', 'number', 'duration']);
 
-const view = { name: '', where: '', asked: null, draft: null, page: null, problem: '', request: null };
+const view = { name: '', where: '', when: '', asked: null, draft: null, page: null, problem: '', request: null };
 
-/** Show a table of a branch, which is read now. */
-export function openFrame(session, branch, name) {
-  const where = `${session.where}/branches/${api.path(branch, 'variables', name, 'rows')}`;
-  Object.assign(view, { name, where, page: null, draft: { column: 0, comparison: 'contains', value: '' } });
+/** Show a table of a moment, a past one or now; it is read now. */
+export function openFrame(session, moment, name) {
+  const round = moment.isPast ? ['rounds', String(moment.number)] : [];
+  const where = `${session.where}/branches/${api.path(moment.branch, ...round, 'variables', name, 'rows')}`;
+  const when = moment.isPast ? `as it was at round ${moment.number}` : '';
+  Object.assign(view, { name, where, when, page: null, draft: { column: 0, comparison: 'contains', value: '' } });
   ask({ row: 0, column: 0, order: null, filter: null });
   showDialog(frameDialog);
 }
 
 function frameDialog() {
   return dialog(`Table ${seen(view.name)}`, 'wide frame', close,
-    h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, size(view.page)), button('Close', close, { kind: 'quiet end' })),
+    h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, [view.when, size(view.page)].filter(Boolean).join(': ')), button('Close', close, { kind: 'quiet end' })),
     view.problem ? h('p', { class: 'warning', role: 'alert' }, icon('warn'), view.problem) : null,
     view.page ? [filterForm(view.page), grid(view.page), pager(view.page)] : view.problem ? null : h('span', { class: 'bar' }));
 }

@@ -24,12 +24,18 @@ function list(session, moment, data) {
   const total = sorted.reduce((sum, one) => sum + (one.size ?? 0), 0);
   return h('section', { class: 'data-section' },
     h('div', { class: 'section-head' }, h('h3', {}, `Variables at round ${data.number}`), h('span', { class: 'end' }, String(sorted.length))),
-    sorted.length ? h('ul', { class: 'variables' }, sorted.map((one) => row(session, moment, one))) : h('p', { class: 'muted' }, 'None yet.'),
+    sorted.length ? h('ul', { class: 'variables' }, sorted.map((one) => row(session, moment, one, hasTable(session, moment, data.state, one)))) : h('p', { class: 'muted' }, 'None yet.'),
     sorted.some((one) => one.is_changed) ? h('p', { class: 'muted caption' }, h('span', { class: 'changed-dot' }), 'changed in this round', total ? `, ${bytes(total)} in all` : '') : null,
     data.state === 'none' && sorted.length && moment.isPast ? h('p', { class: 'warning' }, icon('warn'), 'The state of this round is no longer kept. A fork runs its cells again: /rebuild in the terminal, or ask for it.') : null);
 }
 
-function row(session, moment, one) {
+/** Return whether the table of a variable can be shown: now, or as the state that is kept has it. */
+function hasTable(session, moment, state, one) {
+  if (session.isReadOnly || !FRAME.test(one.text)) return false;
+  return !moment.isPast || state === 'live' || (state === 'stored' && !one.lost);
+}
+
+function row(session, moment, one, isTable) {
   const isOpen = opened === one.name;
   const toggle = () => {
     opened = isOpen ? '' : one.name;
@@ -42,7 +48,7 @@ function row(session, moment, one) {
     isOpen ? h('div', { class: 'variable-more' },
       h('pre', { tabindex: 0, role: 'group', 'aria-label': `Value of ${seen(one.name)}` }, seen(one.text)),
       h('p', { class: 'muted caption' }, [one.type, bytes(one.size)].filter(Boolean).join(', ')),
-      !moment.isPast && !session.isReadOnly && FRAME.test(one.text) ? button('Show the table', () => openFrame(session, moment.branch, one.name), { kind: 'small' }) : null,
+      isTable ? button('Show the table', () => openFrame(session, moment, one.name), { kind: 'small' }) : null,
       one.lost ? h('p', { class: 'warning' }, icon('warn'), `Could not be stored: ${seen(one.lost)}`) : null) : null);
 }
 
