@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_files_that_are_no_accounts(tmp_path: Path) -> None:
     for name in ("text", "link", "newer"):
         with pytest.raises(ServerError):
             Accounts.at(tmp_path / f"{name}.sqlite")
+
+
+def test_spending_of_several_programs_adds_up(place: Path | PostgresAddress) -> None:
+    with accounts_at(place) as one, accounts_at(place) as other:
+        one.add("ann")
+        with ThreadPoolExecutor(4) as pool:
+            for accounts in [one, other] * 30:
+                pool.submit(accounts.spend, "ann", 0.5, 3)
+        assert one.spent("ann") == other.spent("ann") == UserSpending(30.0, 180)
+
+
+@pytest.mark.postgres
+def test_servers_that_start_at_once_make_the_tables_once(database: PostgresAddress) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(accounts_at, [database] * 4))
+    for accounts in found:
+        with accounts:
+            assert accounts.users() == []
 
 
 def test_the_audit_log_keeps_the_order(place: Path | PostgresAddress) -> None:

@@ -240,6 +240,24 @@ def test_a_change_whose_connection_is_lost_is_undone(database: PostgresAddress) 
 
 
 @postgres
+def test_a_server_that_stands_still_holds_up_others_for_a_while(
+    database: PostgresAddress, folder: Path
+) -> None:
+    short = PostgresAddress(f"{database.url}?options=-c%20lock_timeout%3D50ms", database.password)
+    with (
+        closing(PostgresDatabase(database)) as still,
+        closing(SharedIndexes(short, TelemetryLogger())) as server,
+    ):
+        index = server.of("ann", folder)
+        with still.changing("ann"):
+            server.of("bob", folder).rename_session("s", "another user is not held up")
+            with pytest.raises(DatabaseLost, match=r"busy.*lock timeout"):
+                index.rename_session("s", "title")
+        index.rename_session("s", "title")
+        assert [one.number for one in index.read(0, 9)] == [1]
+
+
+@postgres
 def test_databases_that_cannot_be_used_are_named(
     boss: str, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:

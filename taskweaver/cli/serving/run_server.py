@@ -120,8 +120,6 @@ def serve_doors(
     """
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.server.accounts import open_accounts, server_folder
-    from taskweaver.server.agents.indexes import open_indexes
-    from taskweaver.server.agents.sessions import AgentSessions
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
     from taskweaver.server.operations import Door
@@ -130,8 +128,9 @@ def serve_doors(
 
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
-    config = SharedDatabaseConfig(app.config)
-    with open_accounts(config, app.workspace) as accounts:
+    with ExitStack() as stack:
+        shared = SharedDatabaseConfig(app.config) if has_users else None
+        accounts = stack.enter_context(open_accounts(shared, app.workspace))
         users = accounts.users() if has_users else []
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
@@ -139,8 +138,7 @@ def serve_doors(
         folder = server_folder(app.workspace)
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if has_users:
-            indexes = open_indexes(config, app.log)
-            doors += _user_doors(AgentSessions(app, accounts, folder / "agents", indexes))
+            doors += _user_doors(app, accounts, stack)
 
         def begin() -> None:
             on_start(local.text if local else "", stop)
@@ -155,12 +153,19 @@ def serve_doors(
             server.run([listener])
 
 
-def _user_doors(sessions: Any) -> list[Any]:
+def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack) -> list[Any]:
     """Return the doors to the sessions of users; that for MCP where its package is installed."""
     from taskweaver.doors.agent_api.door import AgentApi
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.page.door import PageDoor
+    from taskweaver.server.accounts import server_folder
+    from taskweaver.server.agents.indexes import open_indexes
+    from taskweaver.server.agents.sessions import AgentSessions
+    from taskweaver.server.databases.address import SharedDatabaseConfig
 
+    indexes = open_indexes(SharedDatabaseConfig(app.config), app.log)
+    stack.callback(indexes.close)  # the sessions close it, unless the server never ran
+    sessions = AgentSessions(app, accounts, server_folder(app.workspace) / "agents", indexes)
     doors = [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
     if find_spec("mcp") is None:
         return doors

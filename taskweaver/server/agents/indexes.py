@@ -25,7 +25,7 @@ class AgentIndexes(Protocol):
         """
 
     def close(self) -> None:
-        """Close the databases."""
+        """Close the databases; safe to call again."""
 
 
 class OnlyServer:

@@ -37,7 +37,7 @@ def connect(address: PostgresAddress) -> Connection:
     """
     own = address.parts()
     settings: dict[str, Any] = {**_LIMITS, **own}
-    settings["options"] = f"{own.get('options', '')} {_OPTIONS}".strip()
+    settings["options"] = f"{_OPTIONS} {own.get('options', '')}".strip()
     if address.password:
         settings["password"] = address.password
     try:

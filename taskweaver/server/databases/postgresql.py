@@ -102,6 +102,9 @@ class PostgresDatabase:
             return RequestRefused(507, "disk-full", "There is no room on the database's disk.")
         if self._connection.closed:
             return DatabaseLost(_AWAY, is_undone=not self._is_committing)
+        if isinstance(error, psycopg.OperationalError):  # a limit of time, or of connections
+            busy = f"The database of the server is busy: {problem}."
+            return DatabaseLost(busy, is_undone=not self._is_committing)
         is_denied = isinstance(error, errors.InsufficientPrivilege)
         hint = f"Grant the right to make the schema {SCHEMA}, or make it." if is_denied else ""
         return ServerError(f"{self._address.name} cannot be used: {problem}.", hint)

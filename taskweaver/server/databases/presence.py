@@ -49,7 +49,9 @@ class ServerPresence:
         self._thread.start()
 
     def close(self) -> None:
-        """Leave: the open messages of this server count as cut from now on."""
+        """Leave: open messages of this server count as cut from now on; safe to call again."""
+        if self._is_closing.is_set():
+            return
         self._is_closing.set()
         self._bell.send(b"x")
         self._thread.join()

@@ -46,7 +46,7 @@ class RunStatement(Protocol):
     """Runs a statement of a transaction."""
 
     def __call__(self, sql: str, *values: object) -> StatementOutcome:
-        """Run a statement with values for its marks; raises as `Database`."""
+        """Run a statement with values for its marks; raises as `ServerDatabase`."""
 
 
 def once_it_answers(
@@ -72,7 +72,7 @@ def once_it_answers(
 
 
 def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None:
-    """Add a row, given by the names of its columns; raises as `Database`."""
+    """Add a row, given by the names of its columns; raises as `ServerDatabase`."""
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
     run(f"INSERT INTO {table} ({names}) VALUES ({marks})", *row.values())
 
