@@ -242,7 +242,7 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
     """Take the list, the searches and the dialogs of the project."""
     page.tab.view(1280)
     page.value("location.hash = '#/'")
-    page.shows("Sales of the year", ".session-list")
+    page.shows("running", ".session-list")
     pictures.take("sessions")
     for command, part in (
         ("Settings", "settings"),
@@ -256,7 +256,7 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
         page.shows(command, ".palette [role=option]")
         page.key("Enter")
         page.until("document.querySelector('dialog:not(.palette)')")
-        page.until("!document.querySelector('dialog .loading')")
+        page.until("!document.querySelector('dialog :is(.loading, .spinner)')")
         pictures.take(part)
         page.key("Escape")
         page.hides("dialog")
