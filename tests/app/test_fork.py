@@ -115,6 +115,24 @@ def test_two_branches_are_compared(session: Session) -> None:
     assert str(session.diff("b", "b")) == "They are the same."
 
 
+def test_a_branch_that_is_renamed_keeps_its_name_and_its_work(session: Session) -> None:
+    run(session, "x = 1")
+    session.fork("idea")
+    session.at("main").rename("base")
+    session.at("idea").rename("without-outliers")
+    assert [(b.name, b.title) for b in session.branches()] == [
+        ("main", "base"), ("idea", "without-outliers")
+    ]  # fmt: skip
+    session.checkout("idea")
+    assert "1" in run(session, "x")
+    for taken in ("base", "main", "no name"):
+        with pytest.raises(SessionError, match=r"is taken|is no name"):
+            session.at("idea").rename(taken)
+    with pytest.raises(SessionError, match="'base' is taken"):
+        session.fork("base")
+    assert session._stored.similar_name("base") == "base-1"
+
+
 def test_findings_are_merged_and_conversations_are_not(session: Session) -> None:
     run(session, "1")
     session.fork("b")

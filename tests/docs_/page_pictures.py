@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/doors", "tests/doors/page")]
 
 from agents import ask, new_session  # noqa: E402
-from page_tab import PageTab, page_tab  # noqa: E402
+from page_tab import CTRL, PageTab, page_tab  # noqa: E402
 
 from taskweaver.memory.branched.store import BranchedMemory  # noqa: E402
 
@@ -242,21 +242,16 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
     """Take the list, the searches and the dialogs of the project."""
     page.tab.view(1280)
     page.value("location.hash = '#/'")
-    page.shows("Sales of the year", ".session-list")
+    page.shows("running", ".session-list")
     pictures.take("sessions")
-    for command, part in (
-        ("Settings", "settings"),
-        ("Check what works", "doctor"),
-        ("Help", "help"),
-    ):
+    for command, part in (("Settings", "settings"), ("Help", "help")):
         page.tab.view(1280)
-        page.key("k", 2)
+        page.key("k", CTRL)
         page.until("document.activeElement.matches('.palette input')")
         page.type(command)
         page.shows(command, ".palette [role=option]")
         page.key("Enter")
         page.until("document.querySelector('dialog:not(.palette)')")
-        page.until("!document.querySelector('dialog .loading')")
         pictures.take(part)
         page.key("Escape")
         page.hides("dialog")

@@ -360,8 +360,11 @@ def test_the_page_fits_a_phone(page: PageTab, server: Served) -> None:
         for pane in ("Tree", "Chat", "Data", "Memory"):
             page.press_on(".phone-bar button", pane)
             assert page.value("document.documentElement.scrollWidth <= innerWidth")
-        page.press_on(".phone-bar button", "Chat")
+        page.press_on(".phone-bar button", "Tree")
+        page.press_on(".tree-pane .pane-head button", "Map")
+        page.until("document.querySelector('.map').offsetParent")
         page.shows("round 1", ".conversation")
+        page.press_on(".map button", "Close")
     finally:
         page.tab.view(1280)
     page.open(f"{server.url}/")

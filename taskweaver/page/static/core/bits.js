@@ -10,6 +10,11 @@ export function button(text, onclick, { kind = '', sign = null, key = '', label 
     sign ? icon(sign) : null, text ? h('span', {}, text) : null, key ? keyHint(key) : null);
 }
 
+/** Return a text with what stands in backticks as code. */
+export function withCode(text) {
+  return seen(text).split('`').map((part, at) => (at % 2 ? h('code', {}, part) : part));
+}
+
 /** Return the name of a branch in its colour. */
 export function branchName(name, colour) {
   return h('span', { class: `branch-name c${colour}` }, name);

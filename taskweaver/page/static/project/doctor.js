@@ -33,7 +33,7 @@ function doctorDialog() {
   const close = () => showDialog(null);
   return dialog('What works here', 'project', close,
     h('div', { class: 'row' }, h('h2', {}, 'What works here'), h('span', { class: 'end row' }, button('Check again', check, { disabled: state.isBusy }), button('Close', close, { kind: 'quiet' }))),
-    state.isBusy ? h('p', { class: 'row muted', role: 'status' }, spinner(), 'Kernels and the model are tried; it takes some seconds.') : null,
+    state.isBusy ? h('p', { class: 'row muted', role: 'status' }, spinner(), h('span', { class: 'grow' }, 'Kernels and the model are tried; it takes some seconds.')) : null,
     state.problem ? failure('The checks could not be made', state.problem) : null,
     state.checks ? h('ul', { class: 'checks' }, state.checks.map(row)) : null);
 }

@@ -1,7 +1,7 @@
 /** The settings of the project that can be changed here: the server has none of them that carries a risk. */
 
 import * as api from '../core/api.js';
-import { button, dialog, failure, loading } from '../core/bits.js';
+import { button, dialog, failure, loading, withCode } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
@@ -43,11 +43,6 @@ function settingsDialog() {
 function row(one) {
   return h('li', { key: one.name }, h('label', { class: 'field' }, h('span', {}, h('b', {}, one.name), ' ', withCode(one.doc)), control(one)), note(one),
     state.refused[one.name] ? h('p', { class: 'failed-text', role: 'alert' }, seen(state.refused[one.name])) : null);
-}
-
-/** A text with what stands in backticks as code. */
-function withCode(text) {
-  return seen(text).split('`').map((part, at) => (at % 2 ? h('code', {}, part) : part));
 }
 
 function note(one) {

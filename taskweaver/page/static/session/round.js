@@ -1,6 +1,6 @@
 /** A round in the conversation: its question, plan, cells and answer. */
 
-import { branchName, button, failure } from '../core/bits.js';
+import { branchName, button, failure, withCode } from '../core/bits.js';
 import { h, memo } from '../core/dom.js';
 import { icon, spinner, stateTag } from '../core/icons.js';
 import { count, seen } from '../core/words.js';
@@ -69,7 +69,7 @@ const STEP_WORDS = { done: 'done', running: 'now', open: 'to come', failed: 'not
 function plan(steps) {
   if (!steps.length) return null;
   return h('ol', { class: 'plan', 'aria-label': 'Plan' }, steps.map((step) => h('li', { class: `step ${step.state}` },
-    STEP_SIGNS[step.state](), h('span', { class: 'unseen' }, `${STEP_WORDS[step.state]}: `), h('span', {}, seen(step.text)))));
+    STEP_SIGNS[step.state](), h('span', { class: 'unseen' }, `${STEP_WORDS[step.state]}: `), h('span', {}, withCode(step.text)))));
 }
 
 function itemOf(session, found, item) {
