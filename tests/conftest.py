@@ -16,8 +16,6 @@ import pytest
 from leftovers import nothing_left
 from warm_kernels import WarmKernels, warm_kernels
 
-from taskweaver.ces import manager
-from taskweaver.ces.process.process import start_kernel
 from taskweaver.llm.facts import learnt
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -109,17 +107,16 @@ def _warm_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmKern
 
 @pytest.fixture(autouse=True, scope="module")
 def _kernels_start_warm(_warm_kernels: WarmKernels) -> Iterator[None]:
-    """Fork kernels from one warm process; the tests of kernels themselves do not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manager, "start_kernel", _warm_kernels.start)
+    """Fork kernels from shared warm processes; the tests of kernels themselves do not."""
+    with _warm_kernels.in_use():
         yield
 
 
 @pytest.fixture
-def cold_kernels(_warm_kernels: WarmKernels, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start each kernel from nothing: every process below this one is of the test."""
-    _warm_kernels.close()
-    monkeypatch.setattr(manager, "start_kernel", start_kernel)
+def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
+    """Start each kernel as its application asks: every process below this one is of the test."""
+    with _warm_kernels.out_of_use():
+        yield
 
 
 @pytest.fixture(autouse=True)
