@@ -16,6 +16,7 @@ import pytest
 from leftovers import nothing_left
 from warm_kernels import WarmKernels, warm_kernels
 
+from taskweaver.config.config_mgt import env_name
 from taskweaver.llm.facts import learnt
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -117,6 +118,13 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
     """Start each kernel as its application asks: every process below this one is of the test."""
     with _warm_kernels.out_of_use():
         yield
+
+
+@pytest.fixture
+def no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep no states of kernels at the ends of rounds: each costs as much as a cell."""
+    for key in ("session.snapshot_memory_mb", "session.state_limit_mb"):
+        monkeypatch.setenv(env_name(key), "0")
 
 
 @pytest.fixture(autouse=True)

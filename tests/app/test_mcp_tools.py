@@ -27,6 +27,8 @@ from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.utils.system.requirements import install_command
 
 pytest.importorskip("mcp")
+
+pytestmark = pytest.mark.usefixtures("no_states")
 SERVERS = Path(__file__).parents[1] / "mcp_"
 BAD = str(SERVERS / "bad_server.py")
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}

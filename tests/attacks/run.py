@@ -112,8 +112,7 @@ class Range:
         say = f"{slug};".encode()
         victim = self.world.names["VICTIM"]
         before = f"done = False; found = ''; SAY = {say!r}; VICTIM = {victim}"
-        self.client.execute_code("before", before)
-        self.client.execute_code("attack", code)
+        self.client.execute_code("attack", f"{before}\n{code}")
         if attack.act is not None:
             attack.act(self.session)
         after = self.client.execute_code("after", _AFTER)

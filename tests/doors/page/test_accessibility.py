@@ -15,10 +15,11 @@ FOUND = (
 )
 
 
-def check(page: PageTab, screen: str, mode: str) -> None:
-    """Check what is shown: axe finds nothing, be it serious or not."""
-    page.tab.view(1280, mode)
-    assert page.value(FOUND) == [], screen
+def check(page: PageTab, screen: str) -> None:
+    """Check what is shown, light and dark: axe finds nothing, be it serious or not."""
+    for mode in ("light", "dark"):
+        page.tab.view(1280, mode)
+        assert page.value(FOUND) == [], (screen, mode)
 
 
 def ask(page: PageTab) -> None:
@@ -39,39 +40,38 @@ def press(page: PageTab, *keys: str) -> None:
         page.key(key)
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
-def test_axe_finds_nothing_on_the_main_screens(page: PageTab, mode: str) -> None:
+def test_axe_finds_nothing_on_the_main_screens(page: PageTab) -> None:
     axe = (files("axe_core_python") / "axe.min.js").read_text("utf-8")
     page.value(f"{axe};0")
     try:
-        check(page, "empty session", mode)
+        check(page, "empty session")
         ask(page)
-        check(page, "session", mode)
+        check(page, "session")
         page.button("Show the table")
         page.shows("3 rows, 2 columns", "dialog")
-        check(page, "table", mode)
+        check(page, "table")
         page.press_on("dialog button", "Close")
         page.hides("dialog")
         press(page, "m", "f")
         page.shows("1 variable", ".fork-panel")
-        check(page, "fork and map", mode)
+        check(page, "fork and map")
         page.press_on(".fork-panel .primary")
         page.shows("try-1", ".way")
         press(page, "c")
         page.shows("Variables", ".differences")
-        check(page, "comparison", mode)
+        check(page, "comparison")
         press(page, "?")
         page.shows("Keys", "dialog")
-        check(page, "help", mode)
+        check(page, "help")
         page.key("Escape")
         page.value("location.hash = '#/searches'")
         page.shows("An idea", ".runs")
         page.button("New")
         page.shows("Start a search", ".start-form")
-        check(page, "searches", mode)
+        check(page, "searches")
         page.button("Cancel")
         page.value("location.hash = '#/'")
         page.shows("Sessions", "h1")
-        check(page, "sessions", mode)
+        check(page, "sessions")
     finally:
         page.tab.view(1280)
