@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from functools import cache
@@ -23,6 +24,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
 os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-state")
+
+# `jsonschema` checks IRIs with it, which no test asks for, and its grammar takes a second to make.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
