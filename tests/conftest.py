@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from functools import cache
@@ -16,14 +17,16 @@ import pytest
 from leftovers import nothing_left
 from warm_kernels import WarmKernels, warm_kernels
 
-from taskweaver.ces import manager
-from taskweaver.ces.process.process import start_kernel
+from taskweaver.config.config_mgt import env_name
 from taskweaver.llm.facts import learnt
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
 os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-state")
+
+# `jsonschema` checks IRIs with it, which no test asks for, and its grammar takes a second to make.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,17 +112,23 @@ def _warm_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmKern
 
 @pytest.fixture(autouse=True, scope="module")
 def _kernels_start_warm(_warm_kernels: WarmKernels) -> Iterator[None]:
-    """Fork kernels from one warm process; the tests of kernels themselves do not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manager, "start_kernel", _warm_kernels.start)
+    """Fork kernels from shared warm processes; the tests of kernels themselves do not."""
+    with _warm_kernels.in_use():
         yield
 
 
 @pytest.fixture
-def cold_kernels(_warm_kernels: WarmKernels, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start each kernel from nothing: every process below this one is of the test."""
-    _warm_kernels.close()
-    monkeypatch.setattr(manager, "start_kernel", start_kernel)
+def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
+    """Start each kernel as its application asks: every process below this one is of the test."""
+    with _warm_kernels.out_of_use():
+        yield
+
+
+@pytest.fixture
+def no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep no states of kernels at the ends of rounds: each costs as much as a cell."""
+    for key in ("session.snapshot_memory_mb", "session.state_limit_mb"):
+        monkeypatch.setenv(env_name(key), "0")
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ def _pids_below(pid: int) -> set[int]:
 
 
 def _descendants(warm: WarmKernels) -> list[psutil.Process]:
-    """Return the processes below this one, without the warm one."""
-    kept = set() if warm.template is None else {warm.template.pid}
+    """Return the processes below this one, without the warm ones."""
+    kept = warm.pids
     try:
         is_alone = _pids_below(os.getpid()) == kept
     except OSError:  # one of them has just ended, or the system has no such files

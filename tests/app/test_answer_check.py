@@ -23,6 +23,8 @@ from taskweaver.planner.prompt import PROMPT_FILE
 from taskweaver.utils.files import read_yaml, write_yaml
 from taskweaver.utils.ids import create_id
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ORDER = planner_reply("CodeInterpreter", "Sum `Count` in `tiny.csv`.")
 CELL = code_reply("table = pd.read_csv('tiny.csv')\ntable.Count.sum() * 1000 + 234")
 ALONE = {"session.roles": ["code_interpreter"]}

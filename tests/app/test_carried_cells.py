@@ -16,6 +16,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.reading.cells import ORDER_KEY, successful_cells
 from taskweaver.memory.round import Round
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 KIND = AttachmentType
 
 

@@ -19,6 +19,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 KIND = AttachmentType
 KEY = "sk-ant-a-key-0123456789"
 Body = list[bytes] | Callable[[Call], None]

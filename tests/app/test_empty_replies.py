@@ -13,6 +13,8 @@ from tool_replies import called
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 CELLS = {
     "tools": called(("run_python", {"intent": "multiply", "code": "6 * 7"})),
     "json": good(

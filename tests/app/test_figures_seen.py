@@ -18,6 +18,8 @@ from tool_replies import called
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.session.branches.pictures import MOST_BYTES, MOST_PIXELS
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 Answer = list[bytes] | Callable[[Call], None]
 Message = dict[str, Any]
 

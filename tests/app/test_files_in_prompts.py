@@ -14,6 +14,8 @@ from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.receipts.inputs import inputs_of
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 COLD = {"execution.zygote": False, "execution.sandbox": "none"}
 
 

@@ -18,6 +18,8 @@ from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 WINDOW = 8_192
 PATIENCE_S = 120.0
 ROUNDS = 50

@@ -15,6 +15,8 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 PLUGINS: dict[str, Any] = {"session.roles": ["code_interpreter_plugin_only"]}
 SHELL: dict[str, Any] = {"session.roles": ["code_interpreter_cli_only"]}
 ALL: dict[str, Any] = {

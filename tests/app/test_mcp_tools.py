@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from mcp_.example_running import http_server, stdio
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -24,13 +27,46 @@ from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.utils.system.requirements import install_command
 
 pytest.importorskip("mcp")
+
+pytestmark = pytest.mark.usefixtures("no_states")
 SERVERS = Path(__file__).parents[1] / "mcp_"
-EXAMPLE, BAD = str(SERVERS / "example_server.py"), str(SERVERS / "bad_server.py")
+BAD = str(SERVERS / "bad_server.py")
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 
 
-def server(*how: str, **fields: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [EXAMPLE, *how], "confirm": "never", **fields}
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The example server, which runs for all tests of this file.
+
+    Attributes:
+        url: Its address.
+        folder: Its working directory.
+    """
+
+    url: str
+    folder: Path
+
+    def server(self, **fields: Any) -> dict[str, Any]:
+        return {"url": self.url, "confirm": "never", **fields}
+
+    @property
+    def has_made(self) -> bool:
+        """Whether a call has made the file that `CREATE` makes."""
+        return (self.folder / "made").exists()
+
+
+@pytest.fixture(scope="module")
+def _example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Example]:
+    folder = tmp_path_factory.mktemp("example")
+    with http_server(cwd=folder) as running:
+        yield Example(running["url"], folder)
+
+
+@pytest.fixture
+def example(_example: Example) -> Example:
+    """The example server, whose tools have changed nothing yet."""
+    (_example.folder / "made").unlink(missing_ok=True)
+    return _example
 
 
 class Person:
@@ -73,7 +109,7 @@ def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
             planner_reply("User", "it is 5"),
         ]
     )
-    config = {"mcp.servers": {"ex": server(tools=["add"])}}
+    config = {"mcp.servers": {"ex": stdio(tools=["add"], confirm="never")}}
     with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
         round_ = app.get_session().send_message("add")
     assert round_.state == "finished"
@@ -84,10 +120,10 @@ def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
-def test_in_the_sandbox_and_in_a_branch(tmp_path: Path) -> None:
+def test_in_the_sandbox_and_in_a_branch(tmp_path: Path, example: Example) -> None:
     cells = ["x = ex_add(1)", "ex_add(x)", "ex_add(x, 10)"]
     script = Script([code_reply(cell) for cell in cells])
-    servers = {"ex": server(tools=["add"])}
+    servers = {"ex": example.server(tools=["add"])}
     config = ALONE | {"mcp.servers": servers, "execution.sandbox": "bwrap"}
     with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
         session = app.get_session()
@@ -99,21 +135,21 @@ def test_in_the_sandbox_and_in_a_branch(tmp_path: Path) -> None:
         assert "12" in said(session.send_message("go"))
 
 
-def test_a_picture_becomes_a_file_of_the_cell(tmp_path: Path) -> None:
-    (round_,), _, _ = ask(tmp_path, {"ex": server()}, "path = ex_picture()\npath")
+def test_a_picture_becomes_a_file_of_the_cell(tmp_path: Path, example: Example) -> None:
+    (round_,), _, _ = ask(tmp_path, {"ex": example.server()}, "path = ex_picture()\npath")
     (paths,) = round_.post_list[-1].get_attachment(AttachmentType.artifact_paths)
     (file,) = tmp_path.rglob(Path(paths.content[0]).name)
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_errors_are_told_to_the_model(tmp_path: Path) -> None:
+def test_errors_are_told_to_the_model(tmp_path: Path, example: Example) -> None:
     cells = [
         "ex_fail(text='the reason')",
         "ex_add(b=1)",
         "ex_long(size=10_000_000)",
         "ex_nothing()",
     ]
-    rounds, _, _ = ask(tmp_path, {"ex": server()}, *cells)
+    rounds, _, _ = ask(tmp_path, {"ex": example.server()}, *cells)
     reasons = [
         "HostCallFailed: ex_fail: Error executing tool fail: the reason",
         "HostCallFailed: ex_add: 'a' is a required property",
@@ -124,11 +160,13 @@ def test_errors_are_told_to_the_model(tmp_path: Path) -> None:
         assert reason in said(round_)
 
 
-def test_broken_servers_are_named_in_a_line_each_and_the_chat_goes_on(tmp_path: Path) -> None:
+def test_broken_servers_are_named_in_a_line_each_and_the_chat_goes_on(
+    tmp_path: Path, example: Example
+) -> None:
     servers = {
         "gone": {"command": "no-such-program"},
-        "dying": server() | {"args": [BAD, "dies"]},
-        "ex": server(tools=["add"]),
+        "dying": {"command": sys.executable, "args": [BAD, "dies"]},
+        "ex": example.server(tools=["add"]),
     }
     rounds, _, listener = ask(tmp_path, servers, "ex_add(1)", "ex_add(2)")
     assert [round_.state for round_ in rounds] == ["finished", "finished"]
@@ -138,7 +176,7 @@ def test_broken_servers_are_named_in_a_line_each_and_the_chat_goes_on(tmp_path: 
     ]
 
 
-def test_a_plugin_goes_before_a_tool_of_its_name(tmp_path: Path) -> None:
+def test_a_plugin_goes_before_a_tool_of_its_name(tmp_path: Path, example: Example) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "ex_add.yaml").write_text(
@@ -149,18 +187,18 @@ def test_a_plugin_goes_before_a_tool_of_its_name(tmp_path: Path) -> None:
         "@register_plugin\ndef ex_add():\n    return 'mine'\n"
     )
     config = {"plugin.base_path": str(plugins)}
-    rounds, _, listener = ask(tmp_path, {"ex": server(tools=["add"])}, "ex_add()", **config)
+    rounds, _, listener = ask(tmp_path, {"ex": example.server(tools=["add"])}, "ex_add()", **config)
     assert "mine" in said(rounds[0])
     assert listener.messages(RoundEventType.round_warning) == [
         "MCP server 'ex': the tool 'add' is left out: a plugin is ex_add."
     ]
 
 
-def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path) -> None:
+def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path, example: Example) -> None:
     person = Person(Confirmation.yes, Confirmation.no, Confirmation.always, Confirmation.no)
     create = "ex_create_file(path='made')"
     cells = (create, f"{create}\n", create, create, "ex_greet('Ada')", "ex_add(1)")
-    servers = {"ex": server(confirm=["create-file", "greet"], cwd=str(tmp_path))}
+    servers = {"ex": example.server(confirm=["create-file", "greet"])}
     rounds, _, listener = ask(tmp_path, servers, *cells, handler=person)
     asked = [kind for request in person.requests for kind in request.kinds]
     assert asked == [*["tool ex_create_file"] * 3, "tool ex_greet"]
@@ -174,33 +212,35 @@ def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("handler", [None, Person(None)])
-def test_where_nobody_answers_nothing_is_called(tmp_path: Path, handler: Any) -> None:
-    servers = {"ex": server(confirm="always", cwd=str(tmp_path))}
+def test_where_nobody_answers_nothing_is_called(
+    tmp_path: Path, example: Example, handler: Any
+) -> None:
+    servers = {"ex": example.server(confirm="always")}
     (round_,), _, _ = ask(tmp_path, servers, "ex_create_file(path='made')", handler=handler)
     assert ("no confirmation handler" if handler is None else "no person answered") in said(round_)
     assert "did not allow" not in said(round_)
-    assert not (tmp_path / "made").exists()
+    assert not example.has_made
 
 
-def test_a_handler_that_breaks_is_no_answer_of_the_user(tmp_path: Path) -> None:
-    servers = {"ex": server(confirm="always", cwd=str(tmp_path))}
+def test_a_handler_that_breaks_is_no_answer_of_the_user(tmp_path: Path, example: Example) -> None:
+    servers = {"ex": example.server(confirm="always")}
     call = "ex_create_file(path='made')"
     (round_,), _, _ = ask(tmp_path, servers, call, handler=Person())  # it has no answer to give
     assert "confirmation handler failed" in said(round_)
     assert "IndexError" in said(round_)
     assert "did not allow" not in said(round_)
-    assert not (tmp_path / "made").exists()
+    assert not example.has_made
 
 
-def test_the_default_is_to_ask(tmp_path: Path) -> None:
-    fields = server(cwd=str(tmp_path))
+def test_the_default_is_to_ask(tmp_path: Path, example: Example) -> None:
+    fields = example.server()
     del fields["confirm"]
     (round_,), _, _ = ask(tmp_path, {"ex": fields}, "ex_create_file(path='made')")
     assert "no confirmation handler" in said(round_)
 
 
-def test_doctor_lists_servers_and_tools(tmp_path: Path) -> None:
-    servers = {"ex": server(tools=["add", "greet"]), "gone": {"command": "no-such-program"}}
+def test_doctor_lists_servers_and_tools(tmp_path: Path, example: Example) -> None:
+    servers = {"ex": example.server(tools=["add", "greet"]), "gone": {"command": "no-such-program"}}
     project = make_project(tmp_path / "p", {"mcp.servers": servers, "llm.api_type": "offline"})
     result = CliRunner().invoke(commands, ["-p", str(project), "doctor"])
     assert "ok    mcp       ex: ex_add, ex_greet" in result.output
@@ -208,10 +248,10 @@ def test_doctor_lists_servers_and_tools(tmp_path: Path) -> None:
 
 
 def test_without_the_package_the_chat_goes_on_and_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcp_servers, "find_spec", lambda _name: None)
-    rounds, _, listener = ask(tmp_path, {"ex": server()}, "1 + 1")
+    rounds, _, listener = ask(tmp_path, {"ex": example.server()}, "1 + 1")
     assert "2" in said(rounds[0])
     assert listener.messages(RoundEventType.round_warning) == [
         f"MCP server 'ex': it needs the package mcp: {install_command('mcp')}"
@@ -225,9 +265,9 @@ def test_a_wrong_configuration_is_told_at_start(tmp_path: Path) -> None:
     assert "mcp.servers.ex: needs either `command` or `url`." in result.output
 
 
-def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path) -> None:
+def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path, example: Example) -> None:
     script = Script([code_reply("a = ex_greet('Ada')"), code_reply("b = ex_add(1)")])
-    config = ALONE | {"mcp.servers": {"ex": server()}}
+    config = ALONE | {"mcp.servers": {"ex": example.server()}}
     config |= {"session.state_limit_mb": 0}
     project = make_project(tmp_path / "p")
     with TaskWeaverApp(project, model=script, config=config) as app:
@@ -262,8 +302,8 @@ said
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
-def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path) -> None:
-    servers = {"ex": server(tools=["add"])}
+def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path, example: Example) -> None:
+    servers = {"ex": example.server(tools=["add"])}
     config = {"execution.sandbox": "bwrap"}
     rounds, _, _ = ask(tmp_path, servers, HOSTILE, "ex_add(1)", **config)
     told = said(rounds[0])
@@ -278,9 +318,9 @@ def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path) -> None:
 
 
 def test_the_console_lists_tools_and_shows_what_a_call_would_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = {"mcp.servers": {"ex": server(tools=["add"])}, "llm.api_type": "offline"}
+    config = {"mcp.servers": {"ex": example.server(tools=["add"])}, "llm.api_type": "offline"}
     project = make_project(tmp_path / "p", config)
     result = CliRunner().invoke(commands, ["-p", str(project), "-m", "/plugins"])
     assert "ex_add" in result.output
@@ -297,7 +337,9 @@ def test_the_console_lists_tools_and_shows_what_a_call_would_do(
 CREATE = "ex_create_file(path='made')"
 
 
-def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(tmp_path: Path) -> None:
+def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(
+    tmp_path: Path, example: Example
+) -> None:
     replies = [
         planner_reply("CodeInterpreter", "one"),
         code_reply(CREATE),
@@ -311,7 +353,7 @@ def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(tmp_path: Path) 
             "planner", "code_interpreter", "code_interpreter_plugin_only",
             "code_interpreter_cli_only",
         ],
-        "mcp.servers": {"ex": server(confirm="always", cwd=str(tmp_path))},
+        "mcp.servers": {"ex": example.server(confirm="always")},
     }  # fmt: skip
     script = Script(replies)
     with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
@@ -327,7 +369,9 @@ def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(tmp_path: Path) 
     assert "# Create" in planner or "def ex_" in planner
 
 
-def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(tmp_path: Path) -> None:
+def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(
+    tmp_path: Path, example: Example
+) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "kept.yaml").write_text(
@@ -341,10 +385,10 @@ def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(tmp_path: Path
         "session.roles": ["code_interpreter_plugin_only"],
         "code_interpreter_plugin_only.max_retry_count": 0,
     }
-    rounds, script, _ = ask(tmp_path, {"ex": server(cwd=str(tmp_path))}, CREATE, **config)
+    rounds, script, _ = ask(tmp_path, {"ex": example.server()}, CREATE, **config)
     assert "the plugins are: kept" in said(rounds[0])
     assert "ex_create_file" not in str(script.prompts)
-    assert not (tmp_path / "made").exists()
+    assert not example.has_made
 
 
 def test_a_tool_that_changed_is_asked_about_again(tmp_path: Path) -> None:

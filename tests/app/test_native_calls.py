@@ -19,6 +19,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 KIND = AttachmentType
 Body = list[bytes]
 

@@ -24,6 +24,8 @@ from taskweaver.ext_role.web_search.web_search import WebSearch
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 KEY = "sk-proj-0123456789abcdefTHEUSERSOWNKEY"
 HOSTILE_SERVER = str(Path(__file__).parents[1] / "mcp_" / "hostile_server.py")
 _ORDER = re.compile(r"ORDER:([A-Za-z0-9+/=]+):END")

@@ -15,6 +15,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 TABLE = pd.DataFrame(
     {
         "Order Date": ["2024-01-03", "2024-01-20", "2024-02-11", "2025-02-01", "2025-03-09", None],

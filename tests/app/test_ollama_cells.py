@@ -16,6 +16,8 @@ from taskweaver.llm.facts import learnt
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

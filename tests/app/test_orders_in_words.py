@@ -18,6 +18,8 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import successful_cells
 from taskweaver.memory.round import Round
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 KIND = AttachmentType
 FORMS = ("tools", "json", "fences")
 RELAY = {"session.leader_writes_code": False}

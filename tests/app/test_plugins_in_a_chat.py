@@ -12,6 +12,8 @@ from support import Listener, OnStatus, Script, code_reply, make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.module.events import RoundEventType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ALONE: dict[str, Any] = {
     "session.roles": ["code_interpreter"],
     "code_interpreter.max_retry_count": 0,

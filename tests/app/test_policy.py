@@ -24,6 +24,8 @@ from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
 from taskweaver.utils.files import read_yaml, write_yaml
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 VERIFIED = {"code_interpreter.code_verification_on": True}
 CONFIRMED = {"code_interpreter.require_confirmation": True}

@@ -143,6 +143,7 @@ def test_the_log_has_lines_of_its_level(project: Path, level: str, is_logged: bo
     assert (" - WARNING - " in lines) is is_logged
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_the_logs_of_kernels_are_where_configured(project: Path, tmp_path: Path) -> None:
     keys = ALONE | {"execution.zygote": True, "execution_service.env_dir": str(tmp_path / "env")}
     script = Script([code_reply("1")])

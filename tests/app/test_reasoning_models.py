@@ -29,6 +29,8 @@ from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 CELL = call_item(1, json.dumps({"intent": "multiply", "code": "6 * 7"}))
 WORKS = [created(), *reasoning(), *function_call(1, CELL), completed()]
 

@@ -17,6 +17,8 @@ from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.branches.long_memory import SECTION_BYTES
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 TOLD = "Remember that revenue is net of tax."
 FACT = "revenue is net of tax"
 Body = list[bytes]

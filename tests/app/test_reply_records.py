@@ -30,6 +30,8 @@ from taskweaver.module.events import PostEventType
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 Body = list[bytes]
 Bodies = Sequence[Body | Callable[[Call], None]]
 SECRET = "c2lnbmF0dXJl-sk-0123456789abcdefABCDEF0123"

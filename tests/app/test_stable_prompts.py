@@ -16,6 +16,8 @@ from tool_replies import called
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ROUNDS = 10
 KEYS: dict[str, object] = {"llm.model": "m", "llm.api_key": "k", "llm.max_retries": 0} | {
     f"{role}.compaction_threshold": 50 for role in ("planner", "code_generator")

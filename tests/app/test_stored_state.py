@@ -65,8 +65,19 @@ def resumed(project: Path) -> Iterator[Session]:
         yield app.resume_session()
 
 
-def test_a_resumed_session_has_its_variables_as_they_were(resumed: Session) -> None:
+def test_a_resumed_session_has_its_variables_and_names_once_those_that_cannot_be_stored(
+    resumed: Session,
+) -> None:
     assert resumed.kernel_state == "not started"
+    notice = "\n".join(resumed.restore_notice())
+    assert "con (sqlite3.Connection)" in notice
+    assert "made in round 4" in notice
+    assert "lines" in notice
+    assert "/rebuild" in notice
+    assert "points" not in notice
+    assert resumed.restore_notice() == []
+    assert "not in the restored state" in run(resumed, "con.execute('SELECT 1')")
+    assert run(resumed, "holder['rest']") == "5"
     number = resumed.memory.conversation.rounds[0].post_list[-1].message
     assert run(resumed, "number") in number
     assert run(resumed, "alias is frame, views[0] is frame, views[1]['f'] is frame") == (
@@ -77,18 +88,6 @@ def test_a_resumed_session_has_its_variables_as_they_were(resumed: Session) -> N
     )
     assert run(resumed, "factor = 5; Point(1); twice(points[1]), Point.made") == "(10, 3)"
     assert run(resumed, "round(float(model.predict(frame[['a']])[10]), 6)") == "30.0"
-
-
-def test_what_cannot_be_stored_is_named_once_with_its_cell(resumed: Session) -> None:
-    notice = "\n".join(resumed.restore_notice())
-    assert "con (sqlite3.Connection)" in notice
-    assert "made in round 4" in notice
-    assert "lines" in notice
-    assert "/rebuild" in notice
-    assert "points" not in notice
-    assert resumed.restore_notice() == []
-    assert "not in the restored state" in run(resumed, "con.execute('SELECT 1')")
-    assert run(resumed, "holder['rest']") == "5"
 
 
 def test_the_roles_learn_once_which_variables_are_gone(project: Path) -> None:

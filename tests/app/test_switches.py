@@ -19,6 +19,8 @@ from taskweaver.ces.sandbox import sandbox
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory.attachment import AttachmentType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 BOXED = {"execution.sandbox": "bwrap"}
 VERIFIED = {"code_interpreter.code_verification_on": True}
 WRITE = "open('/tmp/x', 'wb').write(b'0' * (3 << 20))"

@@ -14,6 +14,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 UNUSABLE = planner_reply("Nobody", "no")
 
 

@@ -310,9 +310,9 @@ def test_an_idea_without_headings_and_one_of_a_list(project: Path) -> None:
     ideas = project / "ideas.json"
     body = {"Evaluation": "Metric: error, lower is better", "Code": "Built-in proposer: `tabular`"}
     ideas.write_text(json.dumps([{"Title": "A"}, {"Title": "Second", **body}]))
-    arguments = ["--idea_idx", "1", "--name", "two", "--steps", "1", "--no-memory", "--plain"]
+    arguments = ["--idea_idx", "1", "--name", "two", "--time", "0.001s", "--no-memory", "--plain"]
     result = ask(project, "search", str(ideas), *arguments)
-    assert result.exit_code == 0, result.output
+    assert "over: its time of 0.001 s is over" in result.output
     assert "optimises error, lower is better" in result.output
     assert (project / "experiments/two/idea.md").read_text().startswith("# Second")
 
@@ -342,8 +342,8 @@ def test_settings_of_the_original_are_understood(project: Path) -> None:
     assert "not used: the model gpt-5.2" in result.output
     configure(project, {"ext_llms.llm_configs": {"gpt-5.2": {"llm.model": "m"}}})
     arguments[3] = "c"
-    result = ask(project, "search", str(IDEA), *arguments)
-    assert result.exit_code == 0, result.output
+    result = ask(project, "search", str(IDEA), *arguments, "--time", "0.001s")
+    assert "over: its time of 0.001 s is over" in result.output
     assert "gpt-5.2" not in result.output
     kept = json.loads((project / "experiments/c/config.json").read_text())
     assert kept["search.code_alias"] == "gpt-5.2"

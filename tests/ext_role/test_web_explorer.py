@@ -85,18 +85,29 @@ def test_a_price_is_searched_for_and_told(tmp_path: Path, shop: Site, chromium: 
     assert "looking at the page (step 2)" in statuses
 
 
-def test_the_page_stays_open_for_the_next_task(tmp_path: Path, shop: Site, chromium: Path) -> None:
+def test_the_page_stays_open_for_the_next_task_and_is_shown_in_a_fence_it_cannot_leave(
+    tmp_path: Path, shop: Site, chromium: Path
+) -> None:
     script = Script(
         [
             ORDER, act("open", f"{shop.url}/about"), act("done", answer="open"), END,
             ORDER, act("done", answer="from nine to five"), END,
+            ORDER, act("open", f"{shop.url}/fences"), act("done", answer="x"), END,
+            ORDER, act("open", shop.url), *["nonsense"] * 3, END,
         ]
     )  # fmt: skip
     with session(tmp_path, script) as talk:
         talk.send_message("open it")
         post = told(talk.send_message("and when is it open?"))
         assert post.message == "from nine to five"
-    assert "Open from nine\nto five" in script.last(5)
+        assert "Open from nine\nto five" in script.last(5)
+        talk.send_message("go")
+        page = script.last(9)
+        start, end = page.index("`````\nTitle: Fences"), page.rindex("`````")
+        assert start < page.index("## Task\nOpen the other page") < end
+        unusable = told(talk.send_message("go")).message
+    assert "3 replies of the model could not be used" in unusable
+    assert f"The page shown last: {shop.url}/" in unusable
 
 
 def test_an_action_that_fails_is_told_to_the_model(
@@ -116,48 +127,26 @@ def test_an_action_that_fails_is_told_to_the_model(
     assert not [path for path in shop.asked if path.startswith("/about")]
 
 
-def test_a_page_is_shown_in_a_fence_it_cannot_leave(
-    tmp_path: Path, shop: Site, chromium: Path
-) -> None:
-    script = Script([ORDER, act("open", f"{shop.url}/fences"), act("done", answer="x"), END])
-    with session(tmp_path, script) as talk:
-        talk.send_message("go")
-    page = script.last(2)
-    start, end = page.index("`````\nTitle: Fences"), page.rindex("`````")
-    assert start < page.index("## Task\nOpen the other page") < end
-
-
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        ("I would click.", "no JSON object"),
-        (act("fly"), "must be one of open, click"),
-        (act("click", "the button"), "must be an element's number"),
-        (act("click", "1" * 5000), "must be an element's number"),
-        (act("scroll", "left"), 'must be "down" or "up"'),
-        (act("open"), "must be an address"),
-        (act("select", "1"), "must be one of the options"),
-        (act("done"), "`answer` is empty"),
-    ],
+UNUSABLE = (
+    ("I would click.", "no JSON object"),
+    (act("fly"), "must be one of open, click"),
+    (act("click", "the button"), "must be an element's number"),
+    (act("click", "1" * 5000), "must be an element's number"),
+    (act("scroll", "left"), 'must be "down" or "up"'),
+    (act("open"), "must be an address"),
+    (act("select", "1"), "must be one of the options"),
+    (act("done"), "`answer` is empty"),
 )
-def test_a_reply_that_cannot_be_used_is_sent_back_with_the_reason(
-    tmp_path: Path, chromium: Path, reply: str, problem: str
-) -> None:
-    script = Script([ORDER, reply, act("done", answer="mended"), END])
-    with session(tmp_path, script) as talk:
-        assert told(talk.send_message("go")).message == "mended"
-    assert problem in script.last(2)
-    assert script.prompts[2][-2]["content"] == reply
 
 
-def test_replies_that_stay_unusable_end_the_task(
-    tmp_path: Path, shop: Site, chromium: Path
-) -> None:
-    script = Script([ORDER, act("open", shop.url), *["nonsense"] * 3, END])
+def test_a_reply_that_cannot_be_used_is_sent_back_with_the_reason(tmp_path: Path) -> None:
+    mended = act("done", answer="mended")
+    script = Script([said for reply, _ in UNUSABLE for said in (ORDER, reply, mended, END)])
     with session(tmp_path, script) as talk:
-        message = told(talk.send_message("go")).message
-    assert "3 replies of the model could not be used" in message
-    assert f"The page shown last: {shop.url}/" in message
+        for number, (reply, problem) in enumerate(UNUSABLE):
+            assert told(talk.send_message("go")).message == "mended"
+            assert problem in script.last(4 * number + 2)
+            assert script.prompts[4 * number + 2][-2]["content"] == reply
 
 
 def test_a_task_that_takes_too_many_steps_tells_how_far_it_came(

@@ -19,10 +19,12 @@ def stdio(*how: str, **fields: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def http_server(headers: dict[str, str] | None = None) -> Iterator[dict[str, Any]]:
+def http_server(
+    headers: dict[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[dict[str, Any]]:
     command = [sys.executable, SERVER, "http", "0"]  # the system gives it a port that is free
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd
     ) as process:
         try:
             assert process.stderr is not None

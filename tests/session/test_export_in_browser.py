@@ -12,11 +12,13 @@ import pytest
 from browser import Tab, chromium_tab
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leftovers import nothing_left
 from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
 from nbconvert import HTMLExporter
 from search_story import node, small_run
 from sizes import examples
+from warm_kernels import WarmKernels
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -61,10 +63,22 @@ def mistuned(text: str) -> str:
 RENDERERS = (commonmark, plain_commonmark, mistuned)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
+    """The tab of all tests in which no page does anything."""
     with chromium_tab() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running() -> None:
+    """Leave the check to the end of the file: the browser starts processes for pages."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_by_the_file(_warm_kernels: WarmKernels) -> Iterator[None]:
+    with nothing_left(_warm_kernels):
+        yield
 
 
 def shown(tab: Tab, folder: Path, body: str) -> list[str]:
@@ -97,11 +111,12 @@ def conversation(payloads: tuple[str, ...]) -> list[Round]:
     return rounds
 
 
-def test_without_the_allow_list_the_payloads_work(tab: Tab, tmp_path: Path) -> None:
-    working = [
-        text for text in (*SCRIPTS, *LOADS)
-        if shown(tab, tmp_path, commonmark(text))
-    ]  # fmt: skip
+def test_without_the_allow_list_the_payloads_work(tmp_path: Path) -> None:
+    with chromium_tab() as tab:
+        working = [
+            text for text in (*SCRIPTS, *LOADS)
+            if shown(tab, tmp_path, commonmark(text))
+        ]  # fmt: skip
     assert len(working) >= 40, [text for text in (*SCRIPTS, *LOADS) if text not in working]
 
 

@@ -9,21 +9,31 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from kernels import answers, forked, limited, run
+from kernels import LIMITS, answers, forked, limited, run, warmed
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.manager import KernelManager
 
 
+@pytest.fixture(scope="module")
+def _manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
+    limits = replace(LIMITS, cell_timeout_s=90.0)  # scikit-learn, on a busy machine
+    with warmed(tmp_path_factory.mktemp("forks"), limits) as made:
+        assert isinstance(made, KernelManager)
+        yield made
+
+
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[KernelManager]:
-    made = limited(tmp_path, cell_timeout_s=90.0)  # scikit-learn, on a busy machine
-    yield made
-    made.clean_up()
+def manager(_manager: KernelManager) -> Iterator[KernelManager]:
+    """The owner of the kernels of this file; no kernel is left of the test before."""
+    yield _manager
+    for client in list(_manager._clients.values()):
+        client.stop()
 
 
 def test_both_sides_have_the_variables_and_change_them_for_themselves(
@@ -41,14 +51,14 @@ def test_both_sides_have_the_variables_and_change_them_for_themselves(
 
 
 def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
-    manager: KernelManager, tmp_path: Path
+    manager: KernelManager,
 ) -> None:
     parent = manager.get_session_client("parent")
     run(parent, "import os, logging, sys; logging.basicConfig(level='INFO', stream=sys.stdout)")
     child = forked(manager, parent, "child")
     cwd = "print(os.getcwd(), os.getcwd() in sys.path)"
     for client, name in ((parent, "parent"), (child, "child")):
-        folder = tmp_path / "sessions" / name / "cwd"
+        folder = manager.get_session_client(name).place.folder / "cwd"
         assert "".join(run(client, cwd).stdout) == f"{folder} True\n"
         run(client, f"open('made', 'w').write('{name}')")
         assert (folder / "made").read_text() == name
@@ -213,6 +223,7 @@ def test_plugins_come_with_the_fork_as_they_are(manager: KernelManager) -> None:
 
 
 def test_a_storm_of_fifty_forks(tmp_path: Path) -> None:
+    others = {process.pid for process in _of_kernels()}
     manager = limited(tmp_path)
     parent = manager.get_session_client("parent")
     run(parent, "import numpy as np; a = np.arange(1_000_000); hidden = 'kept'")
@@ -233,7 +244,7 @@ def test_a_storm_of_fifty_forks(tmp_path: Path) -> None:
         thread.join()
     assert wrong == []
     assert run(parent, "int(a.sum())").output == sum(range(1_000_000))
-    ours = {process.pid for process in _of_kernels()}
+    ours = {process.pid for process in _of_kernels()} - others
     assert len(ours) >= 52
     snapshot.close()
     manager.clean_up()

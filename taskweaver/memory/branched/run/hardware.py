@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
@@ -97,8 +98,9 @@ def load() -> str:
         return ""
 
 
+@cache  # the machine stays what it is while this program runs
 def copy_rate() -> str:
-    """Measure the rate at which one core copies memory, beside whatever else runs.
+    """Measure the rate at which one core copies memory, beside whatever else runs, once.
 
     It takes some 50 ms. Reads and writes are counted once each, as STREAM does; what all cores
     reach together is not measured, since that would disturb others for longer. Empty where there

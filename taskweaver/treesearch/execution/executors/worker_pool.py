@@ -27,6 +27,7 @@ from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
+from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
 from taskweaver.treesearch.execution.gpus import VARIABLE
 from taskweaver.utils.ids import create_id
@@ -115,7 +116,7 @@ class WorkerPool(Executor):
         """
         if count < 1:
             raise ValueError(f"count must be at least 1, not {count}")
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._tasks: TaskQueue[_Task | None] = TaskQueue()
         self._lock = threading.Lock()
         self._open: set[_Task] = set()
         self._is_shut = False
@@ -212,8 +213,7 @@ class WorkerPool(Executor):
                 task.cancel()
         if is_first:
             atexit.unregister(self.shutdown)
-            for _ in self._threads:
-                self._tasks.put(None)
+            self._tasks.put(*[None] * len(self._threads))
         if wait:
             for thread in self._threads:
                 thread.join()
@@ -225,6 +225,7 @@ class WorkerPool(Executor):
         while (task := self._next_task(process)) is not None:
             if task.cancelled():
                 task.set_running_or_notify_cancel()
+                self._tasks.expect(process)
                 continue
             task.has_begun = True
             try:
@@ -238,6 +239,7 @@ class WorkerPool(Executor):
             if process is not None and (task.cancelled() or isinstance(reply.error, WorkerLost)):
                 process.end(0.0)
                 process = None
+            self._tasks.expect(process)  # before the reply, which another task may follow
             task.settle(reply)
         if process is not None:
             process.end(_STOP_S)
@@ -246,10 +248,10 @@ class WorkerPool(Executor):
         """Wait for a task; None is the end. A process that has none for too long ends meanwhile."""
         if process is not None:
             try:
-                return self._tasks.get(timeout=self._idle_s)
+                return self._tasks.take_for_process(self._idle_s)
             except queue.Empty:
                 process.end(0.0)
-        return self._tasks.get()
+        return self._tasks.take()
 
 
 def _guard(pool_id: str) -> subprocess.Popen[bytes]:
@@ -340,8 +342,7 @@ class _Process:
         try:
             reply: WorkerReply = pickle.loads(data)  # noqa: S301 - from this package's own process
         except Exception as error:
-            text = f"What the job returned cannot be read: {error!r:.300}."
-            raise NotTransferable(text) from error
+            raise NotTransferable(f"The job's result cannot be read: {error!r:.300}.") from error
         return reply
 
     def _has_answer(self, bell_fd: int, deadline_s: float) -> bool:
@@ -370,8 +371,7 @@ class _Process:
         how = f"ended with exit status {code}"
         if code < 0:
             how = f"was killed by {signal_name(-code)}"
-        size = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, size - _LAST_WORDS_BYTES))
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
         words = self._said.read().decode("utf-8", "backslashreplace").strip()
         return f"{how}; it said last:\n{words}\n" if words else how
 
