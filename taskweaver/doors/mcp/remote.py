@@ -13,7 +13,8 @@ from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.sessions import AgentSessions, UserSessions
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 

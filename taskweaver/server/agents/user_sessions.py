@@ -1,0 +1,332 @@
+"""The sessions of one user: open ones, stored ones, and the most that they may use."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.service import AppService
+from taskweaver.app.session_manager import SessionManager
+from taskweaver.server.accounts import User
+from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.workers import RoundWorkers
+from taskweaver.server.errors import RequestRefused, quota_used_up, stopping
+from taskweaver.server.operations import missing
+from taskweaver.server.transfer import folder_bytes
+from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
+from taskweaver.session.moments.kernel import PAST
+from taskweaver.session.session import Session
+from taskweaver.session.storage.lock import is_locked
+from taskweaver.session.storage.stored_sessions import (
+    SessionListing,
+    remove_session,
+    session_folders,
+)
+from taskweaver.utils.text import title_line
+
+_MIB = 1 << 20
+_LOOKS_S = (0.01, 0.05)
+"""Pauses before a lock is tried again: another server that lists sessions holds it for a moment."""
+
+Activity = Literal["idle", "running", "asks", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session of a user.
+
+    Attributes:
+        id: Its id.
+        title: Title that the user gave it, or the first line of the first question.
+        rounds: Number of rounds on its first branch.
+        changed_at: Time of the last change.
+        state: ``open``, ``stored``, ``locked`` by another program, or ``damaged``.
+        problem: Reason why it cannot be opened; empty if it can.
+        branches: Number of its branches; 0 for a damaged one.
+        activity: ``asks`` for confirmation, ``running``, ``failed`` in its newest round, or
+            ``idle``.
+    """
+
+    id: str
+    title: str
+    rounds: int
+    changed_at: datetime
+    state: str
+    problem: str = ""
+    branches: int = 1
+    activity: Activity = "idle"
+
+
+class UserSessions:
+    """The sessions of a user. Close it.
+
+    Attributes:
+        folder: Folder of all that the user's sessions write.
+        index: Titles, messages and changes.
+        manager: Owner of the session objects.
+    """
+
+    def __init__(
+        self,
+        index: AgentIndex,
+        folder: Path,
+        manager: SessionManager,
+        workers: RoundWorkers,
+        app: TaskWeaverApp,
+    ) -> None:
+        self.folder = folder
+        self.manager = manager
+        self.index = index
+        self._service = AppService(app, manager)
+        self._workers = workers
+        self._stored = SessionListing(manager.sessions_folder)
+        self._open: dict[str, UserConversation] = {}
+        self._opening = asyncio.Lock()
+
+    @property
+    def open_conversations(self) -> list[UserConversation]:
+        """The sessions that are open."""
+        return list(self._open.values())
+
+    async def create(self, title: str) -> UserConversation:
+        """Make a session."""
+        async with self._opening:
+            session = await asyncio.to_thread(self.manager.get_session)
+        self.index.add_session(session.session_id, title)
+        return self._added(session)
+
+    async def conversation(self, session_id: str) -> UserConversation:
+        """Return a session, opened if need be.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+            SessionInUse: If another program has it open.
+            TaskWeaverError: If it cannot be opened.
+        """
+        found = self._open.get(session_id)
+        if found is not None and not found.session.is_closed:
+            found.used_at = time.monotonic()
+            return found
+        async with self._opening:
+            if self._workers.admission.is_stopping:
+                raise stopping()
+            found = self._open.get(session_id)
+            if found is None or found.session.is_closed:
+                found = self._added(await asyncio.to_thread(self._opened, session_id))
+        return found
+
+    def _opened(self, session_id: str) -> Session:
+        self._require(session_id)
+        if not self.index.is_shared:
+            return self.manager.create_session(session_id)
+        for pause_s in _LOOKS_S:
+            with suppress(SessionInUse):
+                return self.manager.create_session(session_id)
+            threading.Event().wait(pause_s)
+        try:
+            return self.manager.create_session(session_id)
+        except SessionInUse as error:
+            detail = f"Session {session_id} is open at another server, or in a program there."
+            detail += " Use it there, or release it there first."
+            raise RequestRefused(409, "session-in-use", detail) from error
+
+    def _require(self, session_id: str) -> None:
+        folder = self.manager.sessions_folder
+        is_indexed = any(item.session == session_id for item in self.index.sessions())
+        is_stored = session_id in {item.name for item in session_folders(folder)}
+        if not (is_indexed or is_stored):
+            raise missing("Session", session_id[:128])
+
+    async def messages(self, session_id: str) -> list[IndexedMessage]:
+        """Return the messages of a session, whichever program has it open.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        await asyncio.to_thread(self._require, session_id)
+        return await asyncio.to_thread(self.index.messages, session_id)
+
+    def _added(self, session: Session) -> UserConversation:
+        made = UserConversation(session, self.index, self._workers)
+        self._open[session.session_id] = made
+        return made
+
+    async def listed(self) -> list[ListedSession]:
+        """Return the sessions, the newest first."""
+        async with self._opening:  # to look whether one is locked takes its lock for a moment
+            work: dict[str, Activity] = {
+                item.session.session_id: "asks" if item.confirmations.waiting() else "running"
+                for item in self.open_conversations
+                if item.is_at_work
+            }
+            return await asyncio.to_thread(self._list, work)
+
+    async def find(self, query: str, session_id: str) -> list[dict[str, Any]]:
+        """Return the passages of one session, or of all, that have a word of a query.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        if session_id:
+            await self.conversation(session_id)
+        async with self._opening:
+            return await asyncio.to_thread(self._service.memory_search, query, session_id)
+
+    def _list(self, work: Mapping[str, Activity]) -> list[ListedSession]:
+        titles = {item.session: item for item in self.index.sessions()}
+        found = {}
+        for item in self._stored.read():
+            known = titles.get(item.session_id)
+            title = (known.title if known else "") or title_line(item.first_query)
+            state = "open" if item.session_id in self._open else "stored"
+            state = "damaged" if item.problem else state
+            state = "locked" if item.is_open and state == "stored" else state
+            facts = (item.rounds, item.changed_at, state, item.problem, item.branches)
+            activity = work.get(item.session_id, "failed" if item.has_failed else "idle")
+            found[item.session_id] = ListedSession(item.session_id, title, *facts, activity)
+        for session_id, known in titles.items():  # those in which nothing was asked yet
+            if session_id not in found:
+                at = datetime.fromisoformat(known.created_at)
+                state = "open" if session_id in self._open else "stored"
+                if state == "stored" and is_locked(self.manager.sessions_folder / session_id):
+                    state = "locked"
+                activity = work.get(session_id, "idle")
+                fresh = (0, at, state, "", 1, activity)
+                found[session_id] = ListedSession(session_id, known.title, *fresh)
+        return sorted(found.values(), key=lambda item: (item.changed_at, item.id), reverse=True)
+
+    async def remove(self, session_id: str) -> None:
+        """Stop a session, and delete it with all its files; raises as `conversation`."""
+        await self.conversation(session_id)
+        async with self._opening:  # nobody opens it meanwhile
+            conversation = self._open.pop(session_id, None)
+            if conversation is None:
+                raise missing("Session", session_id[:128])
+            await conversation.close()
+            folder = self.manager.sessions_folder
+            await asyncio.to_thread(remove_session, folder, session_id)
+        self.index.remove_session(session_id)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give a session a title; raises as `conversation`."""
+        await self.conversation(session_id)
+        self.index.rename_session(session_id, title)
+
+    async def release_idle(self, idle_s: float) -> None:
+        """End the processes of sessions that nobody used for a while."""
+        latest = time.monotonic() - idle_s
+        for conversation in self.open_conversations:
+            await asyncio.to_thread(conversation.session.moment_kernel.end_unused, latest)
+            if conversation.used_at <= latest and not conversation.is_at_work:
+                try:
+                    if await asyncio.to_thread(conversation.last_use) <= latest:
+                        await conversation.release()
+                except SessionError:  # in use again, or stopped by a client
+                    continue
+                except Exception:
+                    session_id = conversation.session.session_id
+                    self._workers.log.exception(f"session {session_id} is not released")
+
+    async def release(self, session_id: str) -> None:
+        """End the processes of a session; one that other servers may open is closed, too.
+
+        Raises:
+            SessionBusy: If a branch is at work.
+            Exception: As `conversation`.
+        """
+        conversation = await self.conversation(session_id)
+        await conversation.release()
+        if self.index.is_shared:
+            await self._close_if_idle(conversation)
+
+    async def close_idle(self, count: int) -> None:
+        """Close the sessions that were not used longest, until `count` are open."""
+        for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
+            if len(self._open) <= count:
+                return
+            if not conversation.session.events.has_readers:
+                await self._close_if_idle(conversation)
+
+    async def close_unused(self, idle_s: float) -> None:
+        """Close the sessions that nobody used for a while: other servers may open them."""
+        latest = time.monotonic() - idle_s
+        for conversation in self.open_conversations:
+            if conversation.session.events.has_readers:
+                continue
+            with suppress(SessionError):  # stopped by a client meanwhile
+                if await asyncio.to_thread(conversation.last_use) <= latest:
+                    await self._close_if_idle(conversation)
+
+    async def _close_if_idle(self, conversation: UserConversation) -> None:
+        async with self._opening:
+            if not conversation.is_at_work:
+                self._open.pop(conversation.session.session_id, None)
+                await conversation.close()
+
+    async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
+        """Check that a branch, or `PAST`, may have a kernel; idle ones end where it may not.
+
+        Those of past moments end first, then those of other sessions, then those of the session
+        itself; for a past moment these stay.
+
+        Raises:
+            RequestRefused: If as many kernels as allowed are in use.
+        """
+        most = user.quota.kernels
+        if most is None:
+            return
+        others = [item for item in self.open_conversations if item is not conversation]
+        idle = sorted(others, key=lambda item: item.used_at)
+        if branch != PAST:
+            idle.append(conversation)
+        ends: list[Callable[[], Awaitable[None]]] = [
+            *(partial(asyncio.to_thread, item.session.moment_kernel.end_unused) for item in idle),
+            *(item.release for item in idle),
+        ]
+        for end in ends:
+            if await asyncio.to_thread(self._has_room, conversation, branch, most):
+                return
+            with suppress(SessionBusy):  # it is in use, maybe since just now
+                await end()
+        if not await asyncio.to_thread(self._has_room, conversation, branch, most):
+            raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")
+
+    def _has_room(self, conversation: UserConversation, branch: str, most: int) -> bool:
+        kernels = {
+            (item.session.session_id, name)
+            for item in self.open_conversations
+            for name in item.kernels()
+        }
+        own = (conversation.session.session_id, branch)
+        return len(kernels | {own}) <= most
+
+    async def check_disk(self, user: User) -> int | None:
+        """Check the disk space of a user; return the room in bytes, None for no limit.
+
+        Raises:
+            RequestRefused: If the quota is used up.
+        """
+        if user.quota.disk_mb is None:
+            return None
+        used = await asyncio.to_thread(folder_bytes, self.folder)
+        most = user.quota.disk_mb * _MIB
+        if used >= most:
+            detail = f"The files of {user.name} take {used // _MIB} MiB of {most // _MIB} MiB."
+            raise quota_used_up(f"{detail} Delete some.")
+        return most - used
+
+    async def close(self) -> None:
+        """Close the sessions and the index."""
+        await asyncio.gather(*(item.close() for item in self.open_conversations))
+        await asyncio.to_thread(self.manager.close)
+        self.index.close()
