@@ -24,7 +24,7 @@ from taskweaver.cli.main import commands
 from taskweaver.config.config_mgt import env_name
 from taskweaver.server.accounts import Accounts, Quota
 from taskweaver.server.agents import sessions as agent_sessions
-from taskweaver.server.agents import shared_indexes
+from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
 
 
@@ -79,7 +79,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     config = {"llm.api_type": "offline"}  # of a server that is a process
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(shared_indexes, "_SETTLED_S", 0.0)  # the database was just started
+        patch.setattr(presence, "_SETTLED_S", 0.0)  # the database was just started
         patch.setattr(agent_sessions, "_LOOK_S", 0.05)
         boss = stack.enter_context(postgres_server())
         address = stack.enter_context(empty_database(boss))

@@ -14,10 +14,10 @@ import pytest
 from shared_database import end_connections
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.agents import shared_indexes
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
 from taskweaver.server.agents.shared_indexes import SharedIndexes
+from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.databases.statements import DatabaseLost
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _servers_have_their_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge servers at once, though the database was just started."""
-    monkeypatch.setattr(shared_indexes, "_SETTLED_S", 0.0)
+    monkeypatch.setattr(presence, "_SETTLED_S", 0.0)
 
 
 @pytest.fixture
@@ -190,6 +190,79 @@ def test_open_messages_of_a_server_that_lives_are_left(two: list[AgentIndex]) ->
 
 
 @postgres
+def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
+    two: list[AgentIndex], database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = two
+    monkeypatch.setattr(presence, "_SETTLED_S", 2 * LIMIT_S)
+    there.add_message(message("m"))
+    with closing(psycopg.connect(database.url, password=database.password)) as connection:
+        connection.autocommit = True
+        locks = (
+            "FROM pg_locks JOIN pg_database ON oid = database"
+            " WHERE datname = current_database() AND locktype = 'advisory'"
+        )
+        cut = f"SELECT pg_terminate_backend(pid, 60000) {locks}".encode()
+        count = f"SELECT count(*) {locks}".encode()
+        for _ in range(3):  # a reader may come before the lock is taken again
+            assert connection.execute(cut).fetchall() == [(True,)] * 2
+            assert [one.state for one in here.messages()] == ["queued"]
+            while connection.execute(count).fetchone() != (2,):
+                pass
+        assert [one.state for one in here.messages()] == ["queued"]
+        monkeypatch.setattr(presence, "_SETTLED_S", 0.0)
+        assert [one.state for one in here.messages()] == ["queued"]
+
+
+@postgres
+def test_a_server_has_ended_when_its_lock_stays_free(
+    database: PostgresAddress, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "_SETTLED_S", 2 * LIMIT_S)
+    with closing(SharedIndexes(database, TelemetryLogger())) as server:
+        server.of("ann", folder).add_message(message("m"))
+    with closing(SharedIndexes(database, TelemetryLogger())) as server:
+        index = server.of("ann", folder)
+        assert [one.state for one in index.messages()] == ["queued"]
+        monkeypatch.setattr(presence, "_SETTLED_S", 0.0)
+        assert [one.state for one in index.messages()] == ["stopped"]
+
+
+@postgres
+def test_a_listener_that_fails_ends_nothing(two: list[AgentIndex]) -> None:
+    here, there = two
+    called, woken = threading.Semaphore(0), threading.Event()
+
+    def fail() -> None:
+        called.release()
+        raise RuntimeError
+
+    here.listen(fail)
+    there.rename_session("s", "one")
+    assert called.acquire(timeout=LIMIT_S)
+    here.unlisten(fail)
+    here.listen(woken.set)
+    there.rename_session("s", "two")
+    assert woken.wait(LIMIT_S)
+
+
+def test_two_servers_of_one_file_leave_the_new_messages_of_each_other(folder: Path) -> None:
+    with closing(FileIndexes()) as here, closing(FileIndexes()) as there:
+        first, second = here.of("ann", folder), there.of("ann", folder)
+        first.add_message(message("m"))
+        second.update("m", state="running")
+        assert [one.state for one in second.messages()] == ["running"]
+
+
+@postgres
+def test_a_closed_database_is_not_opened_again(database: PostgresAddress) -> None:
+    closed = PostgresDatabase(database)
+    closed.close()
+    with pytest.raises(DatabaseLost):
+        closed.rows("SELECT 1")
+
+
+@postgres
 def test_no_reader_misses_a_change_of_many_writers(two: list[AgentIndex]) -> None:
     count, writers = 40, 4
     seen: list[int] = []
@@ -249,10 +322,14 @@ def test_a_server_that_stands_still_holds_up_others_for_a_while(
         closing(SharedIndexes(short, TelemetryLogger())) as server,
     ):
         index = server.of("ann", folder)
-        with still.changing("ann"):
-            server.of("bob", folder).rename_session("s", "another user is not held up")
-            with pytest.raises(DatabaseLost, match=r"busy.*lock timeout"):
-                index.rename_session("s", "title")
+        bob = server.of("bob", folder)
+        with still.changing("ann"), ThreadPoolExecutor(2) as pool:
+            held_up = pool.submit(index.rename_session, "s", "title")
+            # Another user waits until the change that is held up is refused, and no longer.
+            pool.submit(bob.rename_session, "s", "title").result(LIMIT_S)
+            with pytest.raises(DatabaseLost, match=r"busy.*lock timeout") as caught:
+                held_up.result(LIMIT_S)
+            assert (caught.value.is_undone, caught.value.retry_after_s) == (True, 2)
         index.rename_session("s", "title")
         assert [one.number for one in index.read(0, 9)] == [1]
 

@@ -94,8 +94,8 @@ class IndexServers(Protocol):
     id: str
     is_shared: bool
 
-    def ended(self, servers: Sequence[str]) -> list[str]:
-        """Return those of some other servers that have ended."""
+    def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:
+        """Return those of some other servers of a database that have ended."""
 
     def listen(self, user: str, on_change: Callable[[], None]) -> None:
         """Call a function when another server may have changed the index of a user."""
@@ -117,7 +117,8 @@ class AgentIndex:
     def __init__(self, database: ServerDatabase, servers: IndexServers, user: str = "") -> None:
         """Use the index of a user in a database, which the caller closes.
 
-        Messages that the sudden end of a server cut are marked.
+        Messages that the sudden end of a server cut are marked; where others share the index, by
+        every later reading too.
 
         Args:
             database: The database.
@@ -132,7 +133,7 @@ class AgentIndex:
         self.is_shared = servers.is_shared
         servers.listen(user, self.wake)
         try:
-            self.messages(states=OPEN_STATES)
+            self._mark_cut(self.messages(states=OPEN_STATES))
         except BaseException:
             self.close()
             raise
@@ -202,9 +203,9 @@ class AgentIndex:
 
     def note_renamed_branch(self, session: str, branch: str, title: str) -> None:
         """Note that a branch was given a title."""
-        with self._changing() as database:
+        with self._changing() as run:
             facts = {"session_id": session, "branch": branch, "title": title}
-            self._note(database, "branch_renamed", **facts)
+            self._note(run, "branch_renamed", **facts)
 
     def note_merge(self, session: str, branch: str, source: str) -> None:
         """Note that the memory of a branch was merged into another."""
@@ -214,9 +215,9 @@ class AgentIndex:
 
     def note_confirmation(self, session: str, branch: str) -> None:
         """Note that a branch asks for confirmation now, or does so no longer."""
-        with self._changing() as database:
+        with self._changing() as run:
             facts = {"session_id": session, "branch": branch}
-            self._note(database, "confirmation_changed", **facts)
+            self._note(run, "confirmation_changed", **facts)
 
     def add_message(self, message: IndexedMessage) -> None:
         """Add a message that was accepted; its id must be new."""
@@ -251,31 +252,35 @@ class AgentIndex:
         return self._messages(where, *([session] if session else []), *states)
 
     def _messages(self, where: str, *values: object) -> list[IndexedMessage]:
-        """Return messages; open ones of a server that has ended are marked as cut first."""
+        found = self._as_written(where, *values)
+        if self.is_shared and self._mark_cut(found):
+            return self._as_written(where, *values)
+        return found
+
+    def _as_written(self, where: str, *values: object) -> list[IndexedMessage]:
         names = ", ".join(item.name for item in fields(IndexedMessage))
         sql = (
             f'SELECT {names} FROM messages WHERE "user" = ? AND {where} ORDER BY created_at, rowid'
         )
-        found = [IndexedMessage(*row) for row in self._database.rows(sql, self._user, *values)]
-        others = {one.server for one in found if one.state in OPEN_STATES} - {self.server}
-        ended = self._servers.ended(sorted(others)) if others else []
-        if not ended:
-            return found
-        for one in found:
-            if one.state in OPEN_STATES and one.server in ended:
-                self._mark_cut(one)
-        return self._messages(where, *values)
+        return [IndexedMessage(*row) for row in self._database.rows(sql, self._user, *values)]
 
-    def _mark_cut(self, message: IndexedMessage) -> None:
+    def _mark_cut(self, messages: Sequence[IndexedMessage]) -> bool:
+        """Mark the open ones of servers that have ended; return whether there are any."""
+        open_ = [one for one in messages if one.state in OPEN_STATES and one.server != self.server]
+        servers = sorted({one.server for one in open_})
+        ended = self._servers.ended(self._database, servers) if servers else []
+        cut = [one for one in open_ if one.server in ended]
         sql = (
             "UPDATE messages SET state = ?, answer = ?"
             ' WHERE "user" = ? AND id = ? AND server = ? AND state = ?'
             f" RETURNING {_NOTED}"
         )
-        key = (self._user, message.id, message.server, message.state)
-        with self._changing() as run:
-            for row in run(sql, "stopped", _CUT, *key).rows:  # none if another server was faster
-                self._note_message(run, message.id, row)
+        for one in cut:
+            key = (self._user, one.id, one.server, one.state)
+            with self._changing() as run:
+                for row in run(sql, "stopped", _CUT, *key).rows:  # none if another was faster
+                    self._note_message(run, one.id, row)
+        return bool(cut)
 
     @property
     def last_change(self) -> int:

@@ -12,6 +12,7 @@ from taskweaver.server.agents.index import AgentIndex
 from taskweaver.server.databases.address import SharedDatabaseConfig
 from taskweaver.server.databases.schemas import SQLITE_INDEX
 from taskweaver.server.databases.sqlite import SqliteDatabase
+from taskweaver.server.databases.statements import ServerDatabase
 
 
 class AgentIndexes(Protocol):
@@ -29,7 +30,7 @@ class AgentIndexes(Protocol):
 
 
 class OnlyServer:
-    """The one server of some files; another one that they name was here before.
+    """The one server of some files; another one that they name as they are opened has ended.
 
     Attributes:
         id: Its id.
@@ -41,7 +42,7 @@ class OnlyServer:
     def __init__(self) -> None:
         self.id = secrets.token_hex(8)
 
-    def ended(self, servers: Sequence[str]) -> list[str]:
+    def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:  # noqa: ARG002
         """Return all other servers."""
         return list(servers)
 
@@ -62,8 +63,13 @@ class FileIndexes:
     def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - the folder is the user's
         """Return the index in a folder."""
         database = SqliteDatabase(folder / "agent.sqlite", "The index", SQLITE_INDEX)
+        try:
+            index = AgentIndex(database, self._server)
+        except BaseException:
+            database.close()
+            raise
         self._databases.append(database)
-        return AgentIndex(database, self._server)
+        return index
 
     def close(self) -> None:
         """Close the files."""
