@@ -26,7 +26,8 @@ from taskweaver.server.errors import RequestRefused, ServerError
 
 # PostgreSQL's texts cannot hold this character; the other is one that no text is to hold.
 _NUL, _STANDS_FOR_NUL = "\0", "\U0010ffff"
-# The reason names hosts and users, and clients without a token see this; it is in the log.
+# Without the reason, which names hosts and users: clients without a token see this. The presence of
+# the server writes the reason that it meets at the same address to the log.
 _AWAY = "The database of the server does not answer."
 _LONG_S = 1.0
 _USERS, _MIGRATION = 0x5457_0001, 0x5457_0002
@@ -50,7 +51,7 @@ class PostgresDatabase:
         self._address = address
         self._server = server
         self._lock = threading.Lock()
-        self._is_committing = False
+        self._is_committing = self._is_closed = False
         self._not_before = 0.0
         self._connection = connect(address)
         try:
@@ -85,6 +86,7 @@ class PostgresDatabase:
     def close(self) -> None:
         """Close the connection; safe to call again."""
         with self._lock:
+            self._is_closed = True
             self._connection.close()
 
     @contextmanager
@@ -152,9 +154,9 @@ class PostgresDatabase:
         At most half of the time is spent on a host that gives no answer at all.
 
         Raises:
-            DatabaseLost: If the database does not answer.
+            DatabaseLost: If the database does not answer, or was closed here.
         """
-        if not self._connection.closed:
+        if self._is_closed or not self._connection.closed:
             raise error
         begun = time.monotonic()
         if begun < self._not_before:
