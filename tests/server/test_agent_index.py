@@ -340,6 +340,8 @@ def test_databases_that_cannot_be_used_are_named(
 ) -> None:
     with pytest.raises(ServerError, match="SERVER_DATABASE_PASSWORD"):
         PostgresAddress(boss)
+    with pytest.raises(ServerError, match="holds sslpassword"):
+        PostgresAddress(f"{database.url}?sslpassword=x")
     for text in ("mysql://x/y", "postgresql://[", "x"):
         with pytest.raises(ServerError, match="no address of a PostgreSQL"):
             PostgresAddress(text)

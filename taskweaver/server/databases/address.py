@@ -11,6 +11,7 @@ from taskweaver.server.errors import ServerError
 from taskweaver.utils.system.requirements import install_command
 
 _SCHEMES = ("postgresql://", "postgres://")
+_SECRETS = {"password", "sslpassword", "oauth_client_secret"}
 _FORM = "It looks like postgresql://user@host:5432/database."
 
 
@@ -31,15 +32,18 @@ class PostgresAddress:
         """Check the form.
 
         Raises:
-            ServerError: If it is no address, or holds a password, or if psycopg is not installed.
+            ServerError: If it is no address, or holds a secret, or if psycopg is not installed.
         """
         if find_spec("psycopg") is None:
             detail = "A database that several servers share needs psycopg:"
             raise ServerError(detail, install_command("serve-postgres"))
-        if "password" in self.parts():
+        found = _SECRETS & self.parts().keys()
+        if found:
             raise ServerError(
-                "server.database holds a password, which a project file should not.",
-                "Set it in the environment, as SERVER_DATABASE_PASSWORD.",
+                f"The address of the database (server.database, or SERVER_DATABASE) holds"
+                f" {' and '.join(sorted(found))}; secrets do not belong in it.",
+                "Set the password as SERVER_DATABASE_PASSWORD in the environment, and other secrets"
+                " in pg_service.conf, whose services the address can name (?service=NAME).",
             )
 
     def parts(self) -> dict[str, Any]:
