@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from shared_database import end_connections
@@ -252,6 +253,35 @@ def test_two_servers_of_one_file_leave_the_new_messages_of_each_other(folder: Pa
         first.add_message(message("m"))
         second.update("m", state="running")
         assert [one.state for one in second.messages()] == ["running"]
+
+
+def test_an_index_that_cannot_be_used_is_closed(folder: Path) -> None:
+    with closing(FileIndexes()) as indexes:
+        indexes.of("ann", folder)
+    with closing(sqlite3.connect(folder / "agent.sqlite")) as connection:
+        connection.execute("DROP TABLE messages")
+    with closing(FileIndexes()) as indexes:
+        with pytest.raises(ServerError, match="no such table"):
+            indexes.of("ann", folder)
+        opened = [Path(item.path).name for item in psutil.Process().open_files()]
+        assert "agent.sqlite" not in opened
+
+
+@postgres
+def test_a_presence_that_cannot_begin_leaves_no_connection(
+    database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(presence.socket, "socketpair", refuse)
+    with pytest.raises(OSError, match="too many"):
+        presence.ServerPresence(database, TelemetryLogger())
+    with closing(psycopg.connect(database.url, password=database.password)) as connection:
+        connection.autocommit = True
+        count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        while connection.execute(count).fetchone() != (1,):
+            pass
 
 
 @postgres
