@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import psycopg
 from postgres_server import PASSWORD, QUOTED
@@ -27,21 +28,36 @@ def empty_database(boss: str) -> Iterator[PostgresAddress]:
 
 
 @contextmanager
+def no_new_connections(
+    connection: psycopg.Connection[tuple[Any, ...]], address: PostgresAddress
+) -> Iterator[None]:
+    """Let a database take no new connections for a while, by a superuser's connection."""
+    switch = SQL("ALTER DATABASE {} ALLOW_CONNECTIONS ").format(Identifier(name_of(address)))
+    connection.execute(switch + SQL("false"))
+    try:
+        yield
+    finally:
+        connection.execute(switch + SQL("true"))
+
+
+@contextmanager
 def outage(boss: str, address: PostgresAddress) -> Iterator[None]:
     """End all connections to a database, and let it take no new ones for a while."""
-    name = Identifier(address.url.rpartition("/")[2])
-    switch = SQL("ALTER DATABASE ") + name + SQL(" ALLOW_CONNECTIONS ")
     end = (
         "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
         " WHERE datname = %s AND pid <> pg_backend_pid()"
     )
-    with closing(psycopg.connect(boss, autocommit=True)) as connection:
-        connection.execute(switch + SQL("false"))
-        try:
-            connection.execute(end, [address.url.rpartition("/")[2]])
-            yield
-        finally:
-            connection.execute(switch + SQL("true"))
+    with (
+        closing(psycopg.connect(boss, autocommit=True)) as connection,
+        no_new_connections(connection, address),
+    ):
+        connection.execute(end, [name_of(address)])
+        yield
+
+
+def name_of(address: PostgresAddress) -> str:
+    """Return the name of a database."""
+    return address.url.rpartition("/")[2]
 
 
 def end_connections(address: PostgresAddress) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -12,7 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from shared_database import end_connections
+from shared_database import end_connections, no_new_connections
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
@@ -192,27 +193,31 @@ def test_open_messages_of_a_server_that_lives_are_left(two: list[AgentIndex]) ->
 
 @postgres
 def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
-    two: list[AgentIndex], database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+    two: list[AgentIndex], boss: str, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = two
-    monkeypatch.setattr(presence, "_SETTLED_S", 2 * LIMIT_S)
     there.add_message(message("m"))
-    with closing(psycopg.connect(database.url, password=database.password)) as connection:
-        connection.autocommit = True
-        locks = (
-            "FROM pg_locks JOIN pg_database ON oid = database"
-            " WHERE datname = current_database() AND locktype = 'advisory'"
-        )
-        cut = f"SELECT pg_terminate_backend(pid, 60000) {locks}".encode()
-        count = f"SELECT count(*) {locks}".encode()
-        for _ in range(3):  # a reader may come before the lock is taken again
-            assert connection.execute(cut).fetchall() == [(True,)] * 2
-            assert [one.state for one in here.messages()] == ["queued"]
-            while connection.execute(count).fetchone() != (2,):
-                pass
-        assert [one.state for one in here.messages()] == ["queued"]
-        monkeypatch.setattr(presence, "_SETTLED_S", 0.0)
-        assert [one.state for one in here.messages()] == ["queued"]
+    woken = threading.Event()
+    here.listen(woken.set)
+    with closing(psycopg.connect(boss, autocommit=True)) as connection:
+
+        def state_while_cut() -> str:
+            with no_new_connections(connection, database):
+                cut = "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE objid = %s"
+                key = int(there.server) % (1 << 32)
+                assert connection.execute(cut, [key]).fetchall() == [(True,)]
+                return here.messages()[0].state
+
+        monkeypatch.setattr(presence, "_SETTLED_S", 2 * LIMIT_S)
+        assert state_while_cut() == "queued"
+        first = time.monotonic()
+        count = "SELECT count(*) FROM pg_locks WHERE objid = %s"
+        while connection.execute(count, [int(there.server) % (1 << 32)]).fetchone() != (1,):
+            pass
+        there.rename_session("s", "title")
+        assert woken.wait(LIMIT_S)
+        monkeypatch.setattr(presence, "_SETTLED_S", time.monotonic() - first)
+        assert state_while_cut() == "queued", "it was there in between"
 
 
 @postgres

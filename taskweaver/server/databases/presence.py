@@ -1,8 +1,8 @@
 """The presence of a server among those that share a PostgreSQL database.
 
 A server holds an advisory lock of its id on a connection of its own: the database frees it when the
-server ends, however it ends. A server whose connection was cut takes its lock again on a new one.
-The same connection gets the notifications of changes that other servers make.
+server ends, however it ends. A server whose connection was cut takes its lock again on a new one,
+and tells the others. The same connection gets the notifications of changes that they make.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ class ServerPresence:
         # After a lost connection the database may hold the lock for the one before, for a while.
         taken = connection.execute("SELECT pg_try_advisory_lock(%s)", [int(self.id)]).fetchone()
         self._has_lock = taken == (True,)
+        if self._has_lock:
+            connection.execute("SELECT pg_notify(%s, %s)", [SCHEMA, self.id])
 
     def _run(self, connection: Connection) -> None:
         while not self._is_closing.is_set():
@@ -137,6 +139,7 @@ class ServerPresence:
                     self._log.warning(reason)
                 self._is_closing.wait(_AGAIN_S)
                 continue
+            self._free_since.clear()  # servers may have told that they are there again
             for user in tuple(self._listeners):  # they may have missed a change
                 self._call(user)
             self._log.info("the connection for changes of other servers is there again")
@@ -162,6 +165,7 @@ class ServerPresence:
                     self._take_lock(connection)
                 changed = {note.payload for note in connection.notifies(timeout=0)}
                 for server, _, user in (payload.partition(" ") for payload in changed):
+                    self._free_since.pop(server, None)
                     if server != self.id:
                         self._call(user)
                 selector.select(None if self._has_lock else _AGAIN_S)
