@@ -24,8 +24,8 @@ from taskweaver.server.databases.statements import DatabaseLost, once_it_answers
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
 from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionClosed
-from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.session import Session
 from taskweaver.utils.redact import redact_known
 

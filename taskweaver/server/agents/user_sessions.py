@@ -23,8 +23,8 @@ from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import RequestRefused, quota_used_up, stopping
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
-from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.session import Session
 from taskweaver.session.storage.lock import is_locked
 from taskweaver.session.storage.stored_sessions import (
