@@ -55,7 +55,7 @@ class WarmKernels:
     @property
     def pids(self) -> set[int]:
         """Process ids of the warm processes."""
-        return {template.pid for template in self._templates.values() if template is not None}
+        return {template.pid for template in list(self._templates.values()) if template is not None}
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

@@ -26,12 +26,12 @@ from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.branches.branch import BranchParts
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig
-from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.storage.damage import MEMORY_FILE

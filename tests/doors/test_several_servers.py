@@ -88,7 +88,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
             for _ in range(2)
         ]
         accounts = servers[0].accounts
-        yield Shared(folder, boss, address, accounts, accounts.add("ann").text, model, servers)
+        ann = accounts.add("ann", quota=Quota(tokens=10**9))  # it is checked during an outage, too
+        yield Shared(folder, boss, address, accounts, ann.text, model, servers)
 
 
 @pytest.fixture

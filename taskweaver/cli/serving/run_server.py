@@ -137,8 +137,8 @@ def serve_doors(
         gate = Gate(accounts, local, app.log)
         folder = server_folder(app.workspace)
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
-        if has_users:
-            doors += _user_doors(app, accounts, stack)
+        if shared is not None:
+            doors += _user_doors(app, accounts, stack, shared)
 
         def begin() -> None:
             on_start(local.text if local else "", stop)
@@ -153,7 +153,7 @@ def serve_doors(
             server.run([listener])
 
 
-def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack) -> list[Any]:
+def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack, shared: Any) -> list[Any]:
     """Return the doors to the sessions of users; that for MCP where its package is installed."""
     from taskweaver.doors.agent_api.door import AgentApi
     from taskweaver.doors.chat_completions.door import ChatCompletions
@@ -161,9 +161,8 @@ def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack) -> list[Any
     from taskweaver.server.accounts import server_folder
     from taskweaver.server.agents.indexes import open_indexes
     from taskweaver.server.agents.sessions import AgentSessions
-    from taskweaver.server.databases.address import SharedDatabaseConfig
 
-    indexes = open_indexes(SharedDatabaseConfig(app.config), app.log)
+    indexes = open_indexes(shared, app.log)
     stack.callback(indexes.close)  # the sessions close it, unless the server never ran
     sessions = AgentSessions(app, accounts, server_folder(app.workspace) / "agents", indexes)
     doors = [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]

@@ -141,12 +141,8 @@ class MessageOperations:
         return models.MessageList(messages=[message_view(item) for item in messages])
 
     async def _show(self, call: Call) -> BaseModel:
-        wanted = call.path("message_id")
-        messages = await self._sessions.of(call.user).messages(call.path("session_id"))
-        one = next((item for item in messages if item.id == wanted), None)
-        if one is None:
-            raise missing("Message", wanted[:128])
-        return message_view(one)
+        own, session_id = self._sessions.of(call.user), call.path("session_id")
+        return message_view(await own.message(session_id, call.path("message_id")))
 
     async def _follow(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)

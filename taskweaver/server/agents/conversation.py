@@ -6,9 +6,10 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
@@ -19,12 +20,12 @@ from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
-from taskweaver.server.databases.statements import once_it_answers
-from taskweaver.server.errors import RequestRefused, conflict, stopping
+from taskweaver.server.databases.statements import DatabaseLost, once_it_answers
+from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
 from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
-from taskweaver.session.errors import SessionBusy
-from taskweaver.session.moments.kernel import PAST
+from taskweaver.session.branches.locks import PAST
+from taskweaver.session.errors import SessionBusy, SessionClosed
 from taskweaver.session.session import Session
 from taskweaver.utils.redact import redact_known
 
@@ -69,6 +70,8 @@ class _Watch:
         branch = self._conversation.branch(self._message.branch)
         try:
             check_spending(self._conversation.workers.accounts, self._user, branch.usage_now)
+        except DatabaseLost:
+            return  # the next post checks again
         except RequestRefused as error:
             self.refusal = str(error)
             branch.interrupt()
@@ -138,7 +141,8 @@ class UserConversation:
         """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
         if any(name == branch for name, _ in self.confirmations.waiting()):
             return "asks"
-        is_at_work = branch in self._running or self.branch(branch).is_at_work
+        has_messages = branch in self._running or bool(self._queues.get(branch))
+        is_at_work = has_messages or self.branch(branch).is_at_work
         return "running" if is_at_work else "idle"
 
     def is_stopped(self, message_id: str) -> bool:
@@ -154,7 +158,7 @@ class UserConversation:
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is
                 used up.
-            SessionError: If the branch does not exist.
+            SessionError: If the branch does not exist, or the session was closed.
         """
         self.branch(message.branch)
         known = self.index.message(message.id)
@@ -162,8 +166,10 @@ class UserConversation:
             known.require_same(message)
             if not self._is_left(known):
                 return known
-        if self.workers.admission.is_stopping or self._is_closed:
+        if self.workers.admission.is_stopping:
             raise stopping()
+        if self._is_closed:
+            raise SessionClosed("The session was closed meanwhile. Send the message again.")
         queue = self._queues.setdefault(message.branch, deque())
         if len(queue) >= _MOST_WAITING:
             detail = f"{len(queue)} messages wait on the branch {message.branch} already."
@@ -196,8 +202,9 @@ class UserConversation:
         for queue in self._queues.values():
             for message in queue:
                 if message.id == message_id:
+                    self.index.update(message_id, state="withdrawn")
                     queue.remove(message)
-                    self._close(message_id, state="withdrawn")
+                    self._note_done(message_id)
                     return self.message(message_id)
         found = self.message(message_id)
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
@@ -256,8 +263,8 @@ class UserConversation:
                         pass  # its kernels end before they are used again
                     if queue:  # the last one may have been withdrawn while it waited
                         await self._answer_next(user, queue.popleft())
-        except RequestRefused:  # the server stops
-            self._end_waiting(branch)
+        except RequestRefused as refused:
+            self._end_waiting(branch, _CUT if self.workers.admission.is_stopping else str(refused))
         finally:
             del self._tasks[branch]
 
@@ -314,51 +321,54 @@ class UserConversation:
     def _turn(self, branch: str) -> asyncio.Lock:
         return self._turns.setdefault(branch, asyncio.Lock())
 
-    def _end_waiting(self, branch: str) -> None:
+    def _end_waiting(self, branch: str, answer: str = _CUT) -> None:
+        """Close the messages that wait; of one that cannot be, its server has ended for others."""
         queue = self._queues.get(branch, deque())
         while queue:
-            self._close(queue.popleft().id, state="stopped", answer=_CUT)
+            message_id = queue.popleft().id
+            with self._logged(message_id):
+                self.index.update(message_id, state="stopped", answer=answer)
+            self._note_done(message_id)
+
+    @contextmanager
+    def _logged(self, message_id: str) -> Iterator[None]:
+        try:
+            yield
+        except ServerError:
+            self.workers.log.exception(f"the outcome of message {message_id} is not written")
 
     def _answer(self, user: User, message: IndexedMessage) -> None:
         """Answer a message, in a thread of its own."""
         try:
-            once_it_answers(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
-            branch, watch = self.branch(message.branch), _Watch(self, message, user)
-            play = branch.run_code if message.kind == "code" else branch.send_message
-            try:
-                round_ = play(message.text, watch)
-            finally:
-                usage = branch.round_usage if watch.has_begun else Usage()
-                self.workers.spend(user, usage, self._end_of_waits)
-            self._end(
-                message,
-                state="finished" if round_.state == "finished" else "failed",
-                round_id=round_.id,
-                answer=redact_known(watch.refusal or watch.error or _text(round_)),
-                tokens=usage.total_tokens,
-                cost=usage.cost,
-            )
+            outcome = self._outcome(user, message)
         except TaskWeaverError as error:
-            self._end(message, state="failed", answer=redact_known(str(error)))
+            outcome = {"state": "failed", "answer": redact_known(str(error))}
         except Exception:
             self.workers.log.exception(f"message {message.id} failed")
             answer = "The server failed; its log has the details under the id of this message."
-            self._end(message, state="failed", answer=answer)
-
-    def _end(self, message: IndexedMessage, **outcome: object) -> None:
+            outcome = {"state": "failed", "answer": answer}
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
-        write = partial(self.index.update, message.id, **outcome)
-        try:
-            once_it_answers(write, self._end_of_waits)
-        finally:
-            self._note_done(message.id)
+        with self._logged(message.id):
+            once_it_answers(partial(self.index.update, message.id, **outcome), self._end_of_waits)
+        self._note_done(message.id)
 
-    def _close(self, message_id: str, **outcome: object) -> None:
-        """Write the outcome of a message that waits."""
+    def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
+        """Play the round of a message; return the fields of its outcome."""
+        once_it_answers(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
+        branch, watch = self.branch(message.branch), _Watch(self, message, user)
+        play = branch.run_code if message.kind == "code" else branch.send_message
         try:
-            self.index.update(message_id, **outcome)
+            round_ = play(message.text, watch)
         finally:
-            self._note_done(message_id)
+            usage = branch.round_usage if watch.has_begun else Usage()
+            self.workers.spend(user, usage, self._end_of_waits)
+        return {
+            "state": "finished" if round_.state == "finished" else "failed",
+            "round_id": round_.id,
+            "answer": redact_known(watch.refusal or watch.error or _text(round_)),
+            "tokens": usage.total_tokens,
+            "cost": usage.cost,
+        }
 
     def _note_done(self, message_id: str) -> None:
         """Let streams of a message's answer end, now that its outcome is written."""

@@ -98,11 +98,14 @@ class AgentSessions:
             for conversation in open_:
                 conversation.interrupt()
             await asyncio.wait([settled], timeout=_INTERRUPTED_S)
-        self.readers.stop()
+        finally:
+            self.readers.stop()
 
     async def close(self) -> None:
         """Close the sessions of all users; safe to call again."""
         users, self._users = list(self._users.values()), {}
-        await asyncio.gather(*(sessions.close() for sessions in users))
+        closing = (sessions.close() for sessions in users)
+        outcomes = await asyncio.gather(*closing, return_exceptions=True)
+        self._workers.log_failures("the sessions of a user are not closed", outcomes)
         self._workers.threads.shutdown()
         self._indexes.close()

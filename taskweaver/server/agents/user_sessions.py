@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -23,8 +23,8 @@ from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import RequestRefused, quota_used_up, stopping
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
-from taskweaver.session.moments.kernel import PAST
 from taskweaver.session.session import Session
 from taskweaver.session.storage.lock import is_locked
 from taskweaver.session.storage.stored_sessions import (
@@ -102,7 +102,11 @@ class UserSessions:
         """Make a session."""
         async with self._opening:
             session = await asyncio.to_thread(self.manager.get_session)
-        self.index.add_session(session.session_id, title)
+        try:
+            self.index.add_session(session.session_id, title)
+        except BaseException:
+            await asyncio.to_thread(session.stop)
+            raise
         return self._added(session)
 
     async def conversation(self, session_id: str) -> UserConversation:
@@ -146,6 +150,17 @@ class UserSessions:
         is_stored = session_id in {item.name for item in session_folders(folder)}
         if not (is_indexed or is_stored):
             raise missing("Session", session_id[:128])
+
+    async def message(self, session_id: str, message_id: str) -> IndexedMessage:
+        """Return a message of a session, whichever program has it open.
+
+        Raises:
+            RequestRefused: If the user has no such message.
+        """
+        found = await asyncio.to_thread(self.index.message, message_id)
+        if found is None or found.session != session_id:
+            raise missing("Message", message_id[:128])
+        return found
 
     async def messages(self, session_id: str) -> list[IndexedMessage]:
         """Return the messages of a session, whichever program has it open.
@@ -226,16 +241,22 @@ class UserSessions:
         """End the processes of sessions that nobody used for a while."""
         latest = time.monotonic() - idle_s
         for conversation in self.open_conversations:
-            await asyncio.to_thread(conversation.session.moment_kernel.end_unused, latest)
-            if conversation.used_at <= latest and not conversation.is_at_work:
-                try:
-                    if await asyncio.to_thread(conversation.last_use) <= latest:
-                        await conversation.release()
-                except SessionError:  # in use again, or stopped by a client
+            with self._logged(conversation, "released"):
+                await asyncio.to_thread(conversation.session.moment_kernel.end_unused, latest)
+                if conversation.used_at > latest or conversation.is_at_work:
                     continue
-                except Exception:
-                    session_id = conversation.session.session_id
-                    self._workers.log.exception(f"session {session_id} is not released")
+                if await asyncio.to_thread(conversation.last_use) <= latest:
+                    await conversation.release()
+
+    @contextmanager
+    def _logged(self, conversation: UserConversation, done: str) -> Iterator[None]:
+        try:
+            yield
+        except SessionError:  # in use again, or stopped by a client
+            return
+        except Exception:
+            session_id = conversation.session.session_id
+            self._workers.log.exception(f"session {session_id} is not {done}")
 
     async def release(self, session_id: str) -> None:
         """End the processes of a session; one that other servers may open is closed, too.
@@ -247,15 +268,17 @@ class UserSessions:
         conversation = await self.conversation(session_id)
         await conversation.release()
         if self.index.is_shared:
-            await self._close_if_idle(conversation)
+            await self._close_if_unused(conversation, conversation.used_at)
 
     async def close_idle(self, count: int) -> None:
         """Close the sessions that were not used longest, until `count` are open."""
         for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
             if len(self._open) <= count:
                 return
+            used_at = conversation.used_at
             if not conversation.session.events.has_readers:
-                await self._close_if_idle(conversation)
+                with self._logged(conversation, "closed"):
+                    await self._close_if_unused(conversation, used_at)
 
     async def close_unused(self, idle_s: float) -> None:
         """Close the sessions that nobody used for a while: other servers may open them."""
@@ -263,13 +286,15 @@ class UserSessions:
         for conversation in self.open_conversations:
             if conversation.session.events.has_readers:
                 continue
-            with suppress(SessionError):  # stopped by a client meanwhile
+            used_at = conversation.used_at
+            with self._logged(conversation, "closed"):
                 if await asyncio.to_thread(conversation.last_use) <= latest:
-                    await self._close_if_idle(conversation)
+                    await self._close_if_unused(conversation, used_at)
 
-    async def _close_if_idle(self, conversation: UserConversation) -> None:
+    async def _close_if_unused(self, conversation: UserConversation, used_at: float) -> None:
+        """Close a session that is idle, and was not used after a time."""
         async with self._opening:
-            if not conversation.is_at_work:
+            if not conversation.is_at_work and conversation.used_at <= used_at:
                 self._open.pop(conversation.session.session_id, None)
                 await conversation.close()
 
@@ -327,6 +352,8 @@ class UserSessions:
 
     async def close(self) -> None:
         """Close the sessions and the index."""
-        await asyncio.gather(*(item.close() for item in self.open_conversations))
+        closing = (item.close() for item in self.open_conversations)
+        outcomes = await asyncio.gather(*closing, return_exceptions=True)
+        self._workers.log_failures("a session is not closed", outcomes)
         await asyncio.to_thread(self.manager.close)
         self.index.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,8 @@ from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
-from taskweaver.server.databases.statements import DatabaseLost, once_it_answers
+from taskweaver.server.databases.statements import once_it_answers
+from taskweaver.server.errors import ServerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +32,16 @@ class RoundWorkers:
     accounts: Accounts
     log: TelemetryLogger
 
-    def spend(self, user: User, usage: Usage, end: threading.Event) -> None:
-        """Add to the spending of a user; wait for a database that is away, until an event.
+    def log_failures(self, what: str, outcomes: Iterable[object]) -> None:
+        """Log the errors among the outcomes of several steps that each had to be taken."""
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                self.log.error(f"{what}: {outcome!r}")
 
-        Raises:
-            ServerError: If it cannot be written for another reason.
-        """
+    def spend(self, user: User, usage: Usage, end: threading.Event) -> None:
+        """Add to the spending of a user; wait for a database that is away, until an event."""
         add = partial(self.accounts.spend, user.name, usage.cost or 0.0, usage.total_tokens)
         try:
             once_it_answers(add, end, is_repeatable=False)
-        except DatabaseLost:  # the answer that was paid for is not lost
+        except ServerError:  # the answer that was paid for is not lost
             self.log.exception(f"the spending of {user.name} may lack {usage.total_tokens} tokens")

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 
 from taskweaver.session.errors import SessionBusy, SessionClosed
 
+PAST = ".past"
+"""Name of the place of past moments among the branches of a session; no branch can have it."""
+
 
 class BranchLocks:
     """Locks of a session's branches; thread-safe."""
@@ -73,6 +76,8 @@ class BranchLocks:
             raise SessionClosed("This session was stopped; start another one.")
         if self._is_held_whole or not self._busy.isdisjoint(names):
             busy = ", ".join(sorted(self._busy.intersection(names))) or "all"
+            if busy == PAST:
+                raise SessionBusy("A table of a past moment is being read; wait.")
             raise SessionBusy(
                 f"This session is still answering (branch {busy}); wait, or interrupt it."
             )

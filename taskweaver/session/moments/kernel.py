@@ -14,12 +14,10 @@ from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state.manifest import StateDamaged
 from taskweaver.ces.state.restorable import Restorable
 from taskweaver.memory.reading.cells import ran_code
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionClosed, StateNotKept
 from taskweaver.session.moments.moments import Moments
-
-PAST = ".past"
-"""Name of its place among the branches of a session; no branch can have it."""
 
 NewKernel = Callable[[str, Snapshot | None], Client]
 """Makes the kernel beside that of a branch, forked off a snapshot if there is one."""

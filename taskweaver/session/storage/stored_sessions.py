@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
+from taskweaver.memory.branched.errors import BranchedMemoryError, StoreCorrupt, UnknownBranch
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.log.branch_log import newest_failed
 from taskweaver.session.errors import SessionError
@@ -172,7 +172,9 @@ def stored_session(folder: Path) -> StoredSession | None:
             return None
         # Not the time of the file: to open one whose process was killed writes to it.
         used_at = min(max(store.turns.last_at(), 0.0), time.time())
-        branches, has_failed = len(store.branches()), newest_failed(store)
+        branches, has_failed = len(store.branches()), False
+        with suppress(StoreCorrupt):  # a damaged round of another branch is told where it is read
+            has_failed = newest_failed(store)
     if not rounds:
         return None
     first = rounds[0].user_query.strip().rpartition("\n")[2]

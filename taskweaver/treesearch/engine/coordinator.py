@@ -147,8 +147,8 @@ class Coordinator:
 
         Repetitions are no nodes of the limit, but need time.
         """
-        is_spent = self._is_stopping or self.budget.why_spent(-1)
-        return None if is_spent else self._repetitions.ending()
+        is_spent = self._is_stopping or self.budget.why_spent(None)
+        return None if is_spent else self._repetitions.at_limit()
 
     def _is_ready_to_end(self, stage: StageState) -> bool:
         """Return whether a stage is over, and no task of it runs, waits or closes it."""

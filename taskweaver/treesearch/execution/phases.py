@@ -42,7 +42,7 @@ _KINDS = {
     "compile": "CompilationError",
     "run": "RuntimeError",
 }
-_LEAST_NOTED = 0.1
+_LEAST_NOTED = 0.25
 _MIRRORS = ("HF_ENDPOINT",)
 _MOST_NAMED = 10
 _COMMAND_CHARS = 2000
@@ -245,13 +245,16 @@ class _Run:
     def _with_load(
         self, result: Mapping[str, Any] | None, load: HostLoad
     ) -> Mapping[str, Any] | None:
-        """Return a timed result with the CPUs that other programs used meanwhile, if it is some."""
+        """Return a timed result with the CPUs that other processes used meanwhile."""
         others = load.cpus_of_others() if self._job.is_timed else None
-        if result is None or others is None or others < _LEAST_NOTED:
-            return result
-        details = result.get("details")
+        details = result.get("details") if result is not None else None
         known = dict(details) if isinstance(details, Mapping) else {}
-        return {**result, "details": {**known, USED_BY_OTHERS: round(others, 1)}}
+        is_claimed = known.pop(USED_BY_OTHERS, None) is not None  # by what is measured
+        if others is not None and others >= _LEAST_NOTED:
+            known[USED_BY_OTHERS] = round(others, 1)
+        elif not is_claimed:
+            return result
+        return None if result is None else {**result, "details": known}
 
     def _measured(self) -> Mapping[str, Any] | None:
         """Return what the run's evaluator measures, or else the result the attempt wrote."""

@@ -74,9 +74,12 @@ class Budget:
         """Money so far."""
         return self.spent.money or 0.0
 
-    def why_spent(self, steps: int) -> str:
-        """Return which limit is reached at so many nodes but seed evaluations, or an empty text."""
-        if self.steps and steps >= self.steps:
+    def why_spent(self, steps: int | None) -> str:
+        """Return which limit is reached, or an empty text.
+
+        `steps` is the number of nodes but seed evaluations; None leaves their limit out.
+        """
+        if self.steps and steps is not None and steps >= self.steps:
             return f"limit of the run reached: {counted(self.steps, 'node')}"
         if self.is_late:
             return f"its time of {self.seconds:g} s is over"
@@ -92,6 +95,6 @@ class Budget:
         Raises:
             BudgetSpent: If time, tokens or money are used up.
         """
-        reason = self.why_spent(-1)
+        reason = self.why_spent(None)
         if reason:
             raise BudgetSpent(f"The search stops: {reason}.")

@@ -22,7 +22,7 @@ _TIMED_UNIT = re.compile(
 
 LARGEST = 1e70
 """Largest size of a value that counts: squares, and squares of shares of it, stay numbers."""
-USED_BY_OTHERS = "CPUs used by other programs"
+USED_BY_OTHERS = "CPUs used by other processes"
 """Name of a detail of timed measurements; it is there where it is not next to nothing."""
 
 

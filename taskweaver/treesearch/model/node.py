@@ -119,7 +119,7 @@ class NodeError:
         if lines and _COMMAND_FAILED.match(lines[-1]):
             printed = takewhile(lambda line: not line.startswith("Traceback"), lines[1:])
             if said := [line.strip() for line in printed if line.strip()]:
-                return said[-1]
+                return f"{said[-1]} ({lines[-1].strip()})"
         named = (line.strip() for line in reversed(lines) if _EXCEPTION.match(line.strip()))
         return next(named, self.message)
 

@@ -63,7 +63,7 @@ class Repetitions:
         again = self._race(nodes) if is_last and self._is_noisy else None
         return [again] if again is not None else []
 
-    def ending(self) -> NodeChoice | None:
+    def at_limit(self) -> NodeChoice | None:
         """Return the next repetition of a run that makes no more attempts; None where none is due.
 
         Its best is not left a candidate, and races with its rivals as at the end of the last stage.

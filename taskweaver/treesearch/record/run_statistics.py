@@ -103,7 +103,7 @@ def certainty(journal: Journal) -> str:
     if best is None:
         return ""
     rivals = _rivals(journal, best) if journal.noise is not None else ""
-    return " ".join(filter(None, [scatter(journal), _beside(journal), rivals]))
+    return " ".join(filter(None, [scatter(journal), rivals, _beside(journal)]))
 
 
 def scatter(journal: Journal) -> str:
@@ -124,17 +124,14 @@ def scatter(journal: Journal) -> str:
 
 def _beside(journal: Journal) -> str:
     """Return how many timed runs had other programs beside them, in a sentence; empty for none."""
-    used = [
-        float(node.metric.details[USED_BY_OTHERS])
-        for node in journal.good
-        if node.metric and USED_BY_OTHERS in node.metric.details
-    ]
+    details = [node.metric.details.get(USED_BY_OTHERS) for node in journal.good if node.metric]
+    used = [value for value in details if isinstance(value, int | float)]
     if not used:
         return ""
     runs = f"{len(used)} of {counted(len(journal.good), 'timed run')}"
     return (
-        f"Beside {runs} other programs used up to {max(used):.1f} CPUs: give a timed search a"
-        " machine of its own."
+        f"Beside {runs} other processes, those of the search among them, used up to"
+        f" {max(used):.1f} CPUs: give a timed search a machine of its own."
     )
 
 

@@ -106,7 +106,7 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
         rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
     reached, sure = run_statistics.reached(journal, best), run_statistics.certainty(journal)
-    said = f"**{inline(reached)}**, by node {inline(best.id)}. {inline(sure, 400)}"
+    said = f"**{inline(reached)}**, by node {inline(best.id)}. {inline(sure, 800)}"
     head = f"## What came out\n\n{said} {_cost_sentence(journal, facts)}"
     judged = "".join(f"\n\n{inline(said, 800)}" for said in run_statistics.overruled(journal))
     shown = table(("", ""), rows) + _pictures(figures, "best", "values")

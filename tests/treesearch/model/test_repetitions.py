@@ -106,12 +106,12 @@ def test_a_run_that_ends_does_not_leave_its_best_a_candidate() -> None:
     journal = journal_of(5.0, again=[5.2])
     new = improved(journal, 9.0)
     repetitions, repeated = Repetitions(journal, 0, MOST), []
-    while (choice := repetitions.ending()) is not None:
+    while (choice := repetitions.at_limit()) is not None:
         repeated.append(choice.parent)
         measure(journal, choice, 9.1)
     assert repeated == [new.id]
     assert standing(journal, new) == "best"
-    assert Repetitions(journal_of(5.0, 9.0), 0, MOST).ending() is None  # no noise is known
+    assert Repetitions(journal_of(5.0, 9.0), 0, MOST).at_limit() is None  # no noise is known
 
 
 def test_a_race_ends_when_the_difference_is_clear() -> None:

@@ -12,7 +12,7 @@ from taskweaver.doors.agent_api.routes import BRANCH, found
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, number_of
-from taskweaver.session.moments.kernel import PAST
+from taskweaver.session.branches.locks import PAST
 
 _MOST_ROWS, _MOST_COLUMNS = 200, 50
 _STATUSES = {
