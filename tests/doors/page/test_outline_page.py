@@ -23,6 +23,16 @@ def press(page: PageTab, key: str) -> None:
     page.key(key)
 
 
+def test_a_round_has_one_title_in_tree_conversation_and_bar(page: PageTab) -> None:
+    run(page, "# Growth per year\ngrowth = 1", 1)
+    run(page, "growth", 2)
+    page.press_on(".tree-row.is-round", "Growth per year")
+    page.shows("as it was", ".moment-bar")
+    for place in (".tree-row.here .title", "#round-1 .question", ".moment-title"):
+        assert page.value(f"document.querySelector('{place}').innerText") == "Growth per year"
+    assert page.value("document.querySelectorAll('#round-1 .question .icon').length") == 0
+
+
 def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Served) -> None:
     client, session = server.client(), session_of(page)
     run(page, "x = 1", 1)
