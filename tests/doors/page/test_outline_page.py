@@ -46,6 +46,8 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
         assert page.value(f"{row}.querySelectorAll('.state.failed').length") == tags
     loaded = [one for one in page.tab.requests if "/branches/bad/" in one]
     assert loaded == []
+    page.press_on(".topbar .state-button", "1 failed")
+    page.until("location.hash.endsWith('/bad')")
     page.value("location.hash = '#/'")
     address = json.dumps(f"#/s/{session.rpartition('/')[2]}")
     row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"

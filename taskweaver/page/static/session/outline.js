@@ -140,8 +140,7 @@ function rowTool(kind, sign, label, run) {
 function branchState(session, row) {
   const state = session.stateOf(row.branch);
   if (state !== 'idle') return state;
-  const own = session.tree.get(row.branch)?.own ?? [];
-  return hasFailed(own.at(-1), session.rounds.get(own.at(-1)?.round_id)) ? 'failed' : '';
+  return session.hasFailed(row.branch) ? 'failed' : '';
 }
 
 function roundRow(session, row, item, height) {
