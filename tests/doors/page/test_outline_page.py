@@ -39,7 +39,11 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
     for name, code in (("good", "x = 2"), ("bad", "1 / 0")):
         assert client.post(f"{session}/branches", json={"name": name}).status_code == 201
         ask(client, session, code, kind="code", branch=name)
+    assert client.post(f"{session}/branches", json={"name": "new"}).status_code == 201
     page.open(page.value("location.href"))
+    page.until("document.querySelector('[data-row=\"b:new\"] circle.hollow')")
+    page.until("document.querySelector('[data-row=\"b:good\"] rect')")
+    assert page.value("document.querySelector('[data-row=\"b:new\"] rect')") is None
     for name, tags in (("good", 0), ("bad", 1)):
         row = f"document.querySelector('[data-row=\"b:{name}\"]')"
         page.until(f"{row}?.ariaExpanded === 'false'")
@@ -51,7 +55,7 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
     page.value("location.hash = '#/'")
     address = json.dumps(f"#/s/{session.rpartition('/')[2]}")
     row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"
-    page.until(f"{row}?.innerText.includes('3 branches')")
+    page.until(f"{row}?.innerText.includes('4 branches')")
     assert page.value(f"{row}.querySelector('.state').innerText") == "failed"
     code = "import time\nfor n in range(600):\n    time.sleep(0.1)"
     sent = client.post(f"{session}/messages", json={"text": code, "kind": "code"})

@@ -59,3 +59,7 @@ def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
     page.shows("failed", ".tree-row.branch")
     page.shows("1 failed", ".topbar .state-button")
     assert page.value("document.querySelectorAll('.fork-here').length") == 1
+    page.value("document.activeElement.blur()")
+    page.key("m")
+    page.until("document.querySelector('.map-state.failed text')?.textContent === 'failed'")
+    page.key("m")
