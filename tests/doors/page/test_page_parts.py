@@ -279,13 +279,23 @@ def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: 
 
 
 def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
-    page.value("location.hash = '#/searches'")
+    page.value("location.hash = '#/searches/run-one'")
     page.shows("An idea", ".runs")
     page.press_on(".search-tree .node", "Attempt 1,")
     page.shows("Attempt 1", ".attempt")
     page.shows("more", ".attempt")
     page.key("l")
     page.shows("Attempt 2", ".tree-list")
+    page.key("l")
+    page.until("document.querySelector('.tree-view')")
+
+
+def test_repetitions_of_a_search_are_counted_apart(page: PageTab) -> None:
+    page.value("location.hash = '#/searches/repeated/n0003'")
+    for place in (".run-row.here", ".tree-head"):
+        page.shows("2 attempts, 1 repetition", place)
+    page.shows("attempt 3, with 1 repetition", ".curve")
+    page.shows("attempt 1: higher, not yet certain: measured once", ".attempt")
 
 
 def test_keys_reach_every_command(page: PageTab) -> None:
