@@ -12,6 +12,13 @@ from test_agent_moments import set_core
 from test_page_parts import run
 
 
+INSIDE = (
+    "(([button, pane]) => button.bottom <= pane.bottom && button.top >= pane.top)(['.merge .primary',"
+    " '.differences .tab-panel'].map((one) => document.querySelector(one).getBoundingClientRect()))"
+)
+"""The button that merges is in view."""
+
+
 def session_of(page: PageTab) -> str:
     """Return the address of the session that is shown."""
     return f"{API}/sessions/{page.address().split('/')[2]}"
@@ -139,7 +146,9 @@ def test_a_conflict_of_a_merge_is_listed_and_chosen(
     page.shows("b: more", ".conflict")
     assert page.value("document.querySelectorAll('.conflict input:checked').length") == 0
     assert page.value("document.querySelector('.merge .primary').disabled") is True
-    page.shows("Choose 1 more", ".merge .primary")
+    page.shows("Merge: choose 1 more", ".merge .primary")
+    assert page.value("getComputedStyle(document.querySelector('.merge .primary')).opacity") == "1"
+    page.until(INSIDE)
     page.press_on(f".conflict input[value={choice}]")
     page.press_on(".merge .primary", "Merge")
     page.shows("Merged: ", ".notice")

@@ -51,7 +51,7 @@ function content(session, into, from) {
     h('p', {}, isNothing ? 'There is nothing to take over.' : `${count(Object.keys(view.core).length, 'key')} and ${count(view.records.length, 'record')} are taken over.`),
     view.conflicts.length ? h('p', {}, `Both changed ${count(view.conflicts.length, 'key')}; choose each:`) : null,
     view.conflicts.map((one) => conflict(one, titled(session, into), titled(session, from))),
-    h('div', { class: 'row' }, isNothing ? null : button(open.length ? `Choose ${open.length} more` : 'Merge', () => merge(session, into, from), { kind: 'primary', sign: 'merge', disabled: open.length > 0 || state.isBusy }), button(isNothing ? 'Close' : 'Cancel', close)),
+    h('div', { class: 'row' }, isNothing ? null : button(open.length ? `Merge: choose ${open.length} more` : 'Merge', () => merge(session, into, from), { kind: 'primary', sign: 'merge', disabled: open.length > 0 || state.isBusy }), button(isNothing ? 'Close' : 'Cancel', close)),
   ];
 }
 
