@@ -33,7 +33,7 @@ export function composer(session, branch, slot = 'main') {
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
     h('textarea', {
-      rows: 1, value: text, placeholder: isBusy ? 'Ask next, it waits' : 'Ask, or @ a name', 'aria-label': `Ask ${titled(session, branch)}`, autocomplete: 'off', spellcheck: 'true',
+      rows: 1, value: text, placeholder: isBusy ? 'Ask next; it is answered after this round' : 'Ask, or @ a name', 'aria-label': `Ask ${titled(session, branch)}`, autocomplete: 'off', spellcheck: 'true',
       oninput: (event) => typed(session, branch, slot, event.target), onkeydown: (event) => key(event, session, branch, slot), update: grow,
       onpaste: (event) => { if (event.clipboardData.files.length) upload(session, branch, [...event.clipboardData.files]); },
     }),
