@@ -11,10 +11,10 @@ from served import Served
 from test_agent_moments import set_core
 from test_page_parts import run
 
-
 INSIDE = (
-    "(([button, pane]) => button.bottom <= pane.bottom && button.top >= pane.top)(['.merge .primary',"
-    " '.differences .tab-panel'].map((one) => document.querySelector(one).getBoundingClientRect()))"
+    "(([button, pane]) => button.bottom <= pane.bottom && button.top >= pane.top)("
+    "['.merge .primary', '.differences .tab-panel']"
+    ".map((one) => document.querySelector(one).getBoundingClientRect()))"
 )
 """The button that merges is in view."""
 
