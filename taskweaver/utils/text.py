@@ -14,6 +14,7 @@ TEMPORAL_END = "{{DELIMITER_END_TEMPORAL}}"
 _TEMPORAL = re.compile(re.escape(TEMPORAL_START) + ".*?" + re.escape(TEMPORAL_END), re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*[ \t]*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_HEADING = re.compile(r"^#+\s+")
 _CUT = " ..."
 
 BYTES_PER_TOKEN = 3.6
@@ -56,9 +57,9 @@ def fenced(text: str, language: str = "") -> str:
 def title_line(question: str) -> str:
     """Return the first line of a question that names it; of a cell to run, the first line of code.
 
-    Empty for a question without words.
+    Marks of a heading or a comment (``# ``) are left out. Empty for a question without words.
     """
-    lines = [line.strip() for line in question.splitlines()]
+    lines = [_HEADING.sub("", line.strip()) for line in question.splitlines()]
     named = [line for line in lines if line and not line.startswith("```")]
     if named[:1] == [RUN_THIS]:
         named = named[1:] or named

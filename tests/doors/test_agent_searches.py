@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,18 @@ from taskweaver.treesearch.record.state import fold
 SEARCHES = f"{API}/searches"
 
 
-def write_run(folder: Path) -> None:
-    """Write the log of a run with two attempts."""
+BUGGY = (
+    Node("n0001", 1, NodeKind.DRAFT, 1, status=NodeStatus.BUGGY, plan="first\nmore"),
+    Node("n0002", 2, NodeKind.DEBUG, 1, parent="n0001", status=NodeStatus.BUGGY),
+)
+
+
+def write_run(folder: Path, title: str = "An idea", nodes: Sequence[Node] = BUGGY) -> None:
+    """Write the log of a run, with two attempts that failed if no others are given."""
     folder.mkdir(parents=True)
     objective = {"name": "score", "maximize": True, "unit": ""}
-    nodes = [
-        Node("n0001", 1, NodeKind.DRAFT, 1, status=NodeStatus.BUGGY, plan="first\nmore"),
-        Node("n0002", 2, NodeKind.DEBUG, 1, parent="n0001", status=NodeStatus.BUGGY),
-    ]
     entries = [
-        {"t": "run", "objective": objective, "title": "An idea", "at": 1.0},
+        {"t": "run", "objective": objective, "title": title, "at": 1.0},
         *({"t": "node", "node": node.to_dict()} for node in nodes),
         {"t": "ended", "reason": "enough"},
     ]

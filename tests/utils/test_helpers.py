@@ -82,6 +82,9 @@ def test_where_no_session_runs_one_line_says_so(
     [
         ("\n  What is it?\nMore.", "What is it?"),
         ("Run this:\n```python\n\nx = 1\nx\n```", "x = 1"),
+        ("Run this:\n```python\n# Amount per month\nx = 1\n```", "Amount per month"),
+        ("## What is it?", "What is it?"),
+        ("#1 of all products", "#1 of all products"),
         ("Run this:", "Run this:"),
         ("```\nonly code\n```", "only code"),
         ("``` \n```", ""),

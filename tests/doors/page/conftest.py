@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from page_server import DirectedModel, page_server, start_address
 from page_tab import PageTab, page_tab
 from served import Served
 from test_agent_searches import write_run
+
+from taskweaver.treesearch.model.metric import Measurement
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+
+
+def measured_nodes() -> list[Node]:
+    """Return an attempt, its repetition, and one made from it that was measured once."""
+    draft = Node("n0001", 1, NodeKind.DRAFT, 1, status=NodeStatus.OK, metric=Measurement({"": 0.5}))
+    return [
+        draft,
+        replace(draft, id="n0002", step=2, kind=NodeKind.SEED, parent="n0001"),
+        replace(
+            draft,
+            id="n0003",
+            step=3,
+            kind=NodeKind.IMPROVE,
+            parent="n0001",
+            metric=Measurement({"": 0.7}),
+        ),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +41,7 @@ def model() -> DirectedModel:
 def server(tmp_path_factory: pytest.TempPathFactory, model: DirectedModel) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("page")
     write_run(folder / "searches" / "run-one")
+    write_run(folder / "searches" / "repeated", "A repeated attempt", measured_nodes())
     with page_server(folder, model, {"search.folder": str(folder / "searches")}) as running:
         yield running
 

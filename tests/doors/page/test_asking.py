@@ -31,8 +31,14 @@ def allow_and_deny(page: PageTab, server: Served) -> None:
     page.finished(1)
     page.shows("42", ".cell-out")
     page.shows("x", ".variables")
-    page.ask("cell: y = 1 end")
-    page.shows("Run this code?", ".ask-card")
+    page.tab.view(400)
+    page.ask(f"cell: y = {' + '.join(['1'] * 60)} end")
+    page.shows("Always: code is not asked about again, on any branch", ".ask-card")
+    page.until(  # all of the code is to be read, with nothing to scroll
+        "(code => code.scrollWidth <= code.clientWidth && code.scrollHeight <= code.clientHeight)"
+        "(document.querySelector('.ask-card .code'))"
+    )
+    page.tab.view(1280)
     page.button("Deny")
     page.finished(2)
     page.shows("not run", ".cell-head")

@@ -11,6 +11,13 @@ from served import Served
 from test_agent_moments import set_core
 from test_page_parts import run
 
+INSIDE = (
+    "(([button, pane]) => button.bottom <= pane.bottom && button.top >= pane.top)("
+    "['.merge .primary', '.differences .tab-panel']"
+    ".map((one) => document.querySelector(one).getBoundingClientRect()))"
+)
+"""The button that merges is in view."""
+
 
 def session_of(page: PageTab) -> str:
     """Return the address of the session that is shown."""
@@ -23,23 +30,39 @@ def press(page: PageTab, key: str) -> None:
     page.key(key)
 
 
+def test_a_round_has_one_title_in_tree_conversation_and_bar(page: PageTab) -> None:
+    run(page, "# Growth per year\ngrowth = 1", 1)
+    run(page, "growth", 2)
+    page.press_on(".tree-row.is-round", "Growth per year")
+    page.shows("as it was", ".moment-bar")
+    for place in (".tree-row.here .title", "#round-1 .question", ".moment-title"):
+        assert page.value(f"document.querySelector('{place}').innerText") == "Growth per year"
+    assert page.value("document.querySelectorAll('#round-1 .question .icon').length") == 0
+
+
 def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Served) -> None:
     client, session = server.client(), session_of(page)
     run(page, "x = 1", 1)
     for name, code in (("good", "x = 2"), ("bad", "1 / 0")):
         assert client.post(f"{session}/branches", json={"name": name}).status_code == 201
         ask(client, session, code, kind="code", branch=name)
+    assert client.post(f"{session}/branches", json={"name": "new"}).status_code == 201
     page.open(page.value("location.href"))
+    page.until("document.querySelector('[data-row=\"b:new\"] circle.hollow')")
+    page.until("document.querySelector('[data-row=\"b:good\"] rect')")
+    assert page.value("document.querySelector('[data-row=\"b:new\"] rect')") is None
     for name, tags in (("good", 0), ("bad", 1)):
         row = f"document.querySelector('[data-row=\"b:{name}\"]')"
         page.until(f"{row}?.ariaExpanded === 'false'")
         assert page.value(f"{row}.querySelectorAll('.state.failed').length") == tags
     loaded = [one for one in page.tab.requests if "/branches/bad/" in one]
     assert loaded == []
+    page.press_on(".topbar .state-button", "1 failed")
+    page.until("location.hash.endsWith('/bad')")
     page.value("location.hash = '#/'")
     address = json.dumps(f"#/s/{session.rpartition('/')[2]}")
     row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"
-    page.until(f"{row}?.innerText.includes('3 branches')")
+    page.until(f"{row}?.innerText.includes('4 branches')")
     assert page.value(f"{row}.querySelector('.state').innerText") == "failed"
     code = "import time\nfor n in range(600):\n    time.sleep(0.1)"
     sent = client.post(f"{session}/messages", json={"text": code, "kind": "code"})
@@ -123,7 +146,9 @@ def test_a_conflict_of_a_merge_is_listed_and_chosen(
     page.shows("b: more", ".conflict")
     assert page.value("document.querySelectorAll('.conflict input:checked').length") == 0
     assert page.value("document.querySelector('.merge .primary').disabled") is True
-    page.shows("Choose 1 more", ".merge .primary")
+    page.shows("Merge: choose 1 more", ".merge .primary")
+    assert page.value("getComputedStyle(document.querySelector('.merge .primary')).opacity") == "1"
+    page.until(INSIDE)
     page.press_on(f".conflict input[value={choice}]")
     page.press_on(".merge .primary", "Merge")
     page.shows("Merged: ", ".notice")

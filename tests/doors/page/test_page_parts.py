@@ -51,7 +51,7 @@ def test_output_is_watched_and_the_answer_stopped(page: PageTab) -> None:
     page.hides(".round.queued")
     page.button("Stop")
     page.finished(1)
-    page.hides(".state-button")
+    page.hides(".state-button.is-running")
 
 
 def test_files_are_dropped_named_and_read(page: PageTab) -> None:
@@ -207,6 +207,7 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     )
     page.shows("Variables", ".differences")
     page.shows("Merge main into", ".merge")
+    sides_begin_at_their_first_round(page)
     page.hides(".side .pane-head .state")
     session = page.address().split("/")[2]
     merge = f"/agent/v1/sessions/{session}/branches/main/merge"
@@ -216,6 +217,21 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     page.value("document.activeElement.blur()")
     page.key("m")
     page.until("document.querySelector('.map .map-merge')")
+
+
+def sides_begin_at_their_first_round(page: PageTab) -> None:
+    """Open the comparison anew in a low window."""
+    page.tab.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=1280, height=420, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    page.open(page.value("location.href"))
+    page.until("document.querySelectorAll('.side .round.over').length === 3")
+    page.until("document.querySelector('.side .to-end')")
+    assert page.value(
+        "[...document.querySelectorAll('.side .conversation')].every((one) => one.scrollTop === 0)"
+    )
+    page.tab.view(1280)
 
 
 def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:
@@ -279,13 +295,23 @@ def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: 
 
 
 def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
-    page.value("location.hash = '#/searches'")
+    page.value("location.hash = '#/searches/run-one'")
     page.shows("An idea", ".runs")
     page.press_on(".search-tree .node", "Attempt 1,")
     page.shows("Attempt 1", ".attempt")
     page.shows("more", ".attempt")
     page.key("l")
     page.shows("Attempt 2", ".tree-list")
+    page.key("l")
+    page.until("document.querySelector('.tree-view')")
+
+
+def test_repetitions_of_a_search_are_counted_apart(page: PageTab) -> None:
+    page.value("location.hash = '#/searches/repeated/n0003'")
+    for place in (".run-row.here", ".tree-head"):
+        page.shows("2 attempts, 1 repetition", place)
+    page.shows("attempt 3, with 1 repetition", ".curve")
+    page.shows("attempt 1: higher, not yet certain: measured once", ".attempt")
 
 
 def test_keys_reach_every_command(page: PageTab) -> None:

@@ -57,4 +57,9 @@ def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
     run(page, "none_such", 1)
     page.until("document.querySelector('.tree-row .failed-sign')")
     page.shows("failed", ".tree-row.branch")
+    page.shows("1 failed", ".topbar .state-button")
     assert page.value("document.querySelectorAll('.fork-here').length") == 1
+    page.value("document.activeElement.blur()")
+    page.key("m")
+    page.until("document.querySelector('.map-state.failed text')?.textContent === 'failed'")
+    page.key("m")

@@ -2,6 +2,7 @@
 
 import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
+import { icon, stateWord } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
 import { here, ui } from '../state.js';
@@ -10,6 +11,7 @@ import { stepsTo, titled } from '../session/paths.js';
 
 const ROW = 30;
 const LABEL = 150;
+const STATE = 110; // room for the word of a state behind the last round
 const MOST_STEP = 44;
 const MOST_ZOOM = 4;
 let zoom = 1;
@@ -22,7 +24,7 @@ export function mapPane(session) {
   const branches = [...session.tree.values()];
   const longest = Math.max(1, ...branches.map((node) => node.own.at(-1)?.number ?? node.forkedAt));
   const step = zoom * Math.max(8, Math.min(MOST_STEP, 900 / longest));
-  const width = LABEL + longest * step + 60;
+  const width = LABEL + longest * step + STATE;
   const x = (number) => LABEL + number * step;
   const rows = new Map(branches.map((node, at) => [node.name, at * ROW + 20]));
   const close = () => {
@@ -79,5 +81,14 @@ function lineOf(session, node, { rows, x, onPath, moment }) {
       onclick: () => goTo(session, node.name, round.number), onkeydown: (event) => event.key === 'Enter' && goTo(session, node.name, round.number),
     }, h('title', {}, `${round.number} ${seen(round.title)}`),
     h('circle', { class: `${colour} ${reach >= round.number ? 'full' : 'hollow'}`, cx: x(round.number), cy: y, r: moment.branch === node.name && moment.number === round.number ? 7 : 5 }))),
-    moment.branch === node.name ? h('text', { class: 'map-you', x: x(node.own.length ? Math.max(moment.number, 1) : from), y: y - 9, 'text-anchor': 'middle' }, 'you') : null);
+    moment.branch === node.name ? h('text', { class: 'map-you', x: x(node.own.length ? Math.max(moment.number, 1) : from), y: y - 9, 'text-anchor': 'middle' }, 'you') : null,
+    stateMark(session, node.name, x(Math.max(from, to)) + 12, y));
+}
+
+/** A branch that runs, asks or failed has its sign and word behind its last round, as in the tree. */
+function stateMark(session, name, x, y) {
+  const state = session.hasFailed(name) ? 'failed' : session.stateOf(name);
+  if (state === 'idle') return null;
+  const sign = state === 'running' ? h('circle', { cx: x + 7, cy: y, r: 5 }) : icon(state === 'asks' ? 'ask' : 'cross', { x, y: y - 8 });
+  return h('g', { class: `map-state ${state}` }, sign, h('text', { x: x + 18, y: y + 4 }, stateWord(state)));
 }

@@ -4,7 +4,7 @@ import * as api from '../core/api.js';
 import { isAble } from '../core/abilities.js';
 import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
-import { changed } from '../core/loop.js';
+import { afterDraw, changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
 import { attempt } from '../session/actions.js';
 import { titled } from '../session/paths.js';
@@ -31,6 +31,7 @@ async function load(session, into, from, key) {
   try {
     const view = await api.get(`${session.where}/branches/${api.path(into)}/merge`, { source: from });
     if (state.key === key) state.view = view;
+    afterDraw(() => document.querySelector('.merge')?.scrollIntoView({ block: 'nearest' }));
   } catch (error) {
     if (state.key === key) state.problem = error.message;
   }
@@ -51,7 +52,7 @@ function content(session, into, from) {
     h('p', {}, isNothing ? 'There is nothing to take over.' : `${count(Object.keys(view.core).length, 'key')} and ${count(view.records.length, 'record')} are taken over.`),
     view.conflicts.length ? h('p', {}, `Both changed ${count(view.conflicts.length, 'key')}; choose each:`) : null,
     view.conflicts.map((one) => conflict(one, titled(session, into), titled(session, from))),
-    h('div', { class: 'row' }, isNothing ? null : button(open.length ? `Choose ${open.length} more` : 'Merge', () => merge(session, into, from), { kind: 'primary', sign: 'merge', disabled: open.length > 0 || state.isBusy }), button(isNothing ? 'Close' : 'Cancel', close)),
+    h('div', { class: 'row merge-buttons' }, isNothing ? null : button(open.length ? `Merge: choose ${open.length} more` : 'Merge', () => merge(session, into, from), { kind: 'primary', sign: 'merge', disabled: open.length > 0 || state.isBusy }), button(isNothing ? 'Close' : 'Cancel', close)),
   ];
 }
 

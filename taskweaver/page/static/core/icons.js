@@ -29,9 +29,9 @@ const PATHS = {
   undo: 'M6 4L3 7l3 3M3 7h6.5a3.3 3.3 0 0 1 0 6.5H7',
 };
 
-/** Return an icon; it is silent, so a word or a label stands beside it. */
-export function icon(name) {
-  return h('svg', { class: 'icon', viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true' }, h('path', { d: PATHS[name] }));
+/** Return an icon, with a place if it is part of a drawing; it is silent, so a word or a label stands beside it. */
+export function icon(name, place = {}) {
+  return h('svg', { class: 'icon', viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true', ...place }, h('path', { d: PATHS[name] }));
 }
 
 const STATES = {
@@ -49,8 +49,13 @@ export function spinner() {
   return h('span', { class: 'spinner', 'aria-hidden': 'true' });
 }
 
+/** Return the word of a state. */
+export function stateWord(state) {
+  return STATES[state][1];
+}
+
 /** Return a state as colour, sign and word. */
-export function stateTag(state, text = STATES[state][1]) {
+export function stateTag(state, text = stateWord(state)) {
   const sign = state === 'running' ? spinner() : icon(STATES[state][0]);
   return h('span', { class: `state ${state}` }, sign, h('span', {}, text));
 }

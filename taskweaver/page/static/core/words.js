@@ -65,9 +65,9 @@ export function firstLine(text, most = 120) {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
-/** Return the first line of a question that names it, as the server does; of a cell to run, that of its code. */
+/** Return the first line of a question that names it, without marks of a heading or comment, as the server does; of a cell to run, that of its code. */
 export function titleLine(question) {
-  const named = question.split('\n').map((line) => line.trim()).filter((line) => line && !line.startsWith('```'));
+  const named = question.split('\n').map((line) => line.trim().replace(/^#+\s+/, '')).filter((line) => line && !line.startsWith('```'));
   return (named[0] === 'Run this:' && named[1]) || named[0] || '';
 }
 

@@ -68,9 +68,14 @@ function value(node) {
 }
 
 function effectText(effect, own, maximize) {
-  const isBetter = maximize ? effect > 0 : effect < 0;
-  const noise = own.error ? (Math.abs(effect) > 2 * own.error ? `; noise ${metric(own.error, 2)}, so the effect is real` : `; noise ${metric(own.error, 2)}: it may be chance`) : '; measured once, so its noise is unknown';
-  return `${effect > 0 ? '+' : ''}${metric(effect, 3)} against its parent, attempt ${attemptNumber(own.parent)}: ${effect === 0 ? 'no change' : isBetter ? 'better' : 'worse'}${noise}`;
+  return `${effect > 0 ? '+' : ''}${metric(effect, 3)} against its parent, attempt ${attemptNumber(own.parent)}: ${judged(effect, own.error, maximize)}`;
+}
+
+/** One measurement does not tell whether an effect is more than chance. */
+function judged(effect, error, maximize) {
+  if (!error) return `${effect === 0 ? 'the same' : effect > 0 ? 'higher' : 'lower'}, not yet certain: measured once`;
+  const word = effect === 0 ? 'no change' : (maximize ? effect > 0 : effect < 0) ? 'better' : 'worse';
+  return `${word}; noise ${metric(error, 2)}${Math.abs(effect) > 2 * error ? ', so the effect is real' : ': it may be chance'}`;
 }
 
 function steps(node) {

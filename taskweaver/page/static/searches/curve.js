@@ -1,7 +1,7 @@
 /** The metric over the attempts: best so far as steps, each attempt with its standard error. */
 
 import { h } from '../core/dom.js';
-import { metric as shortValue, seen } from '../core/words.js';
+import { count, metric as shortValue, seen } from '../core/words.js';
 
 const WIDTH = 680;
 const HEIGHT = 186;
@@ -36,7 +36,13 @@ export function curve(nodes, run) {
         h('circle', { class: isUnsure(node) ? 'point unsure' : 'point', cx: x(node.at), cy: y(node.value), r: 2.5 })]),
       valued.filter((node) => node.node === run.best).map((node) => h('circle', { class: 'best-ring', cx: x(node.at), cy: y(node.value), r: 6 })),
       failed.slice(0, WIDTH).map((node) => h('path', { class: 'failed-mark small-mark', d: `M${x(node.at) - 3} ${HEIGHT - 32}l6 6m0 -6l-6 6` })),
-      h('text', { class: 'tick', x: LEFT, y: HEIGHT - 2 }, 'attempt 1'), h('text', { class: 'tick', x: WIDTH - 12, y: HEIGHT - 2, 'text-anchor': 'end' }, `attempt ${nodes.length}`)));
+      h('text', { class: 'tick', x: LEFT, y: HEIGHT - 2 }, 'attempt 1'), h('text', { class: 'tick', x: WIDTH - 12, y: HEIGHT - 2, 'text-anchor': 'end' }, lastText(nodes))));
+}
+
+/** The numbers of attempts go on over repetitions. */
+function lastText(nodes) {
+  const repeated = nodes.filter((node) => node.repeats).length;
+  return `attempt ${nodes.length}${repeated ? `, with ${count(repeated, 'repetition')}` : ''}`;
 }
 
 function isBetter(value, than, maximize) {

@@ -56,9 +56,9 @@ function runRow(run) {
     h('span', { class: 'muted' }, `${attemptsText(run)}, ${best}`)));
 }
 
-/** Repetitions measure an attempt again; the limit does not count them. */
+/** Repetitions measure an attempt again: they have a number and a dot as well, but the limit does not count them. */
 function attemptsText(run) {
-  return `${count(run.nodes - run.repetitions, 'attempt')}${run.repetitions ? ` and ${count(run.repetitions, 'repetition')}` : ''}`;
+  return `${count(run.nodes - run.repetitions, 'attempt')}${run.repetitions ? `, ${count(run.repetitions, 'repetition')}` : ''}`;
 }
 
 /** The reasons name nodes; here they are attempts. */
@@ -78,7 +78,7 @@ function runView(found, id) {
     h('div', { class: 'pane-head' }, h('h2', { class: 'shrink' }, seen(run.title) || run.name), stateOf(run), actions(run)),
     run.reason ? h('p', { class: 'muted run-reason' }, reasonText(run)) : null,
     budgets(found),
-    h('div', { class: 'tree-head' }, h('h3', {}, 'Attempts'), h('span', { class: 'muted' }, direction), h('span', { class: 'row end' },
+    h('div', { class: 'tree-head' }, h('h3', { class: 'shrink' }, attemptsText(run)), h('span', { class: 'muted shrink' }, direction), h('span', { class: 'row end' },
       button('Fit', () => set('isFit', !own.isFit), { kind: 'small', key: '0', 'aria-pressed': String(own.isFit) }), button(own.isList ? 'As tree' : 'As list', () => set('isList', !own.isList), { kind: 'small', key: 'L' }))),
     own.isList ? treeList(placed.result, run, id, choose) : h('div', { class: `tree-view${own.isFit ? ' fit' : ''}`, tabindex: 0, role: 'group', 'aria-label': 'Tree of attempts' }, tree(placed.result, run, id, choose)),
     legend(run, placed.result.nodes), curve(found.nodes, run), printed(found)];

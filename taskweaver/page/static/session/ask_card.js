@@ -16,6 +16,7 @@ export function askCard(session, round, item) {
   const request = session.asking.find((one) => one.confirmation_id === item.asks.id);
   const kinds = request?.kinds ?? item.asks.kinds;
   const content = request?.content ?? item.asks.content;
+  const names = kinds.map(seen).join(', ');
   const answer = (word) => () => confirm(session, item.asks.id, word);
   return local({ key: item.asks.id }, { isEditing: false }, (state, set) => {
     const edit = (isEditing) => () => {
@@ -25,14 +26,15 @@ export function askCard(session, round, item) {
     const keys = state.isEditing ? {} : { y: answer('yes'), n: answer('no'), ...(request?.is_editable ? { e: edit(true) } : {}) };
     return h('div', { class: 'ask-card', role: 'group', 'aria-label': 'Asks you', tabindex: -1, onkeydown: (event) => byKey(event, keys), mount: takeFocus },
       h('p', { class: 'ask-title' }, icon('ask'), titleOf(kinds)),
-      h('p', {}, `Needed for ${kinds.map(seen).join(', ')}, on ${titled(session, round.branch)} only.`),
+      h('p', {}, `Needed for ${names}, on ${titled(session, round.branch)} only.`),
       state.isEditing ? editor(content, (code) => confirm(session, item.asks.id, 'yes', code), edit(false)) : [
         request?.diff ? h('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, h('code', {}, diffLines(request.diff))) : codeBlock(content, 'python'),
         h('div', { class: 'row' },
           button('Allow', answer('yes'), { kind: 'primary', key: 'Y' }),
-          button('Always', answer('always'), { label: 'Allow this kind for this session' }),
+          button('Always', answer('always'), { label: `Always allow ${names} in this session` }),
           request && !request.is_editable ? null : button('Edit code', edit(true), { key: 'E', disabled: !request }),
-          button('Deny', answer('no'), { key: 'N' }))]);
+          button('Deny', answer('no'), { key: 'N' })),
+        h('p', { class: 'muted' }, `Always: ${names} ${kinds.length === 1 ? 'is' : 'are'} not asked about again, on any branch of this session, until the session is closed.`)]);
   });
 }
 

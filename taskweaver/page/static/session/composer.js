@@ -33,7 +33,7 @@ export function composer(session, branch, slot = 'main') {
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
     h('textarea', {
-      rows: 1, value: text, placeholder: isBusy ? 'Ask next, it waits' : 'Ask, or @ a name', 'aria-label': `Ask ${titled(session, branch)}`, autocomplete: 'off', spellcheck: 'true',
+      rows: 1, value: text, placeholder: hint(isBusy), 'aria-label': `Ask ${titled(session, branch)}`, autocomplete: 'off', spellcheck: 'true',
       oninput: (event) => typed(session, branch, slot, event.target), onkeydown: (event) => key(event, session, branch, slot), update: grow,
       onpaste: (event) => { if (event.clipboardData.files.length) upload(session, branch, [...event.clipboardData.files]); },
     }),
@@ -41,6 +41,12 @@ export function composer(session, branch, slot = 'main') {
       h('input', { type: 'file', multiple: true, class: 'unseen', onchange: (event) => { upload(session, branch, [...event.target.files]); event.target.value = ''; } })),
     isBusy && !text ? button('Stop', () => stop(session, branch), { sign: 'stop', key: 'Esc Esc', kind: 'stop' }) : h('button', { type: 'submit', class: 'button primary', disabled: !text.trim() }, h('span', {}, isBusy ? 'Queue' : 'Ask'), keyHint('↵'))),
   RUN.test(text) ? h('p', { class: 'caption muted hint' }, 'Runs as code in the kernel of this branch, without a model.') : null);
+}
+
+/** A hint that needs a second line would move the conversation: a phone has a short one. */
+function hint(isBusy) {
+  if (!isBusy) return 'Ask, or @ a name';
+  return matchMedia('(max-width: 760px)').matches ? 'Ask next' : 'Ask next; it is answered after this round';
 }
 
 function branchButton(session, branch, slot) {

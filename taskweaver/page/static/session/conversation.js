@@ -21,8 +21,8 @@ function following(slot) {
 export function conversation(session, moment, slot = 'main') {
   const state = following(slot);
   const key = `${session.id}/${moment.branch}/${moment.isPast ? moment.number : ''}`;
-  // Sides of a comparison are read from the first round in which they differ.
-  if (state.key !== key) Object.assign(state, { key, isOn: slot === 'main', fresh: 0, seenCount: 0 });
+  // Sides of a comparison are read from the first round in which they differ, until one moves in them.
+  if (state.key !== key) Object.assign(state, { key, isOn: slot === 'main', isMoved: slot === 'main', isEndSeen: slot === 'main', fresh: 0, seenCount: 0 });
   const window = session.windowOf(moment.branch, moment.isPast ? moment.number : null);
   session.fill(moment.branch, moment.isPast ? moment.number : null);
   const path = session.path(moment.branch);
@@ -40,7 +40,7 @@ export function conversation(session, moment, slot = 'main') {
         window.last < window.end ? edge(session, moment, slot, 1, `${count(window.end - window.last, 'later round')}`) : null,
         h('div', { class: 'end-mark', key: 'end' }))),
     moment.isPast ? null : statusLine(session, moment),
-    state.isOn || moment.isPast ? null : h('button', { type: 'button', class: 'to-end', onclick: () => toEnd(slot) }, icon('down'), state.fresh ? `${count(state.fresh, 'new part')}` : 'To the end', h('kbd', { 'aria-hidden': 'true' }, 'End')));
+    state.isOn || state.isEndSeen || moment.isPast ? null : h('button', { type: 'button', class: 'to-end', onclick: () => toEnd(slot) }, icon('down'), state.fresh ? `${count(state.fresh, 'new part')}` : 'To the end', h('kbd', { 'aria-hidden': 'true' }, 'End')));
 }
 
 /** What is being done now: it floats, so that its coming and going moves nothing. */
@@ -102,19 +102,23 @@ function noteFresh(state, session, shown) {
 function watch(element, state) {
   const mark = element.querySelector('.end-mark');
   const observer = new IntersectionObserver(([entry]) => {
+    const isOther = state.isEndSeen !== entry.isIntersecting;
     state.isEndSeen = entry.isIntersecting;
-    if (state.isEndSeen && !state.isOn && !hasSelection(element)) {
-      state.isOn = true;
-      changed();
-    }
+    const isBack = state.isEndSeen && !state.isOn && state.isMoved && !hasSelection(element);
+    state.isOn ||= isBack;
+    if (isBack || isOther) changed();
   }, { root: element, rootMargin: '0px 0px 24px 0px' });
   observer.observe(mark);
   const leave = (event) => {
+    state.isMoved = true;
     const isUp = event.type === 'wheel' ? event.deltaY < 0 : ['ArrowUp', 'PageUp', 'Home'].includes(event.key);
     if (isUp || event.type === 'touchmove') stopFollowing(element, state);
   };
   // A press on the element itself is one on its scroll bar.
-  const onPress = (event) => event.target === element && stopFollowing(element, state);
+  const onPress = (event) => {
+    state.isMoved = true;
+    if (event.target === element) stopFollowing(element, state);
+  };
   const onSelect = () => hasSelection(element) && stopFollowing(element, state);
   for (const kind of ['wheel', 'touchmove', 'keydown']) element.addEventListener(kind, leave, { passive: true });
   element.addEventListener('pointerdown', onPress);

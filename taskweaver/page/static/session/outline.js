@@ -2,7 +2,7 @@
 
 import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
-import { icon, stateTag } from '../core/icons.js';
+import { icon, stateTag, stateWord } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { count, roundTitle } from '../core/words.js';
 import { fold, here, isFolded, openWay, ui } from '../state.js';
@@ -15,8 +15,6 @@ import { hasFailed } from './rounds.js';
 const STEP = 16;
 const FIRST = 14;
 const MARGIN = 12;
-
-const STATE_WORDS = { running: 'running', asks: 'asks you', failed: 'failed' };
 
 let scrolled = { top: 0, height: 800 };
 
@@ -99,8 +97,8 @@ function branchRow(session, row, item, height) {
   };
   const rounds = row.note ? `${row.note}, ${count(row.rounds, 'round')}` : count(row.rounds, 'round');
   return h('div', {
-    ...item, class: `tree-row branch${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-current': row.isHere ? 'location' : null, 'aria-expanded': String(!row.isFolded), onclick: open,
-    'aria-label': [[titled(session, row.branch), rounds, state ? STATE_WORDS[state] : '', row.isHere ? 'you' : ''].filter(Boolean).join(' '), 'branch', row.isFolded ? 'folded' : ''].filter(Boolean).join(', '),
+    ...item, class: `tree-row branch${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-current': row.isHere ? 'location' : null, 'aria-expanded': row.hasRows ? String(!row.isFolded) : null, onclick: open,
+    'aria-label': [[titled(session, row.branch), rounds, state ? stateWord(state) : '', row.isHere ? 'you' : ''].filter(Boolean).join(' '), 'branch', row.isFolded && row.hasRows ? 'folded' : ''].filter(Boolean).join(', '),
   },
   graph(row, height),
   h('span', { class: `branch-name c${row.colour}` }, titled(session, row.branch)),
@@ -140,8 +138,7 @@ function rowTool(kind, sign, label, run) {
 function branchState(session, row) {
   const state = session.stateOf(row.branch);
   if (state !== 'idle') return state;
-  const own = session.tree.get(row.branch)?.own ?? [];
-  return hasFailed(own.at(-1), session.rounds.get(own.at(-1)?.round_id)) ? 'failed' : '';
+  return session.hasFailed(row.branch) ? 'failed' : '';
 }
 
 function roundRow(session, row, item, height) {
@@ -212,18 +209,20 @@ function branchGraph(row, x, middle, height) {
   const parts = [];
   if (row.isForked) {
     const [from, to] = [x(row.depth - 1), x(row.depth)];
-    parts.push(h('path', { class: `${own}${thick}`, d: `M${from} 0V${middle - 6}Q${from} ${middle} ${from + 6} ${middle}H${to - (row.isFolded ? 4 : 6)}${row.isFolded ? '' : `Q${to} ${middle} ${to} ${middle + 6}V${height}`}` }));
-    if (row.isFolded) parts.push(h('rect', { class: `${own} full`, x: to - 4, y: middle - 4, width: 8, height: 8, rx: 1.5 }));
-  } else if (row.isFolded) parts.push(h('rect', { class: `${own} full`, x: x(row.depth) - 4, y: middle - 4, width: 8, height: 8, rx: 1.5 }));
+    const isShort = row.isFolded || !row.hasRows;
+    parts.push(h('path', { class: `${own}${thick}`, d: `M${from} 0V${middle - 6}Q${from} ${middle} ${from + 6} ${middle}H${to - (isShort ? 4 : 6)}${isShort ? '' : `Q${to} ${middle} ${to} ${middle + 6}V${height}`}` }));
+    if (!row.hasRows) parts.push(h('circle', { class: `${own}${row.isHere ? ' full' : ' hollow'}`, cx: to, cy: middle, r: row.isHere ? 6 : 3 }), row.isHere ? h('circle', { class: 'eye', cx: to, cy: middle, r: 2 }) : null);
+    else if (row.isFolded) parts.push(h('rect', { class: `${own} full`, x: to - 4, y: middle - 4, width: 8, height: 8, rx: 1.5 }));
+  } else if (row.isFolded && row.hasRows) parts.push(h('rect', { class: `${own} full`, x: x(row.depth) - 4, y: middle - 4, width: 8, height: 8, rx: 1.5 }));
   return parts;
 }
 
 function legend() {
   const dot = (kind) => h('svg', { width: 10, height: 10, viewBox: '0 0 10 10', 'aria-hidden': 'true' }, kind === 'square'
     ? h('rect', { class: 'c0 full', x: 1, y: 1, width: 8, height: 8, rx: 1.5 })
-    : h('circle', { class: `c0 ${kind}`, cx: 5, cy: 5, r: 4 }));
+    : [h('circle', { class: `c0 ${kind === 'eye' ? 'full' : kind}`, cx: 5, cy: 5, r: kind === 'eye' ? 5 : 4 }), kind === 'eye' ? h('circle', { class: 'eye', cx: 5, cy: 5, r: 2 }) : null]);
   return h('div', { class: 'legend' },
-    h('p', {}, dot('full'), 'your path ', dot('hollow'), 'elsewhere ', dot('square'), 'folded branch'),
+    h('p', {}, dot('eye'), 'you ', dot('full'), 'your path ', dot('hollow'), 'elsewhere ', dot('square'), 'folded'),
     h('p', { class: 'narrow' }, 'Tap a round, then “Fork here”: a new branch with its data.'),
     h('p', { class: 'wide' }, 'Click a round to see that moment. ', h('kbd', {}, 'F'), ' forks it with its data, ', h('kbd', {}, 'C'), ' compares two branches.'));
 }

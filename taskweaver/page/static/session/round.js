@@ -3,7 +3,7 @@
 import { branchName, button, failure, withCode } from '../core/bits.js';
 import { h, memo } from '../core/dom.js';
 import { icon, spinner, stateTag } from '../core/icons.js';
-import { count, seen } from '../core/words.js';
+import { count, firstLine, roundTitle, seen, titleLine } from '../core/words.js';
 import { markdown } from '../text/markdown.js';
 import { ui } from '../state.js';
 import { ask, goTo, openFork } from './actions.js';
@@ -11,13 +11,14 @@ import { cell } from './cell.js';
 import { titled } from './paths.js';
 import { viewOf } from './view.js';
 
-const CODE_QUESTION = /^Run this:\n```(\w*)\n([\s\S]*?)\n?```\s*$/;
+const CODE_QUESTION = /^Run this:\n```\w*\n[\s\S]*?```\s*$/;
+const TITLE_CHARS = 60;
 const FOLDED_ANSWER_CHARS = 1_000_000;
 
 /** Return a round; one that is over is built again only when it changed. */
 export function round(session, entry, context) {
   const found = session.rounds.get(entry.round_id);
-  if (!found) return h('article', { key: entry.round_id, class: 'round waiting' }, head(session, entry, null, context), h('h3', { class: 'question' }, seen(entry.title)));
+  if (!found) return h('article', { key: entry.round_id, class: 'round waiting' }, head(session, entry, null, context), h('h3', { class: 'question' }, roundTitle(entry.title)));
   const forks = [entry.branch, ...entry.forks].map((name) => `${titled(session, name)}:${session.stateOf(name)}:${session.tree.get(name)?.own.length}`).join();
   const figures = `${session.artifacts.size} ${session.picturesSeen}`;
   const open = ui.openCells.get(found.id) ?? '';
@@ -57,10 +58,11 @@ function head(session, entry, found, context, isRunning = false) {
 }
 
 function question(text) {
-  const code = CODE_QUESTION.exec(text);
-  if (code) return h('h3', { class: 'question code-question' }, icon('right'), 'Run code');
-  const [first, ...rest] = text.trim().split('\n');
-  return h('div', { class: 'asked' }, h('h3', { class: 'question' }, seen(first)), rest.length ? h('p', { class: 'question-more' }, seen(rest.join('\n').trim())) : null);
+  const isCode = CODE_QUESTION.test(text);
+  const title = h('h3', { class: 'question' }, roundTitle(isCode ? firstLine(titleLine(text), TITLE_CHARS) : titleLine(text)));
+  if (isCode) return title;
+  const rest = text.trim().split('\n').slice(1);
+  return h('div', { class: 'asked' }, title, rest.length ? h('p', { class: 'question-more' }, seen(rest.join('\n').trim())) : null);
 }
 
 const STEP_SIGNS = { done: () => icon('check'), running: spinner, open: () => icon('open'), failed: () => icon('cross'), dropped: () => icon('more') };

@@ -48,13 +48,15 @@ function titles(session, state) {
   return session.branchesIn(state).map((name) => titled(session, name)).join(', ');
 }
 
+const STATE_TEXTS = { running: (number) => `${number} running`, asks: (number) => `${number} ${number === 1 ? 'asks' : 'ask'} you`, failed: (number) => `${number} failed` };
+
+/** What runs, asks or failed in the session: each leads to the next such branch. */
 function states(session) {
-  const running = session.branchesIn('running').length;
-  const asking = session.branchesIn('asks').length;
-  if (session.isLoaded && !running && !asking) return h('div', { key: 'idle', class: 'states muted', title: 'Nothing runs, nothing waits for you' }, 'Idle');
-  return h('div', { class: 'states' },
-    running ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${titles(session, 'running')}`, onclick: () => goToNext(session, ['running']) }, stateTag('running', `${running} running`)) : null,
-    asking ? h('button', { type: 'button', class: 'state-button', title: `Go to the next: ${titles(session, 'asks')}`, onclick: () => goToNext(session, ['asks']) }, stateTag('asks', `${asking} ${asking === 1 ? 'asks' : 'ask'} you`)) : null);
+  const found = Object.keys(STATE_TEXTS).map((state) => [state, session.branchesIn(state).length]).filter(([, number]) => number);
+  if (session.isLoaded && !found.length) return h('div', { key: 'idle', class: 'states muted', title: 'Nothing runs, nothing waits for you' }, 'Idle');
+  return h('div', { class: 'states' }, found.map(([state, number]) => h('button', {
+    key: state, type: 'button', class: `state-button is-${state}`, title: `Go to the next: ${titles(session, state)}`, onclick: () => goToNext(session, [state]),
+  }, stateTag(state, STATE_TEXTS[state](number)))));
 }
 
 /** Return the bar that says that the server is gone, with the time until the next attempt. */
