@@ -30,7 +30,6 @@ from taskweaver.memory.branched.store import BranchedMemory  # noqa: E402
 
 PROGRAM = [sys.executable, "-m", "taskweaver", "--trust", "-p"]
 HEIGHT = 760
-COLOURS = 256
 THEMES = ("light", "dark")
 QUIET = (
     "!document.querySelector('.loading, .coming, .paper-bar')"
@@ -108,14 +107,6 @@ def fill(client: httpx2.Client, project: Path) -> str:
     return session
 
 
-def with_few_colours(picture: Image.Image) -> Image.Image:
-    """Return a picture with its most frequent colours alone: those of the page stay as they are."""
-    counted = sorted(picture.getcolors(1 << 24) or [], reverse=True)[:COLOURS]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette([part for _, colour in counted for part in colour])
-    return picture.quantize(palette=palette, dither=Image.Dither.NONE).convert("RGB")
-
-
 class Pictures:
     """Takes pictures of the page, and writes them into a folder."""
 
@@ -142,7 +133,7 @@ class Pictures:
                 shot = self._page.tab.call("Page.captureScreenshot", format="png")
                 picture = Image.open(io.BytesIO(b64decode(shot["data"]))).convert("RGB")
                 file = self._folder / f"{part}-{width}-{theme}.webp"
-                with_few_colours(picture).save(file, lossless=True, quality=100)
+                picture.save(file, lossless=True, quality=100, method=6)
 
     def _view(self, width: int, theme: str) -> None:
         self._page.tab.call(

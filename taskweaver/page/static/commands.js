@@ -59,7 +59,7 @@ function sessionCommands(session) {
     { text: 'Next that asks or runs', key: 'g', run: () => goToNext(session, ['asks', 'running']) },
     { text: 'Open or fold all code', key: 'o', run: () => show('allCode', !ui.allCode) },
     { text: 'Rename the session', key: 'r', run: () => renameSession(session) },
-    { text: 'Rename the branch', key: 'F2', run: () => renameBranch(session, moment.branch) },
+    ...(isComparing ? [] : [{ text: 'Rename the branch', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
     { text: 'Undo the last round', key: 'u', run: () => undoRound(session, moment) },
     { text: 'Save this conversation as a page', run: () => exportPage(session, moment) },
     { text: 'Follow the answer', key: 'End', run: () => toEnd() },

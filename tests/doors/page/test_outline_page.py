@@ -17,6 +17,22 @@ INSIDE = (
     ".map((one) => document.querySelector(one).getBoundingClientRect()))"
 )
 """The button that merges is in view."""
+DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go(1))))"
+LATE_WANT = """
+const { addEventListener: listen, postMessage: post } = BroadcastChannel.prototype;
+const late = [];
+BroadcastChannel.prototype.addEventListener = function (kind, heard) {
+  listen.call(this, kind, (event) => {
+    if (event.data.kind === 'want') late.push(() => heard(event)); else heard(event);
+  });
+};
+BroadcastChannel.prototype.postMessage = function (message) {
+  post.call(this, message);
+  if (message.kind === 'event' && message.data.round_id)
+    for (const one of late.splice(0)) setTimeout(one);
+};
+"""
+"""The tab that reads the stream hears what another one wants only after its next event."""
 
 
 def session_of(page: PageTab) -> str:
@@ -98,6 +114,8 @@ def test_a_branch_is_renamed_by_key_by_menu_and_by_another_client(
     page.type("given up")
     page.key("Escape")
     page.hides(".rename-field")
+    page.until("document.activeElement.dataset.row === 'b:main'")
+    leave_a_name(page)
     client.patch(f"{session}/branches/main", json={"title": "base"})
     page.shows("base", ".way")
     page.value("location.hash = location.hash.replace('/main', '/try-1')")
@@ -110,6 +128,16 @@ def test_a_branch_is_renamed_by_key_by_menu_and_by_another_client(
     page.key("Escape")
     page.open(page.value("location.href"))
     page.shows("holiday-check", ".way")
+
+
+def leave_a_name(page: PageTab) -> None:
+    """Leave the field of a name for the composer by a click: the focus stays there."""
+    page.key("F2")
+    page.until("document.activeElement.matches('.rename-field')")
+    page.press_on(".composer textarea")
+    page.hides(".rename-field")
+    page.value(DRAWN)
+    assert page.value("document.activeElement.matches('.composer textarea')")
 
 
 def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
@@ -126,6 +154,19 @@ def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
     page.key("ArrowDown")
     page.key("Enter")
     assert page.value(text) == "as in round 1 (“growth = 1”) "
+    page.type("and @round")
+    page.shows("round 2", ".completion")
+    x, y = page.value(
+        "(() => { const box = [...document.querySelectorAll('.completion li')].find((one) =>"
+        " one.dataset.name === 'round 2').getBoundingClientRect();"
+        " return [box.x + 20, box.y + box.height / 2]; })()"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        page.tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    page.hides(".completion")
+    page.type("again")
+    both = "as in round 1 (“growth = 1”) and round 2 (“decline = 2”) again"
+    page.until(f"{text} === {json.dumps(both)}")
 
 
 @pytest.mark.parametrize("choice", ["ours", "theirs"])
@@ -169,3 +210,25 @@ def test_a_page_that_is_opened_while_a_cell_runs_has_its_output(
     server.client().post(f"{session_of(page)}/stop", json={})
     page.finished(1)
     page.hides(".output.live")
+
+
+def test_a_second_tab_has_the_code_and_output_of_a_round_that_prints(
+    page: PageTab, server: Served
+) -> None:
+    script = page.tab.call("Page.addScriptToEvaluateOnNewDocument", source=LATE_WANT)["identifier"]
+    try:
+        page.open(page.value("location.href"))
+        page.ask(
+            "/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)"
+        )
+        page.shows("tick 3", ".output.live")
+        opened = "window.second = window.open(location.href)"
+        page.tab.call("Runtime.evaluate", expression=opened, userGesture=True)
+        round_one = "window.second.document.querySelector('#round-1')"
+        page.until(f"{round_one}?.querySelector('.output.live')?.textContent.includes('tick')")
+        page.until(f"{round_one}.querySelector('.cell').textContent.includes('4 lines')")
+        server.client().post(f"{session_of(page)}/stop", json={})
+        page.until("window.second.document.querySelector('#round-1.over')")
+    finally:
+        page.value("window.second?.close()")
+        page.tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)

@@ -14,7 +14,7 @@ const LABEL = 150;
 const STATE = 110; // room for the word of a state behind the last round
 const MOST_STEP = 44;
 const MOST_ZOOM = 4;
-let zoom = 1;
+let zoom = 1; // from the whole tree on
 let pinch = null;
 
 /** Return the map of a session. */
@@ -31,7 +31,10 @@ export function mapPane(session) {
     ui.map = false;
     changed();
   };
-  return h('section', { class: 'map', 'aria-label': 'Map of the tree' },
+  const leave = () => {
+    zoom = 1;
+  };
+  return h('section', { class: 'map', mount: () => leave, 'aria-label': 'Map of the tree' },
     h('div', { class: 'pane-head' }, h('h2', {}, 'Map'), h('span', { class: 'muted' }, 'left to right by round; a click goes there'), button('Close', close, { kind: 'quiet end', key: 'M' })),
     h('div', { class: 'map-scroll', ontouchstart: startPinch, ontouchmove: movePinch, tabindex: 0, role: 'group', 'aria-label': 'Map' },
       h('svg', { width, height: branches.length * ROW + 24, viewBox: `0 0 ${width} ${branches.length * ROW + 24}`, role: 'group', 'aria-label': 'Branches' }, session.merges.map((merge, at) => mergeLine(session, merge, at, { rows, x, step })), branches.map((node) => lineOf(session, node, { rows, x, onPath, moment })))));
@@ -50,7 +53,7 @@ function startPinch(event) {
 function movePinch(event) {
   if (!pinch || !spread(event)) return;
   event.preventDefault();
-  zoom = Math.min(MOST_ZOOM, Math.max(1 / MOST_ZOOM, (pinch.zoom * spread(event)) / pinch.from));
+  zoom = Math.min(MOST_ZOOM, Math.max(1, (pinch.zoom * spread(event)) / pinch.from));
   changed();
 }
 

@@ -12,7 +12,7 @@ export function button(text, onclick, { kind = '', sign = null, key = '', label 
 
 /** Return a text with what stands in backticks as code. */
 export function withCode(text) {
-  return seen(text).split('`').map((part, at) => (at % 2 ? h('code', {}, part) : part));
+  return seen(text).split(/`([^`\n]+)`/).map((part, at) => (at % 2 ? h('code', {}, part) : part));
 }
 
 /** Return the name of a branch in its colour. */

@@ -22,6 +22,8 @@ let listener = () => {};
 let onState = () => {};
 let onGap = () => {};
 let isLeader = false;
+let asked = 0; // how often this tab has asked to follow
+let isAnswered = false; // whether events that are passed on are those that it asked for last
 let abort = null;
 let wake = () => {};
 
@@ -47,7 +49,9 @@ export function follow(session, after, changes) {
   if (!seen.has(CHANGES) && changes !== undefined) seen.set(CHANGES, changes);
   const want = { session, after, changes: seen.get(CHANGES) };
   wants.set(me, want);
-  tell({ kind: 'want', tab: me, ...want });
+  asked += 1;
+  isAnswered = isLeader;
+  tell({ kind: 'want', tab: me, asked, ...want });
   restart();
 }
 
@@ -62,17 +66,27 @@ function tell(message) {
 }
 
 function heard(message) {
-  if (message.kind === 'event') take(message.name, message.data);
+  if (message.kind === 'event') takePassed(message.name, message.data);
+  else if (message.kind === 'wanted') isAnswered ||= message.tab === me && message.asked === asked;
   else if (message.kind === 'state' && !isLeader) setState(message.state);
   else if (message.kind === 'gap') onGap(message.session, message.status);
   else if (message.kind === 'who' && wants.has(me)) {
     const { session } = wants.get(me);
-    tell({ kind: 'want', tab: me, session, after: seen.get(session) ?? 0, changes: seen.get(CHANGES) });
+    tell({ kind: 'want', tab: me, asked, session, after: seen.get(session) ?? 0, changes: seen.get(CHANGES) });
   } else if (isLeader && message.kind === 'want') {
     wants.set(message.tab, { session: message.session, after: message.after, changes: message.changes });
     restart();
+    tell({ kind: 'wanted', tab: message.tab, asked: message.asked });
   } else if (isLeader && message.kind === 'leave') wants.delete(message.tab);
   else if (isLeader && message.kind === 'retry') wake();
+}
+
+/**
+ * Take an event that the leader passes on. Those of the session that come before its answer belong to
+ * a stream that began after what this tab wants: it reads them again, with those before them.
+ */
+function takePassed(name, data) {
+  if (isAnswered || isChange(data)) take(name, data);
 }
 
 function take(name, data) {
@@ -96,6 +110,7 @@ function leadWhileVisible() {
 
 async function lead() {
   isLeader = true;
+  isAnswered = true;
   tell({ kind: 'who' });
   let wait = FIRST_WAIT_S;
   while (isLeader) {
@@ -149,7 +164,7 @@ async function readOnce() {
     const query = { sessions: sessions.join(',') };
     const response = await send('GET', 'events', { query, headers: id ? { 'Last-Event-ID': id } : {}, signal: own.signal });
     setState({ isOpen: true, retryAt: null, problem: null });
-    await readEvents(response.body.getReader());
+    await readEvents(response.body.getReader(), own.signal);
     return own.signal.aborted ? 'again' : 'ended';
   } catch (error) {
     if (error.name === 'AbortError') return 'again';
@@ -169,12 +184,12 @@ function afterRefusal(error, sessions) {
   return 'failed';
 }
 
-async function readEvents(reader) {
+async function readEvents(reader, signal) {
   const decoder = new TextDecoder();
   let rest = '';
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) return;
+    if (done || signal.aborted) return; // what was read is asked for again
     rest += decoder.decode(value, { stream: true });
     const parts = rest.split('\n\n');
     rest = parts.pop();

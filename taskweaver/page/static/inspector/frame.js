@@ -87,7 +87,7 @@ function grid(page) {
     return h('th', { scope: 'col', class: NUMERIC.has(column.kind) ? 'right' : '', 'aria-sort': direction, title: seen(column.dtype) },
       h('button', { type: 'button', class: 'bare', onclick: () => sort(number, column.kind) }, seen(column.name) || '#', isSorted ? icon(order.isDown ? 'down' : 'up') : null));
   };
-  const isDay = page.columns.map((_, at) => page.cells.every((cells) => cells[at] === null || MIDNIGHT.test(cells[at])));
+  const isDay = page.columns.map(({ kind }, at) => kind === 'time' && page.cells.every((cells) => cells[at] === null || MIDNIGHT.test(cells[at])));
   const shown = (value, column) => text(isDay[column] && value !== null ? value.replace(MIDNIGHT, '') : value);
   const row = (cells, at) => h('tr', {}, (page.labels[at] ?? []).map((label) => h('th', { scope: 'row' }, text(label))),
     cells.map((value, column) => h('td', { class: `${NUMERIC.has(page.columns[column].kind) ? 'right' : ''}${value === null ? ' missing' : ''}` }, shown(value, column))));

@@ -36,10 +36,11 @@ export async function endBranchRenaming(session, title = '') {
   if (!branch) return;
   const isNew = text && text !== titled(session, branch);
   if (isNew && !(await attempt(() => api.change(`${session.where}/branches/${api.path(branch)}`, { title: text })))) return;
+  const isLeft = !document.activeElement?.matches('.rename-field'); // whoever clicked elsewhere stays there
   session.renamedBranch = '';
   if (isNew) await session.reload();
   changed();
-  focusOn(`[data-row="${CSS.escape(`b:${branch}`)}"]`);
+  if (!isLeft) focusOn(`[data-row="${CSS.escape(`b:${branch}`)}"]`);
 }
 
 /**

@@ -55,12 +55,17 @@ async function namesOf(session, branch) {
   ];
 }
 
-/** Return the list of names of a composer, if it is open. */
-export function completion(session, branch, slot) {
+/** Return the list of names of a composer, if it is open; `choose(name, area)` takes the one that is pressed. */
+export function completion(slot, choose) {
   const list = lists.get(slot);
   if (!list) return null;
+  const press = (one) => (event) => {
+    event.preventDefault();
+    lists.delete(slot);
+    choose(inserted(one), event.target.closest('.composer').querySelector('textarea'));
+  };
   return h('ul', { class: 'completion', role: 'listbox', 'aria-label': 'Names' }, list.names.map((one, at) =>
-    h('li', { role: 'option', 'aria-selected': String(at === list.at), class: at === list.at ? 'chosen' : '', 'data-name': one.name },
+    h('li', { role: 'option', 'aria-selected': String(at === list.at), class: at === list.at ? 'chosen' : '', 'data-name': one.name, onpointerdown: press(one), onmousedown: (event) => event.preventDefault() },
       icon(SIGNS[one.kind]), h('code', {}, seen(one.name)), h('span', { class: 'muted' }, seen(one.text).slice(0, 60)))));
 }
 
@@ -71,13 +76,17 @@ export function completionKey(event, choose) {
   if (!list) return false;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step) list.at = (list.at + step + list.names.length) % list.names.length;
-  else if (event.key === 'Enter' || event.key === 'Tab') choose(list.names[list.at].insert ?? list.names[list.at].name);
+  else if (event.key === 'Enter' || event.key === 'Tab') choose(inserted(list.names[list.at]));
   else if (event.key !== 'Escape') return false;
   if (!step) lists.delete(slot);
   event.preventDefault();
   event.stopPropagation();
   changed();
   return true;
+}
+
+function inserted(one) {
+  return one.insert ?? one.name;
 }
 
 /** Return the text of a field with a name in place of what was begun, and the cursor after it. */

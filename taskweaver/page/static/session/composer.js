@@ -29,7 +29,7 @@ export function composer(session, branch, slot = 'main') {
     ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove('drop'); upload(session, branch, [...event.dataTransfer.files]); },
   },
   chips(session, branch),
-  completion(session, branch, slot),
+  completion(slot, (name, area) => insertName(session, branch, slot, area, name)),
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
     h('textarea', {

@@ -244,9 +244,9 @@ export class SessionModel {
     if (event.type === 'round_end') this.finish(event);
   }
 
-  /** Whether a round has ended already: events since the beginning of one that runs are read again. */
+  /** Whether a round has ended, and its events are read again. The index may know of an end whose event is still to come. */
   isOver(id, round) {
-    return round ? round.isStored === true : (this.index.find((one) => one.round_id === id)?.state ?? 'created') !== 'created';
+    return round?.isStored || (round?.state !== 'created' && (this.index.find((one) => one.round_id === id)?.state ?? 'created') !== 'created');
   }
 
   begin(event) {
@@ -262,15 +262,15 @@ export class SessionModel {
   }
 
   async readAsking(round) {
-    announce(`${titled(this, round.branch)} asks you.`);
     this.asking = (await api.get(`${this.where}/confirmations`).catch(() => null))?.confirmations ?? this.asking;
+    if (this.stateOf(round.branch) === 'asks') announce(`${titled(this, round.branch)} asks you.`); // not of a request that is read again
     this.touch();
   }
 
   async finish(event) {
     const round = this.rounds.get(event.round_id);
     const entry = this.index.find((one) => one.round_id === event.round_id);
-    this.asking = this.asking.filter((one) => one.branch !== event.branch);
+    if (!entry || this.tree.get(event.branch)?.own.at(-1)?.round_id === event.round_id) this.asking = this.asking.filter((one) => one.branch !== event.branch); // what waits is of the last round
     if (entry) {
       entry.state = round?.state ?? 'finished';
       this.tree = treeOf(this.branches, this.index, this.merges);

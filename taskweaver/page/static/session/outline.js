@@ -114,6 +114,7 @@ function branchRow(session, row, item, height) {
 function renameRow(session, row, item, height) {
   const onkeydown = (event) => {
     event.stopPropagation();
+    if (event.isComposing) return;
     if (event.key === 'Enter') endBranchRenaming(session, event.target.value);
     else if (event.key === 'Escape') endBranchRenaming(session);
   };

@@ -13,18 +13,25 @@ const PAGE = 100;
 const WAIT_MS = 250;
 const state = { sessions: [], total: 0, usage: null, isLoaded: false, problem: '', query: '', found: null, asking: null, renaming: null };
 let waiting = null;
-let reads = 0;
+let reading = null;
+let next = null; // the read after it, which all share that ask meanwhile
 
 /** Read the first page of the list again; return the number of its last change, undefined if it cannot be read. */
-export async function readSessions() {
+export function readSessions() {
+  if (reading) return (next ??= reading.then(readSessions));
+  next = null;
+  reading = readList().finally(() => {
+    reading = null;
+  });
+  return reading;
+}
+
+async function readList() {
   let last;
-  reads += 1;
-  const number = reads;
   try {
     const limit = Math.max(PAGE, state.sessions.length);
     const [list, usage] = await Promise.all([api.get('sessions', { limit: Math.min(limit, 500) }), api.get('usage')]);
     last = list.last_change;
-    if (number !== reads) return last; // a later answer is newer
     Object.assign(state, { sessions: list.sessions, total: list.total, usage, isLoaded: true, problem: '' });
   } catch (error) {
     Object.assign(state, { problem: error.message, isLoaded: true });

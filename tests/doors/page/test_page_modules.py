@@ -1,0 +1,101 @@
+"""Modules of the page by themselves, in the page that a server gives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from page_tab import CTRL, PageTab
+from served import Served
+from test_outline_page import press, session_of
+from test_page_parts import run
+
+
+def given(page: PageTab, path: str, body: str) -> Any:
+    """Return what a function body gives that has a module of the page as `found`."""
+    address = "document.querySelector('script[type=module]').src.replace('app.js', {})"
+    where = address.format(json.dumps(path))
+    return page.value(f"import({where}).then(async (found) => {{ {body} }})")
+
+
+def test_backquotes_are_dropped_around_code_alone(page: PageTab) -> None:
+    texts = ["a `b` c", "it`s 5`", "``", "a `b\nc` d"]
+    parts = (
+        "found.withCode(text).map((one) => one.tag ? `<${one.children[0].text}>` : one).join('')"
+    )
+    body = f"return {json.dumps(texts)}.map((text) => {parts});"
+    assert given(page, "core/bits.js", body) == ["a <b> c", "it<s 5>", "``", "a `b\nc` d"]
+
+
+def test_midnight_is_cut_in_columns_of_times_alone(page: PageTab) -> None:
+    days = "['2024-01-01T00:00:00', '2024-01-02T00:00:00']"
+    frame = f"pd.DataFrame({{'day': pd.to_datetime({days}), 'text': {days}}})"
+    run(page, f"import pandas as pd\nframe = {frame}", 1)
+    page.press_on(".variable", "frame")
+    page.button("Show the table")
+    page.shows("2 rows, 2 columns", "dialog")
+    cells = (
+        "[...document.querySelectorAll('dialog tbody td')].slice(0, 2).map((td) => td.innerText)"
+    )
+    assert page.value(cells) == ["2024-01-01", "2024-01-01T00:00:00"]
+    page.button("Close")
+    page.hides("dialog")
+
+
+def test_a_list_that_is_read_is_read_once_more_for_all_who_ask_meanwhile(page: PageTab) -> None:
+    page.value("location.hash = '#/'")
+    page.shows("New session", ".list-head")
+    body = (
+        "await found.readSessions(); const ask = fetch; let reads = 0;"
+        " window.fetch = (where, more) => { reads += /sessions[?]/.test(where);"
+        " return ask(where, more); };"
+        " try { await Promise.all(Array.from({length: 9}, () => found.readSessions())); }"
+        " finally { window.fetch = ask; } return reads;"
+    )
+    assert given(page, "sessions/list.js", body) == 2
+
+
+def test_a_branch_is_not_renamed_while_two_are_compared(page: PageTab, server: Served) -> None:
+    session = session_of(page)
+    run(page, "x = 1", 1)
+    assert server.client().post(f"{session}/branches", json={"name": "b"}).status_code == 201
+    page.value(f"location.hash = '#/c/{session.rpartition('/')[2]}/main/b'")
+    page.shows("is common to both")
+    press(page, "F2")
+    page.key("k", CTRL)
+    page.until("document.activeElement.matches('dialog input')")
+    page.type("rename the")
+    page.shows("Rename the session", ".palette")
+    assert "Rename the branch" not in page.value("document.querySelector('.palette').innerText")
+    page.key("Escape")
+    page.value(f"location.hash = '#/s/{session.rpartition('/')[2]}/main'")
+    page.until("document.querySelector('[data-row=\"b:b\"]')")
+    assert page.value("document.querySelector('.rename-field')") is None
+
+
+ROUNDS = """
+const session = new found.SessionModel('none');
+const entry = (id, number, state) =>
+  ({round_id: id, branch: 'main', number, title: id, state, forks: []});
+session.setIndex([entry('over', 1, 'finished'), entry('runs', 2, 'created')]);
+const main = {name: 'main', parent: null, is_current: true, state: 'idle'};
+session.setView({title: '', branches: [main]});
+session.asking = [{confirmation_id: 'c', branch: 'main'}];
+const at = '2026-01-01T10:00:00.000+00:00';
+const send = (id, type) =>
+  session.handleRound({round_id: id, branch: 'main', type, msg: id, at, extra: {}});
+const stored = {id: 'over', state: 'finished', isStored: false, posts: [], question: 'kept'};
+session.rounds.set('over', stored);
+for (const type of ['round_start', 'round_end']) send('over', type);
+send('runs', 'round_start');
+session.index.find((one) => one.round_id === 'runs').state = 'finished';
+const before = session.asking.length;
+send('runs', 'round_end');
+const isKept = session.rounds.get('over') === stored;
+return [isKept, before, session.rounds.get('runs').state, session.asking.length];
+"""
+"""A round that is over is read again after a gap; one that runs ends after the index said so."""
+
+
+def test_a_round_that_is_over_is_not_played_again(page: PageTab) -> None:
+    assert given(page, "session/model.js", ROUNDS) == [True, 1, "finished", 0]
