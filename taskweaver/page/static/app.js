@@ -12,6 +12,7 @@ import { onKey } from './commands.js';
 import { helpDialog } from './help.js';
 import { later, load, shown } from './later.js';
 import { palette } from './palette.js';
+import { branchesIn } from './session/branch_states.js';
 import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
 import { noticeBar, offlineBar, topbar } from './session/topbar.js';
@@ -39,7 +40,7 @@ function draw() {
 function titleOf() {
   if (ui.place.kind === 'searches') return 'Searches · TaskWeaver';
   if (!ui.session || ui.place.kind === 'sessions') return 'TaskWeaver';
-  const asks = ui.session.branchesIn('asks').length ? '? ' : '';
+  const asks = branchesIn(ui.session, 'asks').length ? '? ' : '';
   return `${asks}${ui.session.name} · TaskWeaver`;
 }
 

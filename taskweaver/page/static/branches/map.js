@@ -7,6 +7,7 @@ import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
 import { here, ui } from '../state.js';
 import { goTo } from '../session/actions.js';
+import { isFailedBranch } from '../session/branch_states.js';
 import { stepsTo, titled } from '../session/paths.js';
 
 const ROW = 30;
@@ -90,7 +91,7 @@ function lineOf(session, node, { rows, x, onPath, moment }) {
 
 /** A branch that runs, asks or failed has its sign and word behind its last round, as in the tree. */
 function stateMark(session, name, x, y) {
-  const state = session.hasFailed(name) ? 'failed' : session.stateOf(name);
+  const state = isFailedBranch(session, name) ? 'failed' : session.stateOf(name);
   if (state === 'idle') return null;
   const sign = state === 'running' ? h('circle', { cx: x + 7, cy: y, r: 5 }) : icon(state === 'asks' ? 'ask' : 'cross', { x, y: y - 8 });
   return h('g', { class: `map-state ${state}` }, sign, h('text', { x: x + 18, y: y + 4 }, stateWord(state)));

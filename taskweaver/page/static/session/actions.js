@@ -5,6 +5,7 @@ import { announce } from '../core/announce.js';
 import { afterDraw, changed } from '../core/loop.js';
 import { compareAddress, go, momentAddress } from '../core/route.js';
 import { fold, here, notify, openWay, ui } from '../state.js';
+import { branchesIn } from './branch_states.js';
 
 /** Carry out work; a problem is shown as a notice. Return whether it went well. */
 export async function attempt(work) {
@@ -96,7 +97,7 @@ export async function makeFork(session, fork) {
 /** Go to the next branch that asks or runs, after the one that is shown. */
 export function goToNext(session, states) {
   const { branch } = here(session);
-  const names = states.flatMap((state) => session.branchesIn(state));
+  const names = states.flatMap((state) => branchesIn(session, state));
   if (!names.length) return;
   const next = names[(names.indexOf(branch) + 1) % names.length];
   ui.pane = 'chat';

@@ -6,7 +6,7 @@ import { changed } from '../core/loop.js';
 import { follow } from '../core/stream.js';
 import { roundTitle, titleLine } from '../core/words.js';
 import { ownerOf, pathOf, titled, treeOf } from './paths.js';
-import { applyEvent, hasFailed, newRound, storedRound } from './rounds.js';
+import { applyEvent, newRound, storedRound } from './rounds.js';
 
 const PAGE = 30;
 const MORE = 50;
@@ -99,18 +99,6 @@ export class SessionModel {
     if (this.asking.some((one) => one.branch === branch)) return 'asks';
     if (this.messages.some((one) => one.branch === branch && one.state === 'running')) return 'running';
     return 'idle';
-  }
-
-  /** Return whether nothing runs on a branch and its last round failed. */
-  hasFailed(branch) {
-    const last = this.tree.get(branch)?.own.at(-1);
-    return this.stateOf(branch) === 'idle' && hasFailed(last, this.rounds.get(last?.round_id));
-  }
-
-  /** Return the branches that run, ask or failed, in the order of the outline. */
-  branchesIn(state) {
-    const isIn = (name) => (state === 'failed' ? this.hasFailed(name) : this.stateOf(name) === state);
-    return this.branches.map((one) => one.name).filter(isIn);
   }
 
   /** Return the part of a path that is in the document: `{first, last}`, numbers from 1. */

@@ -7,6 +7,7 @@ import { changed } from '../core/loop.js';
 import { count, roundTitle } from '../core/words.js';
 import { fold, here, isFolded, openWay, ui } from '../state.js';
 import { compare, goTo, openFork } from './actions.js';
+import { isFailedBranch } from './branch_states.js';
 import { endBranchRenaming, renameBranch } from './changes.js';
 import { outlineKey } from './outline_keys.js';
 import { outlineRows, titled } from './paths.js';
@@ -139,7 +140,7 @@ function rowTool(kind, sign, label, run) {
 function branchState(session, row) {
   const state = session.stateOf(row.branch);
   if (state !== 'idle') return state;
-  return session.hasFailed(row.branch) ? 'failed' : '';
+  return isFailedBranch(session, row.branch) ? 'failed' : '';
 }
 
 function roundRow(session, row, item, height) {

@@ -9,6 +9,7 @@ import { momentAddress } from '../core/route.js';
 import { money, roundTitle, seen } from '../core/words.js';
 import { here, openPalette, toggleInspector, ui } from '../state.js';
 import { goToNext } from './actions.js';
+import { branchesIn } from './branch_states.js';
 import { stepsTo, titled } from './paths.js';
 
 /** Return the bar. */
@@ -45,14 +46,14 @@ function way(session) {
 }
 
 function titles(session, state) {
-  return session.branchesIn(state).map((name) => titled(session, name)).join(', ');
+  return branchesIn(session, state).map((name) => titled(session, name)).join(', ');
 }
 
 const STATE_TEXTS = { running: (number) => `${number} running`, asks: (number) => `${number} ${number === 1 ? 'asks' : 'ask'} you`, failed: (number) => `${number} failed` };
 
 /** What runs, asks or failed in the session: each leads to the next such branch. */
 function states(session) {
-  const found = Object.keys(STATE_TEXTS).map((state) => [state, session.branchesIn(state).length]).filter(([, number]) => number);
+  const found = Object.keys(STATE_TEXTS).map((state) => [state, branchesIn(session, state).length]).filter(([, number]) => number);
   if (session.isLoaded && !found.length) return h('div', { key: 'idle', class: 'states muted', title: 'Nothing runs, nothing waits for you' }, 'Idle');
   return h('div', { class: 'states' }, found.map(([state, number]) => h('button', {
     key: state, type: 'button', class: `state-button is-${state}`, title: `Go to the next: ${titles(session, state)}`, onclick: () => goToNext(session, [state]),
