@@ -65,9 +65,9 @@ class PageTab:
         )
 
     def hides(self, selector: str) -> None:
-        """Wait until no element is visible."""
+        """Wait until no element is visible; of dialogs, `offsetParent` would say nothing."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})]"
-        self.until(f"!{found}.some((one) => one.offsetParent)")
+        self.until(f"!{found}.some((one) => one.checkVisibility())")
 
     def press_on(self, selector: str, text: str = "", modifiers: int = 0) -> None:
         """Click the first visible element that has a text, in its middle, as a mouse does.
