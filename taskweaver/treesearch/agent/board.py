@@ -84,13 +84,12 @@ def _likely(journal: Journal, nodes: list[Node]) -> list[Node]:
 
 
 def _line(journal: Journal, node: Node, effect: Difference | None) -> str:
-    name = f" {node.name}" if node.name else ""
     reached = outcome(journal, node)
     gained = f" ({gain_text(journal.objective, effect)})" if effect else ""
     if node.is_good and journal.rank(node.id) == -math.inf:
         gained = ", but it failed when it was repeated"
     findings = shorten_words(node.summary["findings"], FINDINGS_CHARS)
-    return f"{node.id} {node.kind}{name}: {reached}{gained}. {findings}"
+    return f"{node.id} {node.title}: {reached}{gained}. {findings}"
 
 
 def _plain(text: str) -> str:

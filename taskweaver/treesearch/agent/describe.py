@@ -31,14 +31,13 @@ _FINDINGS_CHARS = 400
 
 def parent_sections(parent: Node, journal: Journal) -> dict[str, str | list[str]]:
     """Return the sections of a parent, for the prompt of an attempt made from it."""
-    made_as = " ".join(filter(None, (f"{parent.kind}", parent.name)))
     before = ancestry(parent, journal)
     sections: dict[str, str | list[str]] = {
         "Made from": parent.id,
         **({"Its ancestors": before} if before else {}),
-        "Its plan": quoted_section(f"{made_as}. {parent.plan}", 1),
+        "Its plan": quoted_section(f"{parent.title}. {parent.plan}", 1),
         "Code": _code(parent, journal.files(parent.id)),
-        "Result": f"{_result(parent, journal)} ({parent.status})",
+        "Result": f"{reached_text(journal, parent)} ({parent.status})",
         "Execution output": _output(parent, _OUTPUT_CHARS),
     }
     sections |= repeated(parent, journal)
@@ -63,8 +62,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str | list[str]
 def ancestry(parent: Node, journal: Journal) -> list[str]:
     """Return a line for each ancestor of a parent: its change and figure; none for a draft."""
     return [
-        f"{node.id} {node.kind}{f' {node.name}' if node.name else ''}:"
-        f" {run_statistics.outcome(journal, node)}"
+        f"{node.id} {node.title}: {run_statistics.outcome(journal, node)}"
         for node in journal.path(parent.id)[:-1][-_MOST_ANCESTORS:]
     ]
 
@@ -100,7 +98,7 @@ def change_sections(node: Node, journal: Journal) -> dict[str, str]:
     Without a parent, and where the changes are longer than the files, these stand whole.
     """
     sections = run_sections(node, journal)
-    if node.parent is None or journal[node.parent].has_failed:  # no figures of that were reviewed
+    if node.parent is None or journal[node.parent].has_failed:  # as a program it was not judged
         return sections
     before = journal.files(node.parent)
     after = {**before, **artifact_files(node.artifacts)}
@@ -147,8 +145,8 @@ def _output(node: Node, limit_chars: int) -> str:
     return quoted_section(shorten(node.output, limit_chars), 1) or "(nothing was printed)"
 
 
-def _result(node: Node, journal: Journal) -> str:
-    """Return the measurement of a node; of one that was repeated, the mean of all."""
+def reached_text(journal: Journal, node: Node) -> str:
+    """Return the mean of a node that was repeated; of any other one the metric of each data set."""
     if journal.samples(node.id).n > 1:
         return run_statistics.reached(journal, node)
     return measured_text(journal, node)
@@ -239,7 +237,8 @@ def attempt_lines(
     lines = []
     for node in nodes:
         other = journal.as_proposed(node)
-        outcome = run_statistics.outcome(journal, other)
+        tell = reached_text if other.is_good else run_statistics.outcome
+        outcome = tell(journal, other)
         if other.finished_at is None and not other.plan:
             outcome += ", its plan is not known yet"
         figure = journal.figure(other.id)
@@ -248,10 +247,9 @@ def attempt_lines(
         if other.error:
             message = _ending(other.error)
             outcome += f" ({other.error.kind}: {message})"
-        name = f" {other.name}" if other.name else ""
         origin = f" of {other.parent}" if other.parent else ""
         plan = shorten_words(other.plan, plan_chars)
-        lines.append(f"{other.id} {other.kind}{name}{origin}: {outcome}. {plan}")
+        lines.append(f"{other.id} {other.title}{origin}: {outcome}. {plan}")
     return lines
 
 

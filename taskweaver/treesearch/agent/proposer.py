@@ -219,7 +219,7 @@ def attempt_prompt(
     introduction = prompts.text(_INTRODUCTIONS[node.kind], with_memory=question.has_memory)
     prompt: dict[str, Any] = {
         "Introduction": introduction,
-        "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
+        "Kind of attempt": node.title,
         "Research idea": fenced(question.background.idea.text, "markdown"),
         "Evaluation metric": metric_text(question.journal),
         **_stage(question),

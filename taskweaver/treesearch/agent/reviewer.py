@@ -20,6 +20,7 @@ from taskweaver.treesearch.agent.describe import (
     change_sections,
     measured_text,
     metric_text,
+    reached_text,
     result_text,
     run_sections,
 )
@@ -38,7 +39,6 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import RoleModels
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.text import fenced, shorten
 
 _PROBLEM_CHARS = 2000
@@ -307,7 +307,7 @@ def _before(node: Node, journal: Journal) -> str:
     if not line:
         return "none"
     before = line[-1]
-    text = f"{run_statistics.reached(journal, before)}, {before.id}"
+    text = f"{reached_text(journal, before)}, {before.id}"
     if journal.samples(before.id).n > 1 and before.seed == node.seed:
         text += f"; with the seed of this attempt {measured_text(journal, before)}"
     return text

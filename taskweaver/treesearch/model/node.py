@@ -113,7 +113,7 @@ class NodeError:
     def gist(self) -> str:
         """The last line with the name of an exception; the whole message if there is none.
 
-        That a command failed is told by the last line it printed, before the traceback.
+        Of a failed command it begins with the last line that was printed before the traceback.
         """
         lines = self.message.splitlines()
         if lines and _COMMAND_FAILED.match(lines[-1]):
@@ -227,6 +227,11 @@ class Node:
     started_at: float = 0.0
     finished_at: float | None = None
     cost: Cost = field(default_factory=Cost)
+
+    @property
+    def title(self) -> str:
+        """Its kind, and its change in short if it has one."""
+        return f"{self.kind} {self.name}".rstrip()
 
     @property
     def is_good(self) -> bool:

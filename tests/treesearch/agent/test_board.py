@@ -10,7 +10,7 @@ from taskweaver.treesearch.agent.board import board
 from taskweaver.treesearch.agent.describe import attempt_lines, parent_sections
 from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 
 
@@ -133,3 +133,11 @@ def test_a_failed_command_is_told_by_what_it_said() -> None:
     assert said in attempt_lines(journal, [failed])[0]
     alone = NodeError("RuntimeError", message.replace(f"{said}\n", ""))
     assert alone.gist.startswith("subprocess.CalledProcessError")
+
+
+def test_figures_of_several_data_sets_are_told_each() -> None:
+    journal = story()
+    metric = Measurement({"large": 6.0, "small": 8.0})
+    journal.put(replace(attempt(6, 7.0, ""), metric=metric))
+    (line,) = attempt_lines(journal, [journal["n0006"]])
+    assert "7 s, the mean of large 6 s, small 8 s" in line
