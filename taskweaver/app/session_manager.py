@@ -286,7 +286,7 @@ class SessionManager:
             cwd = files.working_folder(name)
             kernels.fork_session_client(state, client_id(name), session_dir=workspace, cwd=cwd)
 
-        def past_kernel(branch: str, state: Snapshot | None) -> Client:
+        def new_moment_kernel(branch: str, state: Snapshot | None) -> Client:
             own = (client_id(PAST), None, workspace, files.working_folder(branch))
             if state is None:
                 return kernels.get_session_client(*own)
@@ -300,7 +300,7 @@ class SessionManager:
             open_branch=open_branch,
             client=client,
             fork_kernel=fork_kernel,
-            past_kernel=past_kernel,
+            new_moment_kernel=new_moment_kernel,
             limits=child.get(LimitsConfig),
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))

@@ -235,7 +235,7 @@ class AnsweredElsewhere:
             ValueError: If the answer has another content, and the request is not editable.
         """
         with self._changed:
-            if self._open.get(request_id, Confirmation.no) is not None:  # answered, or not open
+            if request_id not in self._open or self._open[request_id] is not None:
                 return False
             is_edited = isinstance(answer, EditedContent)
             if is_edited and not self.requests[request_id].is_editable:

@@ -72,7 +72,7 @@ class Session:
         self._branches = SessionBranches(parts, config, logger, self._spending)
         self._answering: dict[str, AnsweringBranch] = {}
         self._moments = Moments(self._branches)
-        self.moment_kernel = MomentKernel(self._branches, self._moments, parts.past_kernel)
+        self.moment_kernel = MomentKernel(self._branches, self._moments, parts.new_moment_kernel)
         self.session_var = self._branches.session_var
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
@@ -141,8 +142,10 @@ class MessageOperations:
         return models.MessageList(messages=[message_view(item) for item in messages])
 
     async def _show(self, call: Call) -> BaseModel:
-        own, session_id = self._sessions.of(call.user), call.path("session_id")
-        return message_view(await own.message(session_id, call.path("message_id")))
+        index, wanted = self._sessions.of(call.user).index, call.path("message_id")
+        return message_view(
+            await asyncio.to_thread(index.message_of, call.path("session_id"), wanted)
+        )
 
     async def _follow(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)

@@ -20,9 +20,8 @@ from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
-from taskweaver.server.databases.statements import DatabaseLost, once_it_answers
+from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
-from taskweaver.server.operations import missing
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionClosed
@@ -223,10 +222,7 @@ class UserConversation:
         Raises:
             RequestRefused: If there is none of this id.
         """
-        found = self.index.message(message_id)
-        if found is None or found.session != self.session.session_id:
-            raise missing("Message", message_id[:128])
-        return found
+        return self.index.message_of(self.session.session_id, message_id)
 
     def note_start(self, branch: str) -> None:
         """Refuse changes of a branch again: its message has another round, after foreign cells."""
@@ -349,12 +345,12 @@ class UserConversation:
             outcome = {"state": "failed", "answer": answer}
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
         with self._logged(message.id):
-            once_it_answers(partial(self.index.update, message.id, **outcome), self._end_of_waits)
+            retry_while_lost(partial(self.index.update, message.id, **outcome), self._end_of_waits)
         self._note_done(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
         """Play the round of a message; return the fields of its outcome."""
-        once_it_answers(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
+        retry_while_lost(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
         branch, watch = self.branch(message.branch), _Watch(self, message, user)
         play = branch.run_code if message.kind == "code" else branch.send_message
         try:

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
 from taskweaver.server.errors import conflict
+from taskweaver.server.operations import missing
 from taskweaver.session.errors import EventsGone, EventsToCome
 
 MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
@@ -242,6 +243,17 @@ class AgentIndex:
         """Return a message; None if there is none of this id."""
         found = self._messages("id = ?", message_id)
         return found[0] if found else None
+
+    def message_of(self, session: str, message_id: str) -> IndexedMessage:
+        """Return a message of a session.
+
+        Raises:
+            RequestRefused: If the session has none of this id.
+        """
+        found = self.message(message_id)
+        if found is None or found.session != session:
+            raise missing("Message", message_id[:128])
+        return found
 
     def messages(self, session: str = "", states: tuple[str, ...] = ()) -> list[IndexedMessage]:
         """Return the messages of a session, or of all, that are in one of some states, or any."""

@@ -151,17 +151,6 @@ class UserSessions:
         if not (is_indexed or is_stored):
             raise missing("Session", session_id[:128])
 
-    async def message(self, session_id: str, message_id: str) -> IndexedMessage:
-        """Return a message of a session, whichever program has it open.
-
-        Raises:
-            RequestRefused: If the user has no such message.
-        """
-        found = await asyncio.to_thread(self.index.message, message_id)
-        if found is None or found.session != session_id:
-            raise missing("Message", message_id[:128])
-        return found
-
     async def messages(self, session_id: str) -> list[IndexedMessage]:
         """Return the messages of a session, whichever program has it open.
 

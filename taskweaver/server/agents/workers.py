@@ -12,7 +12,7 @@ from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
-from taskweaver.server.databases.statements import once_it_answers
+from taskweaver.server.databases.statements import retry_while_lost
 from taskweaver.server.errors import ServerError
 
 
@@ -42,6 +42,6 @@ class RoundWorkers:
         """Add to the spending of a user; wait for a database that is away, until an event."""
         add = partial(self.accounts.spend, user.name, usage.cost or 0.0, usage.total_tokens)
         try:
-            once_it_answers(add, end, is_repeatable=False)
+            retry_while_lost(add, end, is_repeatable=False)
         except ServerError:  # the answer that was paid for is not lost
             self.log.exception(f"the spending of {user.name} may lack {usage.total_tokens} tokens")

@@ -49,7 +49,7 @@ class RunStatement(Protocol):
         """Run a statement with values for its marks; raises as `ServerDatabase`."""
 
 
-def once_it_answers(
+def retry_while_lost(
     work: Callable[[], T], end: threading.Event, *, is_repeatable: bool = True
 ) -> T:
     """Read or write; while the database does not answer, try again.

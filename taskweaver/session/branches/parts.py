@@ -29,9 +29,9 @@ class SessionParts:
     """Parts a session owns and closes.
 
     Branches go by their names; that of `client` need not exist yet. A branch is opened with the
-    id of the round it goes on with, empty for none. `past_kernel` makes the kernel of a past moment
-    beside that of a branch, forked off a snapshot if there is one; it is stopped before another is
-    made.
+    id of the round it goes on with, empty for none. `new_moment_kernel` makes the kernel of a past
+    moment beside that of a branch, forked off a snapshot if there is one; it is stopped before
+    another is made.
     """
 
     emitter: SessionEventEmitter
@@ -41,5 +41,5 @@ class SessionParts:
     open_branch: Callable[[str, str], BranchParts]
     client: Callable[[str], Client]
     fork_kernel: Callable[[str, Snapshot], None]
-    past_kernel: Callable[[str, Snapshot | None], Client]
+    new_moment_kernel: Callable[[str, Snapshot | None], Client]
     limits: LimitsConfig

@@ -145,7 +145,7 @@ class Coordinator:
     def _last_repetition(self) -> NodeChoice | None:
         """Return a repetition that a run with all its nodes still makes; None where none is due.
 
-        Repetitions are no nodes of the limit, but need time.
+        The limit of nodes does not count repetitions; the others hold for them.
         """
         is_spent = self._is_stopping or self.budget.why_spent(None)
         return None if is_spent else self._repetitions.at_limit()

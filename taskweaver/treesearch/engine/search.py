@@ -133,7 +133,7 @@ class Search:
             self._stack = stack.pop_all()
 
     def _check_needs(self) -> None:
-        """Check, where attempts run, what these need and cannot install or make themselves."""
+        """Check for what attempts need where they run: packages, and the turn of timed ones."""
         sandbox = self.worker.sandbox
         has_network = sandbox is None or sandbox.has_network or bool(sandbox.allowed_hosts)
         can_install = has_network and not self._config.is_script and not self.is_embedded

@@ -246,15 +246,17 @@ class _Run:
         self, result: Mapping[str, Any] | None, load: HostLoad
     ) -> Mapping[str, Any] | None:
         """Return a timed result with the CPUs that other processes used meanwhile."""
+        if result is None:
+            return None
         others = load.cpus_of_others() if self._job.is_timed else None
-        details = result.get("details") if result is not None else None
+        details = result.get("details")
         known = dict(details) if isinstance(details, Mapping) else {}
         is_claimed = known.pop(USED_BY_OTHERS, None) is not None  # by what is measured
         if others is not None and others >= _LEAST_NOTED:
             known[USED_BY_OTHERS] = round(others, 1)
         elif not is_claimed:
             return result
-        return None if result is None else {**result, "details": known}
+        return {**result, "details": known}
 
     def _measured(self) -> Mapping[str, Any] | None:
         """Return what the run's evaluator measures, or else the result the attempt wrote."""

@@ -23,7 +23,7 @@ _TIMED_UNIT = re.compile(
 LARGEST = 1e70
 """Largest size of a value that counts: squares, and squares of shares of it, stay numbers."""
 USED_BY_OTHERS = "CPUs used by other processes"
-"""Name of a detail of timed measurements; it is there where it is not next to nothing."""
+"""Name of a detail of timed measurements, which is left out where it is small."""
 
 
 @dataclass(frozen=True, slots=True)

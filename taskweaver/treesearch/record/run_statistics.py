@@ -123,7 +123,7 @@ def scatter(journal: Journal) -> str:
 
 
 def _beside(journal: Journal) -> str:
-    """Return how many timed runs had other programs beside them, in a sentence; empty for none."""
+    """Return beside how many timed runs other processes worked, as a sentence; empty for none."""
     details = [node.metric.details.get(USED_BY_OTHERS) for node in journal.good if node.metric]
     used = [value for value in details if isinstance(value, int | float)]
     if not used:

@@ -65,7 +65,7 @@ def _told(node: Node, journal: Journal) -> dict[str, Any]:
 
 
 def _words(run: Mapping[str, Any]) -> str:
-    lines = [f"Run {run['run']}, {run['nodes']} nodes, whose numbers are its own."]
+    lines = [f"Run {run['run']}, {run['nodes']} nodes. Ids of nodes here are those of that run."]
     lines += [
         f"- {step['kind']} {step['change']}: {step['metric']}. {step['plan']}"
         for step in run["path"]

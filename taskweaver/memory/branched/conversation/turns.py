@@ -129,11 +129,11 @@ class Turns:
             " ON e.round_seq = r.seq AND e.branch_id = r.branch_id"
         )
         with self._database.snapshot() as connection:
-            found = [
-                RoundRow(seq, id_, text, [], state, end_seq)
-                for seq, id_, text, state, end_seq in connection.execute(query)
-            ]
-        return next(iter(found), None)
+            found = connection.execute(query).fetchone()
+        if found is None:
+            return None
+        seq, id_, text, state, end_seq = found
+        return RoundRow(seq, id_, text, [], state, end_seq)
 
     def last_at(self) -> float:
         """Return when something was last stored of any branch, as a time stamp; 0 for never."""
