@@ -65,9 +65,9 @@ class PageTab:
         )
 
     def hides(self, selector: str) -> None:
-        """Wait until no element is visible; of dialogs, `offsetParent` would say nothing."""
+        """Wait until no element is visible; a dialog that closes takes keys until it is gone."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})]"
-        self.until(f"!{found}.some((one) => one.checkVisibility())")
+        self.until(f"!{found}.some((one) => one.matches('dialog') || one.checkVisibility())")
 
     def press_on(self, selector: str, text: str = "", modifiers: int = 0) -> None:
         """Click the first visible element that has a text, in its middle, as a mouse does.

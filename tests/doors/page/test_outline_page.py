@@ -156,9 +156,13 @@ def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
     assert page.value(text) == "as in round 1 (“growth = 1”) "
     page.type("and @round")
     page.shows("round 2", ".completion")
+    named = (
+        "[...document.querySelectorAll('.completion li')].find((one) =>"
+        " one.dataset.name === 'round 2')"
+    )
+    page.until(f"Boolean({named})")  # the list may still be that of the text before
     x, y = page.value(
-        "(() => { const box = [...document.querySelectorAll('.completion li')].find((one) =>"
-        " one.dataset.name === 'round 2').getBoundingClientRect();"
+        f"(() => {{ const box = {named}.getBoundingClientRect();"
         " return [box.x + 20, box.y + box.height / 2]; })()"
     )
     for kind in ("mousePressed", "mouseReleased"):

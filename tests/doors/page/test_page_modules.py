@@ -99,3 +99,18 @@ return [isKept, before, session.rounds.get('runs').state, session.asking.length]
 
 def test_a_round_that_is_over_is_not_played_again(page: PageTab) -> None:
     assert given(page, "session/model.js", ROUNDS) == [True, 1, "finished", 0]
+
+
+def test_what_an_element_began_ends_when_another_takes_its_place(page: PageTab) -> None:
+    body = (
+        "const place = document.createElement('p'); document.body.append(place); let ticks = 0;"
+        " const mount = (one) => { const id = setInterval(() => { ticks += 1;"
+        " one.textContent = `${ticks} s`; }, 1); return () => clearInterval(id); };"
+        " found.render(place, found.h('span', {class: 'timer'}, found.h('i', {mount})));"
+        " await new Promise((go) => setTimeout(go, 20));"
+        " found.render(place, found.h('span', {class: 'state'}, found.h('i', {}, 'failed')));"
+        " const before = ticks; await new Promise((go) => setTimeout(go, 20));"
+        " const shown = [before > 0, ticks === before, place.innerText];"
+        " place.remove(); return shown;"
+    )
+    assert given(page, "core/dom.js", body) == [True, True, "failed"]

@@ -130,8 +130,9 @@ function patchMemo(before, next, isSvg) {
   next.dom = next.inner.dom;
 }
 
+/** Whether an element is kept: what `mount` began in it goes on, so one without `mount` cannot have it. */
 function matches(before, next) {
-  return before.tag === next.tag && before.key === next.key;
+  return before.tag === next.tag && before.key === next.key && !before.props?.mount === !next.props?.mount;
 }
 
 function identity(node) {
