@@ -190,12 +190,19 @@ def test_a_killed_server_beside_another_that_goes_on(
         await_output(client, session, "on", "m2")
         assert messages(other, session)["m2"][0] == "running"
         children = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-        process.wait(LIMIT_S)
+        with other.stream("GET", f"{API}/events") as response:
+            events = events_of(response)
+            assert next(events)[1] == "position"
+            process.kill()
+            process.wait(LIMIT_S)
+            open_ = {"m2", "m3"}  # nobody asks for them at the other server
+            while open_:
+                _, kind, data = next(events)
+                assert kind == "message_stopped"
+                open_.remove(data["message_id"])
     _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
-    while (found := messages(other, session))["m2"][0] == "running":
-        pass
+    found = messages(other, session)
     assert found["m1"][0] == "finished"
     assert [found[name][0] for name in ("m2", "m3")] == ["stopped", "stopped"]
     assert messages(two[1], own)["own"][0] == "running"
