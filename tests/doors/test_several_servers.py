@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import httpx2
 import psutil
 import psycopg
 import pytest
-from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
+from agents import API, SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from click.testing import CliRunner
 from postgres_server import postgres_server
 from served import LIMIT_S, Served, problem, serving
@@ -138,14 +137,13 @@ def test_a_session_that_nobody_uses_is_free(
     here, there = two
     session = new_session(here)
 
-    def state() -> str:
-        (listed,) = there.get(f"{API}/sessions").json()["sessions"]
+    def state(response: httpx2.Response) -> str:
+        (listed,) = response.json()["sessions"]
         return str(listed["state"])
 
-    assert state() == "locked"
+    assert state(there.get(f"{API}/sessions")) == "locked"
     monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
-    while state() != "stored":
-        time.sleep(0.02)  # a token is good for 200 requests a second
+    await_answer(there, f"{API}/sessions", lambda response: state(response) == "stored")
     assert there.delete(session).status_code == 204
 
 
@@ -227,8 +225,7 @@ def test_answers_outlive_an_outage_of_the_database(
             away = problem(client.get(f"{API}/sessions"), 503, "database-unavailable")
             assert "127.0.0.1" not in away["detail"]
     for client in two:
-        while client.get(f"{API}/sessions").status_code == 503:
-            pass
+        await_answer(client, f"{API}/sessions", lambda response: response.status_code != 503)
     with here.stream("GET", f"{session}/messages/lost/events") as response:
         *_, (_, kind, data) = events_of(response)
     assert (kind, data["state"], data["answer"]) == ("message", "finished", "heard wait lost")
