@@ -3,9 +3,9 @@
  * others listen. When it goes, another tab takes over, from the last number that it has seen.
  */
 
-import { send } from './api.js';
+import { ROOT, send } from './api.js';
 
-const CHANNEL = 'taskweaver.events';
+const CHANNEL = `taskweaver.events${ROOT}`; // other servers may have other paths of one origin
 const FIRST_WAIT_S = 0.5;
 const MOST_WAIT_S = 15;
 const CHANGES = 'changes';
@@ -162,7 +162,9 @@ async function readOnce() {
   try {
     const id = [...from].map(([name, number]) => `${name}:${number}`).join(',');
     const query = { sessions: sessions.join(',') };
-    const response = await send('GET', 'events', { query, headers: id ? { 'Last-Event-ID': id } : {}, signal: own.signal });
+    // A proxy may pass on a stream as it comes only where the request says that it is one.
+    const headers = { Accept: 'text/event-stream', ...(id ? { 'Last-Event-ID': id } : {}) };
+    const response = await send('GET', 'events', { query, headers, signal: own.signal });
     setState({ isOpen: true, retryAt: null, problem: null });
     await readEvents(response.body.getReader(), own.signal);
     return own.signal.aborted ? 'again' : 'ended';
