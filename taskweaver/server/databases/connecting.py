@@ -26,12 +26,13 @@ _POOLER = (
     "It is reached by a pooler of connections, such as PgBouncer, which loses locks and"
     " notifications: name PostgreSQL itself in server.database."
 )
+# Who waits for the database holds up all requests: a host that gives no answer is given up soon.
 _LIMITS: dict[str, Any] = {
-    "connect_timeout": 5,
+    "connect_timeout": 3,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
+    "tcp_user_timeout": 5_000,
     "application_name": SCHEMA,
     "client_encoding": "UTF8",
 }
