@@ -26,6 +26,7 @@ class LoginProxy(ThreadingHTTPServer):
         address: Address of the server behind it, for a browser.
         paths: Paths that it was asked for.
         is_logged_in: Whether the cookie is good; else requests are sent to a login.
+        passes: Whether events are passed on; else their connections stay open, and are quiet.
     """
 
     daemon_threads = True
@@ -35,6 +36,8 @@ class LoginProxy(ThreadingHTTPServer):
         self.token = server.token.text
         self.paths: list[str] = []
         self.is_logged_in = True
+        self.passes = threading.Event()
+        self.passes.set()
         super().__init__(("127.0.0.1", 0), _Passing)
         self.address = f"http://127.0.0.1:{self.server_port}{PATH}"
 
@@ -78,8 +81,10 @@ class _Passing(BaseHTTPRequestHandler):
             if is_start:
                 self.send_header("Set-Cookie", "login=1; Path=/; HttpOnly; SameSite=Lax")
             self.end_headers()
-            read = answer.read1 if self.headers.get("Accept") == _EVENTS else answer.read
+            is_stream = self.headers.get("Accept") == _EVENTS
+            read = answer.read1 if is_stream else answer.read
             while part := read():
+                assert not is_stream or self.server.passes.wait(LIMIT_S)
                 self.wfile.write(part)
         except ConnectionError:
             pass  # the browser, or the server, went

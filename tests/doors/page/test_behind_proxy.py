@@ -42,3 +42,21 @@ def test_a_token_is_kept_for_the_path_it_was_given_at(tab: PageTab, server: Serv
         names = "Object.keys(localStorage).filter((name) => name.includes('token'))"
         assert tab.value(names) == [f"taskweaver.token{PATH}"]
         tab.leave()
+
+
+def test_a_connection_that_is_quiet_for_too_long_is_lost(tab: PageTab, server: Served) -> None:
+    with login_proxy(server) as proxy:
+        tab.open(proxy.address)
+        tab.value(
+            "(() => { const later = setTimeout; window.setTimeout = (act, ms) =>"
+            " later(act, ms === 40000 ? 1000 : ms); })()"
+        )
+        proxy.passes.clear()
+        tab.button("New session")
+        tab.until("document.querySelector('.composer textarea')")
+        tab.shows("Connection lost.")
+        tab.ask("say: here again end")
+        proxy.passes.set()
+        tab.finished(1)
+        tab.shows("here again", "#round-1 .answer")
+        tab.leave()
