@@ -23,7 +23,8 @@ def token() -> str:
         if not (project / "taskweaver_config.json").exists():
             subprocess.run([*taskweaver, "init", str(project)], check=True)
         users = [*taskweaver, "-p", str(project), "serve", "users"]
-        made = subprocess.run([*users, "add", "me"], stdout=subprocess.PIPE, text=True)
+        new = [*users, "add", "me", "--role", "admin"]
+        made = subprocess.run(new, stdout=subprocess.PIPE, text=True)
         if made.returncode:  # the user is there, and the file is lost
             renewal = [*users, "token", "me"]
             made = subprocess.run(renewal, check=True, stdout=subprocess.PIPE, text=True)

@@ -76,7 +76,7 @@ def page_files() -> PageFiles:
     sources = {path: text.decode() for path, text in found.items() if path.endswith(".js")}
     modules = sorted(needed(sources, _ENTRY))
     preloads = "\n".join(f'<link rel="modulepreload" href="{_PLACE}/{path}">' for path in modules)
-    text = start.decode().replace(_PRELOADS, preloads).replace(_PLACE, f"/page/{version}")
+    text = start.decode().replace(_PRELOADS, preloads).replace(_PLACE, f"page/{version}")
     return PageFiles(
         version,
         PageFile.of(text.encode(), ".html"),

@@ -97,7 +97,11 @@ class Guard:
         # A link of a foreign page may open the page: what it shows needs a token of this origin.
         is_visit = path == "/" and headers.get("sec-fetch-mode") == "navigate"
         if is_foreign or (site not in {"none", "same-origin"} and not is_visit):
-            raise RequestRefused(403, "origin", "Pages of other origins may not use this server.")
+            detail = "Pages of other origins may not use this server."
+            if origin is not None and is_foreign:
+                named = f"the header Origin is {origin[:100]!r}, and Host is {host[:100]!r}"
+                detail += f" Here {named}; a proxy must pass on Host as it comes, with its port."
+            raise RequestRefused(403, "origin", detail)
 
 
 def _hostname(address: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import openai
 import pytest
@@ -117,13 +120,34 @@ def test_a_reader_that_leaves_stops_the_answer(
     next(iter(stream))
     model.await_question("wait gone")
     stream.close()
+    wait_for_the_stop(server, model, "wait gone")
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+def test_a_client_that_does_not_wait_for_the_whole_answer_stops_it(
+    server: Served, model: SteeredModel, path: str
+) -> None:
+    question = f"say: wait whole {path.rpartition('/')[2]}"
+    body = {"input": question, "messages": [user(question)]}
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {server.token.text}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    where = urlsplit(server.url)
+    with socket.create_connection((where.hostname or "", where.port or 0)) as connection:
+        connection.sendall(head.encode() + content)
+        model.await_question(question.removeprefix("say: "))
+    wait_for_the_stop(server, model, question.removeprefix("say: "))
+
+
+def wait_for_the_stop(server: Served, model: SteeredModel, question: str) -> None:
+    """Wait until the answer to a question is stopped; the model answers only then."""
     agent = server.client()
-    (session_id,) = rounds(server, "wait gone")
+    (session_id,) = rounds(server, question)
     with agent.stream("GET", f"{API}/sessions/{session_id}/events") as events:
         for line in events.iter_lines():  # the stop lets the call go; then the model answers
             if line == "event: round_error":
                 break
-            model.let_go("wait gone")
+            model.let_go(question)
     (message,) = agent.get(f"{API}/sessions/{session_id}/messages").json()["messages"]
     assert message["state"] in {"running", "failed"}
 

@@ -151,6 +151,18 @@ def test_notes_of_the_session_are_no_words_of_the_user() -> None:
     assert talk.world().files[0].name == "b list.csv"
 
 
+def test_what_a_chat_client_sends_before_the_question_is_no_part_of_it() -> None:
+    pytest.importorskip("starlette")
+    from taskweaver.doors.chat_completions.models import CompletionMessage
+    from taskweaver.doors.chat_completions.turns import with_history
+
+    said = [
+        CompletionMessage(role="system", content="Be brief.\n\nAnswer in English."),
+        CompletionMessage(role="user", content="which files do I have?"),
+    ]
+    assert ask(with_history(said))["message"].startswith("There are 2 files:")
+
+
 def test_requests_of_a_summary_are_read_again() -> None:
     body = "## Summary of earlier rounds\nThe user asked: mean n of a.csv\nme -> User: 2\n\n"
     messages = prompt(("User", "and the median?"))

@@ -81,7 +81,7 @@ def test_screens_that_are_shown_later_are_not_loaded_at_first() -> None:
     files = page_files()
     modules = {path for path in files.files if path.endswith(".js")}
     start = files.start.content.decode()
-    preloaded = set(re.findall(r'rel="modulepreload" href="/page/\w+/([^"]+)"', start))
+    preloaded = set(re.findall(r'rel="modulepreload" href="page/\w+/([^"]+)"', start))
     assert preloaded == set(files.modules)
     fetched = set(re.findall(r"import\('\./([^']+)'\)", files.files["later.js"].content.decode()))
     assert {"searches/screen.js", "branches/compare.js", "project/settings.js"} <= fetched

@@ -108,7 +108,8 @@ def test_names_of_the_server(client: httpx2.Client, host: str) -> None:
 def test_pages_of_other_origins_are_refused(server: Served, client: httpx2.Client) -> None:
     own = urlsplit(server.url).netloc
     for origin in ("https://evil.example", "null", f"http://localhost:{own.rpartition(':')[2]}"):
-        problem(client.get("/open", headers={"Origin": origin}), 403, "origin")
+        told = problem(client.get("/open", headers={"Origin": origin}), 403, "origin")
+        assert f"Origin is {origin!r}, and Host is {own!r}" in told["detail"]
     assert client.get("/open", headers={"Origin": server.url}).status_code == 200
     for site, status in [("cross-site", 403), ("same-site", 403), ("same-origin", 200)]:
         assert client.get("/open", headers={"Sec-Fetch-Site": site}).status_code == status

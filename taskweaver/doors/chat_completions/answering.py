@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
+
+from starlette.requests import Request
 
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
@@ -57,6 +61,21 @@ class ChatAnswer:
                 is_status = event.kind == "post_status_update"
                 if is_status and fields["branch"] == self._place.branch and fields["msg"]:
                     yield f"{redact_known(fields['msg'])}\n"
+
+    @asynccontextmanager
+    async def stopped_without(self, client: Request) -> AsyncIterator[None]:
+        """Stop the answer if the client of a request leaves before the end of the block."""
+        leaving = asyncio.ensure_future(self._stop_without(client))
+        try:
+            yield
+        finally:
+            leaving.cancel()
+            await asyncio.wait({leaving})
+
+    async def _stop_without(self, client: Request) -> None:
+        while (await client.receive())["type"] != "http.disconnect":
+            pass
+        self.give_up()
 
     def outcome(self) -> IndexedMessage:
         """Return the message once it is answered.

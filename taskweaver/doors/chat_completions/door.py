@@ -100,7 +100,7 @@ class _Completion:
         self, turns: ChatTurns, call: Call, place: ChatPlace, answer: ChatAnswer, completion_id: str
     ) -> None:
         self._turns = turns
-        self._user = call.user
+        self._user, self._client = call.user, call.request
         self._wanted = call.read(models.CompletionRequest)
         self._place = place
         self._answer = answer
@@ -114,9 +114,10 @@ class _Completion:
         return text
 
     async def whole(self) -> BaseModel:
-        """Return the answer when it is there."""
-        async for _ in self._answer.progress():
-            pass
+        """Return the answer when it is there; a client that leaves before stops it."""
+        async with self._answer.stopped_without(self._client):
+            async for _ in self._answer.progress():
+                pass
         message = {"role": "assistant", "content": self._outcome()}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return models.CompletionAnswer(

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel
+from starlette.requests import Request
 from starlette.responses import Response
 
 from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
@@ -67,7 +68,9 @@ class ResponseOperations:
             answer = ChatAnswer(self._sessions, place, response_id)
             await answer.submit(call.user)
         response = _Response(answer, wanted, response_id)
-        return event_stream(response.events()) if wanted.stream else await response.whole()
+        if wanted.stream:
+            return event_stream(response.events())
+        return await response.whole(call.request)
 
     def _place(self, call: Call, wanted: ResponseRequest) -> AbstractAsyncContextManager[ChatPlace]:
         messages = wanted.chat()
@@ -113,14 +116,15 @@ class _Response:
             previous_response_id=wanted.previous_response_id,
         )
 
-    async def whole(self) -> BaseModel:
-        """Return the response when it is there.
+    async def whole(self, client: Request) -> BaseModel:
+        """Return the response when it is there; a client that leaves before stops it.
 
         Raises:
             RequestRefused: If the message was not answered.
         """
-        async for step in self._answer.progress():
-            self._steps += step
+        async with self._answer.stopped_without(client):
+            async for step in self._answer.progress():
+                self._steps += step
         return self._completed(self._answer.outcome().answer)
 
     def _completed(self, text: str) -> ResponseAnswer:

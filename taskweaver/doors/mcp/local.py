@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
+import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from taskweaver.app.service import AppService
+from taskweaver.app.service import AppService, RoundResult
 from taskweaver.doors.mcp.tools import PlayedRound, Progress, RoundKind
+from taskweaver.session.session import Session
 
 T = TypeVar("T")
 
@@ -20,30 +24,55 @@ class LocalSessions:
 
     def __init__(self, service: AppService) -> None:
         self._service = service
+        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
     ) -> PlayedRound:
-        """Play a round in a thread; interrupt it when the caller cancels."""
-        service = self._service
-        opened = await _blocking(lambda: service.open(session, branch))
-        play = service.ask if kind == "ask" else service.run_code
+        """Play a round in a thread; interrupt it when the caller cancels.
 
-        def report_here(status: str) -> None:
-            anyio.from_thread.run(report, status)
-
-        try:
-            result = await _blocking(lambda: play(opened, text, report_here))
-        except anyio.get_cancelled_exc_class():
-            opened.interrupt()
-            raise
+        Rounds of a session wait for each other: models call tools side by side.
+        """
+        async with self._turn(session):
+            opened = await _blocking(lambda: self._service.open(session, branch))
+            result = await self._played(kind, text, opened, report)
         folder = opened.at(result.branch).execution_cwd
         names = tuple(str(Path(file).relative_to(folder)) for file in result.files)
         return PlayedRound(result, folder, names)
 
+    def _turn(self, session: str) -> anyio.Lock:
+        """Return the lock of a session; a new one has no id yet, and nobody waits for it."""
+        return self._turns.setdefault(session, anyio.Lock()) if session else anyio.Lock()
+
+    async def _played(
+        self, kind: RoundKind, text: str, opened: Session, report: Progress
+    ) -> RoundResult:
+        play = self._service.ask if kind == "ask" else self._service.run_code
+        has_begun, has_ended = threading.Event(), threading.Event()
+
+        def report_here(status: str) -> None:
+            anyio.from_thread.run(report, status)
+
+        def run() -> RoundResult:
+            has_begun.set()
+            try:
+                return play(opened, text, report_here)
+            finally:
+                has_ended.set()
+
+        try:
+            return await _blocking(run)
+        except anyio.get_cancelled_exc_class():
+            opened.interrupt()
+            with anyio.CancelScope(shield=True):  # the next call finds the session at rest
+                if has_begun.is_set():
+                    await _blocking(has_ended.wait)
+            raise
+
     async def fork(self, session: str, name: str) -> str:
         """Fork a session; return the name of the branch."""
-        return await _blocking(lambda: self._service.fork(session, name))
+        async with self._turn(session):
+            return await _blocking(lambda: self._service.fork(session, name))
 
     async def remember(self, fact: str, session: str) -> str:
         """Keep a fact on a session's current branch; return the outcome."""

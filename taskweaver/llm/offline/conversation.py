@@ -26,6 +26,7 @@ _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re
 _CHANGED = re.compile(r"^files changed, read them again: (.+)\.$", re.MULTILINE)
 _NOTE = r"files added: |files changed[^:\n]*: |variable that is gone, |The Python session is new: "
 _NOTES = re.compile(rf"(?:^(?:{_NOTE})[^\n]*\n)+", re.MULTILINE)
+_EARLIER = re.compile(r"\AEarlier in this chat:\n.*\nThe question now:\n", re.DOTALL)
 _ASKED = re.compile(r"^> ?(?:The user asked: )(.+)$|^The user asked: (.+)$", re.MULTILINE)
 _ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
 _LOOKED = re.compile(r"Look at `([^`\n]+)`")
@@ -53,8 +54,11 @@ class PromptMessage:
 
     @property
     def request(self) -> str:
-        """The user's own words: the text without the notes that the session puts before it."""
-        return _NOTES.sub("", self.text, count=1).strip()
+        """The user's own words: the text without what is put before it.
+
+        These are notes of the session, and the history of a chat that it was not part of.
+        """
+        return _EARLIER.sub("", _NOTES.sub("", self.text, count=1)).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class PromptConversation:
             elif item.sender == "User":
                 found.append((item.request, frozenset(_names(_ADDED, item.text))))
             elif task:
-                request = _NOTES.sub("", task, count=1).strip()
+                request = PromptMessage("", task).request
                 found.append((request, frozenset(_names(_ADDED, task))))
         return found
 

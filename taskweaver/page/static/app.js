@@ -123,6 +123,17 @@ function begin() {
   show();
 }
 
+/** Begin where a proxy adds the token; else ask for it. */
+async function beginWithoutToken() {
+  try {
+    await api.get('usage');
+    begin();
+  } catch {
+    ui.isSignedOut = true;
+    changed();
+  }
+}
+
 let isStarted = false;
 
 function startOnce() {
@@ -149,10 +160,7 @@ function start() {
   addEventListener('keydown', onKey);
   addEventListener('resize', changed);
   if (api.hasToken()) begin();
-  else {
-    ui.isSignedOut = true;
-    changed();
-  }
+  else beginWithoutToken();
 }
 
 start();

@@ -5,7 +5,7 @@ import { h } from './core/dom.js';
 import { changed } from './core/loop.js';
 import { applyTheme, keepPref, pref } from './core/prefs.js';
 import { projectCommands } from './commands.js';
-import { keepToken } from './core/api.js';
+import { hasToken, keepToken } from './core/api.js';
 import { ui } from './state.js';
 
 const EVERYWHERE = [['Ctrl K', 'find, and every command by name'], ['?', 'this help'], ['Esc', 'close, leave a past moment; twice: stop']];
@@ -28,7 +28,7 @@ export function helpDialog() {
     h('div', { class: 'row' }, h('h2', {}, 'Keys'), button('Close', close, { kind: 'quiet end' })),
     keys('Everywhere', EVERYWHERE), isSession ? keys('Session', SESSION) : null, isSession ? keys('Composer', COMPOSER) : null,
     ui.place.kind === 'searches' ? keys('Searches', SEARCHES) : null,
-    h('h2', {}, 'Settings'), themeChoice(), letters(), h('div', { class: 'row' }, projectCommands().map(({ text, run }) => button(text, () => { close(); run(); }, { kind: 'small' })), signOut()));
+    h('h2', {}, 'Settings'), themeChoice(), letters(), h('div', { class: 'row' }, projectCommands().map(({ text, run }) => button(text, () => { close(); run(); }, { kind: 'small' })), hasToken() ? signOut() : null));
 }
 
 function keys(title, list) {

@@ -1,7 +1,10 @@
 /** Requests to the agent API: the token goes in a header, never in an address or a cookie. */
 
-const PREFIX = '/agent/v1';
-const KEY = 'taskweaver.token';
+/** Path of the server: `/`, or one such as `/user/ann/taskweaver/` that a proxy puts before it. */
+export const ROOT = location.pathname.replace(/[^/]*$/, '');
+
+const PREFIX = `${ROOT}agent/v1`;
+const KEY = `taskweaver.token${ROOT === '/' ? '' : ROOT}`;
 
 /** An answer that is no success; `status` is 0 when the server cannot be reached. */
 export class Problem extends Error {
@@ -55,7 +58,7 @@ export function address(where, query = {}) {
 /** Send a request; return the response. Raises Problem. */
 export async function send(method, where, { query, body, bytes, signal, headers = {} } = {}) {
   const used = token;
-  const sent = { Authorization: `Bearer ${used}`, ...headers };
+  const sent = { ...(used ? { Authorization: `Bearer ${used}` } : {}), ...headers };
   if (body !== undefined) sent['Content-Type'] = 'application/json';
   if (bytes !== undefined) sent['Content-Type'] = 'application/octet-stream';
   let response;
@@ -65,7 +68,8 @@ export async function send(method, where, { query, body, bytes, signal, headers 
       headers: sent,
       body: bytes ?? (body === undefined ? undefined : JSON.stringify(body)),
       signal,
-      credentials: 'omit',
+      credentials: 'same-origin', // cookies of a proxy's login: the server reads none
+      redirect: 'manual',
       cache: 'no-store',
     });
   } catch (error) {
@@ -73,6 +77,8 @@ export async function send(method, where, { query, body, bytes, signal, headers 
     throw new Problem(0, 'unreachable', 'The server cannot be reached.');
   }
   if (response.ok) return response;
+  // Only a proxy redirects: to its login.
+  if (response.type === 'opaqueredirect') throw new Problem(0, 'login', 'The login in front of this server has ended: load the page again.');
   // A late refusal of another token says nothing of the one that was given since.
   if (response.status === 401 && used === token) onRefused();
   throw await problemOf(response);
@@ -124,7 +130,7 @@ async function answer(response) {
 export async function save(sessionPath, file, branch) {
   const made = await post(`${sessionPath}/links/${file.split('/').map(encodeURIComponent).join('/')}`, { purpose: 'download' }, { branch });
   const link = document.createElement('a');
-  link.href = made.url;
+  link.href = ROOT + made.url.slice(1);
   link.download = file.split('/').pop();
   link.click();
 }

@@ -3,11 +3,12 @@
  * others listen. When it goes, another tab takes over, from the last number that it has seen.
  */
 
-import { send } from './api.js';
+import { ROOT, send } from './api.js';
 
-const CHANNEL = 'taskweaver.events';
+const CHANNEL = `taskweaver.events${ROOT}`; // other servers may have other paths of one origin
 const FIRST_WAIT_S = 0.5;
 const MOST_WAIT_S = 15;
+const MOST_QUIET_MS = 40_000; // the server sends something every 15 seconds
 const CHANGES = 'changes';
 
 const channel = 'BroadcastChannel' in window ? new BroadcastChannel(CHANNEL) : null;
@@ -153,23 +154,40 @@ function positions() {
   return found;
 }
 
-/** Read the stream until it ends; return `again` when it must be asked anew at once. */
+/**
+ * Read the stream until it ends; return `again` when it must be asked anew at once. One that is quiet
+ * for too long has lost its connection, which no end of it may tell: a network that is gone does not.
+ */
 async function readOnce() {
   const own = new AbortController();
   abort = own;
+  let alarm = 0;
+  let isLost = false;
+  const rearm = () => {
+    clearTimeout(alarm);
+    alarm = setTimeout(() => {
+      isLost = true;
+      own.abort();
+    }, MOST_QUIET_MS);
+  };
   const from = positions();
   const sessions = [...from.keys()].filter((name) => name !== CHANGES);
   try {
     const id = [...from].map(([name, number]) => `${name}:${number}`).join(',');
     const query = { sessions: sessions.join(',') };
-    const response = await send('GET', 'events', { query, headers: id ? { 'Last-Event-ID': id } : {}, signal: own.signal });
+    // A proxy may pass on a stream as it comes only where the request says that it is one.
+    const headers = { Accept: 'text/event-stream', ...(id ? { 'Last-Event-ID': id } : {}) };
+    rearm();
+    const response = await send('GET', 'events', { query, headers, signal: own.signal });
     setState({ isOpen: true, retryAt: null, problem: null });
-    await readEvents(response.body.getReader(), own.signal);
+    await readEvents(response.body.getReader(), own.signal, rearm);
     return own.signal.aborted ? 'again' : 'ended';
   } catch (error) {
-    if (error.name === 'AbortError') return 'again';
+    if (error.name === 'AbortError') return isLost ? 'failed' : 'again';
     if ([404, 409, 410].includes(error.status)) return afterRefusal(error, sessions);
     return 'failed';
+  } finally {
+    clearTimeout(alarm);
   }
 }
 
@@ -184,11 +202,12 @@ function afterRefusal(error, sessions) {
   return 'failed';
 }
 
-async function readEvents(reader, signal) {
+async function readEvents(reader, signal, rearm) {
   const decoder = new TextDecoder();
   let rest = '';
   for (;;) {
     const { value, done } = await reader.read();
+    rearm();
     if (done || signal.aborted) return; // what was read is asked for again
     rest += decoder.decode(value, { stream: true });
     const parts = rest.split('\n\n');

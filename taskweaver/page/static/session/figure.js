@@ -34,7 +34,7 @@ function frame(session, round, path) {
       try {
         const where = `${session.where}/links/${path.split('/').map(encodeURIComponent).join('/')}`;
         const made = await api.post(where, { purpose: 'frame' }, { branch: round.branch });
-        set({ url: made.url, problem: '' });
+        set({ url: api.ROOT + made.url.slice(1), problem: '' });
       } catch (error) {
         set({ url: null, problem: error.message });
       }
