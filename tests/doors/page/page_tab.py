@@ -64,6 +64,10 @@ class PageTab:
             f".some((one) => one.innerText.includes({json.dumps(text)}))"
         )
 
+    def is_drawn(self) -> None:
+        """Wait until the page is drawn with all that has happened."""
+        self.value("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+
     def hides(self, selector: str) -> None:
         """Wait until no element is visible; a dialog that closes takes keys until it is gone."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})]"

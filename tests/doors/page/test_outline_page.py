@@ -9,6 +9,7 @@ from agents import API, ask
 from page_tab import PageTab
 from served import Served
 from test_agent_moments import set_core
+from test_agent_stops import await_output
 from test_page_parts import run
 
 INSIDE = (
@@ -17,7 +18,6 @@ INSIDE = (
     ".map((one) => document.querySelector(one).getBoundingClientRect()))"
 )
 """The button that merges is in view."""
-DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go(1))))"
 LATE_WANT = """
 const { addEventListener: listen, postMessage: post } = BroadcastChannel.prototype;
 const late = [];
@@ -80,10 +80,11 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
     row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"
     page.until(f"{row}?.innerText.includes('4 branches')")
     assert page.value(f"{row}.querySelector('.state').innerText") == "failed"
-    code = "import time\nfor n in range(600):\n    time.sleep(0.1)"
-    sent = client.post(f"{session}/messages", json={"text": code, "kind": "code"})
-    assert sent.status_code == 202
+    code = "import time\nfor n in range(600):\n    print(n, flush=True)\n    time.sleep(0.1)"
+    body = {"text": code, "kind": "code", "message_id": "long"}
+    assert client.post(f"{session}/messages", json=body).status_code == 202
     page.until(f"{row}.querySelector('.state.running')")
+    await_output(client, session, "0", "long")  # a cell that has not begun does not fail
     client.post(f"{session}/stop", json={})
     page.until(f"{row}.querySelector('.state.failed')")
 
@@ -136,7 +137,7 @@ def leave_a_name(page: PageTab) -> None:
     page.until("document.activeElement.matches('.rename-field')")
     page.press_on(".composer textarea")
     page.hides(".rename-field")
-    page.value(DRAWN)
+    page.is_drawn()
     assert page.value("document.activeElement.matches('.composer textarea')")
 
 
@@ -206,7 +207,7 @@ def test_a_conflict_of_a_merge_is_listed_and_chosen(
 def test_a_page_that_is_opened_while_a_cell_runs_has_its_output(
     page: PageTab, server: Served
 ) -> None:
-    page.ask("/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)")
+    page.ask("/run\nimport time\nfor n in range(4):\n    print('tick', n)\ntime.sleep(60)")
     page.shows("tick 3", ".output.live")
     page.open(page.value("location.href"))
     page.shows("tick 1\n", ".output.live")

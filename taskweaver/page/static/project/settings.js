@@ -7,13 +7,13 @@ import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
 import { showDialog } from '../state.js';
 
-const state = { settings: null, problem: '', refused: {}, wanted: '' };
+const state = { settings: null, problem: '', typed: {}, refused: {}, wanted: '' };
 
 const UNSET = '-';
 
 /** Open the dialog, and read the settings. */
 export async function openSettings() {
-  Object.assign(state, { settings: null, problem: '', refused: {} });
+  Object.assign(state, { settings: null, problem: '', typed: {}, refused: {} });
   showDialog(settingsDialog);
   try {
     state.settings = (await api.get('settings')).settings;
@@ -52,22 +52,26 @@ function note(one) {
 }
 
 function control(one) {
+  const oninput = (event) => {
+    state.typed[one.name] = event.target.value; // the page may be drawn before it is kept
+  };
   const onchange = (event) => keep(one, event.target.value);
   const unset = one.default === null || one.default === '' ? 'unset' : `default: ${one.default}`;
-  const stored = one.stored === null ? '' : String(one.stored);
+  const value = state.typed[one.name] ?? (one.stored === null ? '' : String(one.stored));
   const choices = one.type === 'bool' ? ['true', 'false'] : one.choices;
   // The value of a new list is set once its choices are there.
   const mount = (element) => {
-    element.value = stored || UNSET;
+    element.value = value || UNSET;
   };
-  if (choices.length) return h('select', { 'aria-label': one.name, value: stored || UNSET, onchange, mount }, [UNSET, ...choices].map((choice) => h('option', { key: choice, value: choice }, choice === UNSET ? unset : choice)));
-  return h('input', { type: 'text', inputmode: one.type === 'str' ? 'text' : 'decimal', 'aria-label': one.name, value: stored, placeholder: unset, onchange });
+  if (choices.length) return h('select', { 'aria-label': one.name, value: value || UNSET, oninput, onchange, mount }, [UNSET, ...choices].map((choice) => h('option', { key: choice, value: choice }, choice === UNSET ? unset : choice)));
+  return h('input', { type: 'text', inputmode: one.type === 'str' ? 'text' : 'decimal', 'aria-label': one.name, value, placeholder: unset, oninput, onchange });
 }
 
 async function keep(one, text) {
   delete state.refused[one.name];
   try {
     state.settings = (await api.change('settings', { values: { [one.name]: valueOf(one, text.trim()) } })).settings;
+    if (state.typed[one.name] === text) delete state.typed[one.name];
   } catch (error) {
     state.refused[one.name] = error.message;
   }
