@@ -83,7 +83,8 @@ def test_with_users_there_is_no_other_token_and_actions_are_recorded(project: Pa
         process.communicate(timeout=100)
     (entry,) = json.loads(run(project, "audit", "--json"))
     assert (entry["user"], entry["action"]) == ("ann", "POST /api/v1/sessions")
-    assert "POST" in run(project, "audit")
+    (row,) = [line for line in run(project, "audit").splitlines() if " ann " in line]
+    assert row.split()[4:] == ["POST", "/api/v1/sessions", "/api/v1/sessions", "201"]
 
 
 def test_several_users_need_walls(project: Path) -> None:
