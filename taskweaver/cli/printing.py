@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
 import click
 
 _PREVIEW_CHARS = 400
+_WIDE = 10_000
 
 
 def safe(text: str) -> str:
@@ -33,7 +35,10 @@ def colored(text: str, color: str | None) -> str:
 
 
 def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in columns that fit the terminal; nothing when there are none."""
+    """Print rows in columns that fit the terminal; nothing when there are none.
+
+    A file or another program gets each row as wide as it is, so that words can be found in it.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -48,6 +53,7 @@ def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object
         )
     for row in shown:
         table.add_row(*(Text(value) for value in row))
-    console = Console(highlight=False, soft_wrap=False)
+    is_folded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(highlight=False, soft_wrap=False, width=None if is_folded else _WIDE)
     console.print(table)
     console.print()

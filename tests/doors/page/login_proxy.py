@@ -25,6 +25,7 @@ class LoginProxy(ThreadingHTTPServer):
     Attributes:
         address: Address of the server behind it, for a browser.
         paths: Paths that it was asked for.
+        sent_away: Those of them that were sent to its login.
         is_logged_in: Whether the cookie is good; else requests are sent to a login.
         passes: Whether events are passed on; else their connections stay open, and are quiet.
     """
@@ -35,6 +36,7 @@ class LoginProxy(ThreadingHTTPServer):
         self.target = urlsplit(server.url).netloc
         self.token = server.token.text
         self.paths: list[str] = []
+        self.sent_away: list[str] = []
         self.is_logged_in = True
         self.passes = threading.Event()
         self.passes.set()
@@ -54,6 +56,7 @@ class _Passing(BaseHTTPRequestHandler):
         if not self.path.startswith(PATH):
             self.send_error(404)
         elif not (is_start or (self.server.is_logged_in and "login=1" in self._cookie())):
+            self.server.sent_away.append(self.path)
             self.send_response(302)
             self.send_header("Location", "/login")
             self.end_headers()

@@ -28,6 +28,7 @@ def test_the_page_works_below_a_path_with_the_token_of_a_proxy(
         tab.shows("Single letters are keys", "dialog")
         assert "Sign out" not in tab.value("document.querySelector('dialog').innerText")
         tab.key("Escape")
+        assert proxy.sent_away == []
         proxy.is_logged_in = False
         tab.ask("say: never end")
         tab.shows("The login in front of this server has ended: load the page again.")

@@ -114,3 +114,18 @@ def test_what_an_element_began_ends_when_another_takes_its_place(page: PageTab) 
         " place.remove(); return shown;"
     )
     assert given(page, "core/dom.js", body) == [True, True, "failed"]
+
+
+def test_copy_works_without_the_clipboard_that_browsers_keep_from_plain_http(
+    page: PageTab,
+) -> None:
+    page.ask("say: Ünï < 3\\n\\nsecond line end")
+    page.finished(1)
+    page.value(
+        "(() => { Object.defineProperty(navigator, 'clipboard', {value: undefined});"
+        " addEventListener('copy', () => { window.copied = String(getSelection()); }); })()"
+    )
+    page.press_on(".answer-tools button", "Copy")
+    page.until("window.copied === 'Ünï < 3\\n\\nsecond line'")
+    page.until("document.getElementById('live').textContent === 'Copied.'")
+    assert page.value("document.querySelectorAll('body > textarea').length") == 0

@@ -1,6 +1,7 @@
 /** A round in the conversation: its question, plan, cells and answer. */
 
 import { branchName, button, failure, withCode } from '../core/bits.js';
+import { copyText } from '../core/clipboard.js';
 import { h, memo } from '../core/dom.js';
 import { icon, spinner, stateTag } from '../core/icons.js';
 import { count, firstLine, roundTitle, seen, titleLine } from '../core/words.js';
@@ -89,7 +90,7 @@ function answer(view, entry) {
     markdown(text, view.unsupported),
     isHuge ? h('p', { class: 'muted' }, `${count(view.whole.length, 'character')}; the beginning is shown. `, button('Save', () => saveText(view.whole, `round-${entry.number}.md`), { kind: 'small', sign: 'save' })) : null,
     view.unsupported.length ? h('p', { class: 'note' }, icon('warn'), `${count(view.unsupported.length, 'number')} (underlined) in no outcome of this session.`) : null,
-    view.isDone ? h('div', { class: 'answer-tools' }, button('Copy', () => navigator.clipboard?.writeText(view.whole), { kind: 'quiet', sign: 'copy' })) : null);
+    view.isDone ? h('div', { class: 'answer-tools' }, button('Copy', () => copyText(view.whole), { kind: 'quiet', sign: 'copy' })) : null);
 }
 
 /** Save a text as a file of the browser. */

@@ -1,5 +1,6 @@
 /** Small tables in text: sorted by a click on a column, copied as tab-separated values. */
 
+import { copyText } from '../core/clipboard.js';
 import { h, local } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { seen } from '../core/words.js';
@@ -19,7 +20,7 @@ export function table({ head, rows, note = '' }) {
         h('thead', {}, h('tr', {}, head.map(title))),
         h('tbody', {}, shown.map((row) => h('tr', {}, row.map(cell)))))),
       note ? h('p', { class: 'muted caption' }, note) : null,
-      h('button', { type: 'button', class: 'quiet copy', onclick: () => navigator.clipboard?.writeText(asTsv(head, shown)) }, icon('copy'), 'Copy'),
+      h('button', { type: 'button', class: 'quiet copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), 'Copy'),
     ];
   });
 }
