@@ -225,12 +225,18 @@ class EventLog:
         with self._lock:
             if self._is_closed:
                 raise SessionClosed("The session was stopped.")
-            database = self._database()
+            database, written = self._database(), self._waiting
             self._write()
             if after > self._last:
                 raise EventsToCome(f"The newest event is {self._last}; {after} is yet to come.")
             if after < self._first - 1:
                 raise EventsGone(after, self._first)
+            if after >= self._last - len(written):  # a reader of what happens now
+                return [
+                    NumberedEvent(number, kind, data)
+                    for number, _, kind, data in written
+                    if number > after
+                ][:limit]
             sql = "SELECT number, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
             try:
                 rows = database.execute(sql, (after, limit)).fetchall()
