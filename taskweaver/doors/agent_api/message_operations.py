@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -16,7 +16,6 @@ from taskweaver.module.confirmation import Confirmation, ConfirmationReply, Edit
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
     KEEP_ALIVE,
-    StreamEnd,
     check_position,
     encoded_event,
     event_number,
@@ -155,11 +154,11 @@ class MessageOperations:
 
     async def _events(
         self, conversation: UserConversation, message: IndexedMessage, after: int
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the events of a branch until a message is done, then the message as it is."""
         log = conversation.session.events
         sources, positions = {"": log}, {"": after}
-        end = StreamEnd(lambda: conversation.is_done(message.id), conversation.index)
+        end = conversation.end_of(message.id)
         async for events in self._sessions.readers.follow(sources, positions, end):
             own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]
             after = own[-1].number if own else after

@@ -9,7 +9,6 @@ from typing import Any
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
 from taskweaver.server.accounts import User
-from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
@@ -48,7 +47,7 @@ class ChatAnswer:
     async def progress(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each; nothing at times, to keep the connection."""
         conversation = self._place.conversation
-        log, end = conversation.session.events, StreamEnd(lambda: self.is_done, conversation.index)
+        log, end = conversation.session.events, conversation.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
             if not events:
                 yield ""

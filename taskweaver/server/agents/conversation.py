@@ -17,6 +17,7 @@ from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
+from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
@@ -105,6 +106,7 @@ class UserConversation:
         self._releasing = asyncio.Lock()
         self._changes = 0
         self._end_of_waits = threading.Event()
+        self._listeners: list[Callable[[], None]] = []
         self._is_closed = False
         self.used_at = time.monotonic()
 
@@ -235,6 +237,18 @@ class UserConversation:
     def is_done(self, message_id: str) -> bool:
         """Return whether a message is no longer open."""
         return message_id not in self._unanswered
+
+    def end_of(self, message_id: str) -> StreamEnd:
+        """Return the end of a stream that lasts as long as a message is open."""
+        return StreamEnd(lambda: self.is_done(message_id), self)
+
+    def listen(self, on_end: Callable[[], None]) -> None:
+        """Call a function after each end of a message, from any thread."""
+        self._listeners.append(on_end)
+
+    def unlisten(self, on_end: Callable[[], None]) -> None:
+        """Call a function no longer."""
+        self._listeners.remove(on_end)
 
     def stop(self, branch: str) -> bool:
         """Interrupt what runs on a branch; return whether something did.
@@ -369,7 +383,8 @@ class UserConversation:
     def _note_done(self, message_id: str) -> None:
         """Let streams of a message's answer end, now that its outcome is written."""
         self._unanswered.discard(message_id)
-        self.index.wake()
+        for listener in tuple(self._listeners):
+            listener()
 
     async def settle(self) -> None:
         """Wait until no message runs."""
