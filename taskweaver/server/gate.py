@@ -59,7 +59,7 @@ class Gate:
                 raise
             finally:
                 if operation.method not in _READING:
-                    self._record(user.name, request, operation, outcome)
+                    await self._record(user.name, request, operation, outcome)
 
         return carry_out
 
@@ -86,7 +86,7 @@ class Gate:
         """Count a failure, and wait before it is answered."""
         number, delay_s = self._failed.count(_address(request))
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
-            self._record("", request, operation, f"wrong token ({number} lately)")
+            await self._record("", request, operation, f"wrong token ({number} lately)")
         if self._delayed >= _MOST_DELAYED:
             detail = "Too many wrong tokens came."
             raise RequestRefused(429, "token-failures", detail, retry_after_s=delay_s)
@@ -96,11 +96,14 @@ class Gate:
         finally:
             self._delayed -= 1
 
-    def _record(self, user: str, request: Request, operation: ApiOperation, outcome: str) -> None:
+    async def _record(
+        self, user: str, request: Request, operation: ApiOperation, outcome: str
+    ) -> None:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
             self._accounts.record(entry)
+            await self._accounts.flush()
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
 

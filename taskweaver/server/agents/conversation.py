@@ -51,9 +51,7 @@ class _Watch:
         if event.t is RoundEventType.round_start:
             self.has_begun = True
             self._conversation.note_start(self._message.branch)
-            self._conversation.index.update(
-                self._message.id, state="running", round_id=event.round_id
-            )
+            self._conversation.index.begin_message(self._message.id, event.round_id or "")
             if self._conversation.is_stopped(self._message.id):
                 self._conversation.branch(self._message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
@@ -151,7 +149,7 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message, which is on disk then; it is answered when its turn comes.
+        """Accept a message, which is on disk then; it is answered from its turn on.
 
         A message that was accepted before is returned as it is now. One that is in the index, but
         waits nowhere since the database did not answer then, is accepted now.
@@ -178,8 +176,7 @@ class UserConversation:
         check_spending(self.workers.accounts, user)
         self._unanswered.add(message.id)
         try:
-            if known is None:
-                self.index.add_message(message)
+            accepted = known or self.index.add_message(message)
         except BaseException:
             self._unanswered.discard(message.id)
             raise
@@ -188,7 +185,9 @@ class UserConversation:
         if message.branch not in self._tasks:
             task = asyncio.ensure_future(self._work(user, message.branch))
             self._tasks[message.branch] = task
-        return self.index.message(message.id) or message
+        # Nothing is acknowledged before that; the answer begins meanwhile.
+        await self.workers.flush(self.index.flush)
+        return accepted
 
     def _is_left(self, known: IndexedMessage) -> bool:
         is_own = known.state == "queued" and known.server == self.index.server
