@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
@@ -223,9 +224,13 @@ class Accounts:
         with self._database.changing(is_flushed=False) as run:
             insert_row(run, "audit", columns)
 
-    async def flush(self) -> None:
-        """Wait until every entry of the audit log is on disk, while the event loop goes on."""
-        await asyncio.get_running_loop().run_in_executor(self._flushing, self._database.flush)
+    def flush(self) -> None:
+        """Wait until every entry of the audit log is on disk."""
+        self._database.flush()
+
+    async def in_thread(self, flush: Callable[[], None]) -> None:
+        """Call a function that flushes, while the event loop goes on; raises as it does."""
+        await asyncio.get_running_loop().run_in_executor(self._flushing, flush)
 
     def audit(self, count: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the oldest first."""

@@ -131,7 +131,8 @@ class MessageOperations:
             wanted.kind,
             wanted.text,
         )
-        accepted = await conversation.submit(call.user, message)
+        accepted = conversation.accept(call.user, message)
+        call.flushes.append(conversation.index.flush)
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
         return models.AcceptedMessage(message=message_view(accepted), after=after)

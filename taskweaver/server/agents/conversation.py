@@ -149,10 +149,17 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message, which is on disk then; it is answered from its turn on.
+        """Accept a message, as `accept`; it is on disk then."""
+        accepted = self.accept(user, message)
+        await self.workers.flush(self.index.flush)
+        return accepted
 
-        A message that was accepted before is returned as it is now. One that is in the index, but
-        waits nowhere since the database did not answer then, is accepted now.
+    def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
+        """Accept a message, which is answered when its turn comes.
+
+        It is acknowledged after `flush` of the index; the answer may begin before. A message that
+        was accepted before is returned as it is now. One that is in the index, but waits nowhere
+        since the database did not answer then, is accepted now.
 
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is
@@ -185,8 +192,6 @@ class UserConversation:
         if message.branch not in self._tasks:
             task = asyncio.ensure_future(self._work(user, message.branch))
             self._tasks[message.branch] = task
-        # Nothing is acknowledged before that; the answer begins meanwhile.
-        await self.workers.flush(self.index.flush)
         return accepted
 
     def _is_left(self, known: IndexedMessage) -> bool:

@@ -48,6 +48,7 @@ class SqliteDatabase:
                 self._connection.execute("PRAGMA foreign_keys = ON")
                 with self._connection:
                     self._migrate(migrations)
+                self._connection.isolation_level = None  # `changing` begins and ends transactions
                 self._log = self._opened_log(path)
         except BaseException:
             self._connection.close()
@@ -116,8 +117,13 @@ class SqliteDatabase:
         """Begin a transaction."""
         with self._explained(), self._lock:
             before = self._connection.total_changes
-            with self._connection:
+            self._run("BEGIN IMMEDIATE")
+            try:
                 yield self._run
+                self._run("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._run("ROLLBACK")
             self._changes += self._connection.total_changes != before
         if is_flushed:
             self.flush()
