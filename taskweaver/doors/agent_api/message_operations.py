@@ -159,7 +159,7 @@ class MessageOperations:
         """Yield the events of a branch until a message is done, then the message as it is."""
         log = conversation.session.events
         sources, positions = {"": log}, {"": after}
-        end = conversation.end_of(message.id)
+        end = conversation.open_messages.end_of(message.id)
         async for events in self._sessions.readers.follow(sources, positions, end):
             own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]
             after = own[-1].number if own else after

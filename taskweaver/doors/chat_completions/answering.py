@@ -42,12 +42,12 @@ class ChatAnswer:
     @property
     def is_done(self) -> bool:
         """Whether it has ended."""
-        return self._place.conversation.is_done(self._id)
+        return self._id not in self._place.conversation.open_messages
 
     async def progress(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each; nothing at times, to keep the connection."""
         conversation = self._place.conversation
-        log, end = conversation.session.events, conversation.end_of(self._id)
+        log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
             if not events:
                 yield ""

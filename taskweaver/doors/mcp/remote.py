@@ -51,7 +51,7 @@ class RemoteSessions:
         try:
             await self._follow(conversation, message, after, report)
         finally:
-            if not conversation.is_done(message.id):
+            if message.id in conversation.open_messages:
                 conversation.give_up(message.id)
         return await asyncio.to_thread(_played, conversation, message)
 
@@ -59,7 +59,7 @@ class RemoteSessions:
         self, conversation: UserConversation, message: IndexedMessage, after: int, report: Progress
     ) -> None:
         """Report the statuses of a message's branch until it is done."""
-        log, end = conversation.session.events, conversation.end_of(message.id)
+        log, end = conversation.session.events, conversation.open_messages.end_of(message.id)
         async for events in self._sessions.readers.follow({"": log}, {"": after}, end):
             for _, event in events:
                 fields = json.loads(event.data)

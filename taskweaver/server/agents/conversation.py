@@ -17,8 +17,8 @@ from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
-from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.open_messages import OpenMessages
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
@@ -85,6 +85,7 @@ class UserConversation:
         index: The index of the user's sessions.
         workers: Means by which messages are answered.
         confirmations: Requests for confirmation that wait.
+        open_messages: Messages that are not answered yet.
         used_at: Time of the last use through the server, in seconds of the monotonic clock.
     """
 
@@ -93,18 +94,17 @@ class UserConversation:
         self.index = index
         self.workers = workers
         self.confirmations = ClientConfirmations()
+        self.open_messages = OpenMessages()
         session.event_emitter.confirmation_handler = self.confirmations
         self._queues: dict[str, deque[IndexedMessage]] = {}
         self._running: dict[str, str] = {}
         self._ending: set[str] = set()  # branches whose round is over, and whose message is not
-        self._unanswered: set[str] = set()
         self._stopped: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._releasing = asyncio.Lock()
         self._changes = 0
         self._end_of_waits = threading.Event()
-        self._listeners: list[Callable[[], None]] = []
         self._is_closed = False
         self.used_at = time.monotonic()
 
@@ -181,11 +181,11 @@ class UserConversation:
             detail = f"{len(queue)} messages wait on the branch {message.branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         check_spending(self.workers.accounts, user)
-        self._unanswered.add(message.id)
+        self.open_messages.add(message.id)
         try:
             accepted = known or self.index.add_message(message)
         except BaseException:
-            self._unanswered.discard(message.id)
+            self.open_messages.discard(message.id)
             raise
         queue.append(message)
         self.used_at = time.monotonic()
@@ -196,7 +196,7 @@ class UserConversation:
 
     def _is_left(self, known: IndexedMessage) -> bool:
         is_own = known.state == "queued" and known.server == self.index.server
-        return is_own and known.id not in self._unanswered
+        return is_own and known.id not in self.open_messages
 
     def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -209,7 +209,7 @@ class UserConversation:
                 if message.id == message_id:
                     self.index.update(message_id, state="withdrawn")
                     queue.remove(message)
-                    self._note_done(message_id)
+                    self.open_messages.end(message_id)
                     return self.message(message_id)
         found = self.message(message_id)
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
@@ -237,22 +237,6 @@ class UserConversation:
     def note_end(self, branch: str) -> None:
         """Let changes of a branch wait for its message: who saw its round end may ask for them."""
         self._ending.add(branch)
-
-    def is_done(self, message_id: str) -> bool:
-        """Return whether a message is no longer open."""
-        return message_id not in self._unanswered
-
-    def end_of(self, message_id: str) -> StreamEnd:
-        """Return the end of a stream that lasts as long as a message is open."""
-        return StreamEnd(lambda: self.is_done(message_id), self)
-
-    def listen(self, on_end: Callable[[], None]) -> None:
-        """Call a function after each end of a message, from any thread."""
-        self._listeners.append(on_end)
-
-    def unlisten(self, on_end: Callable[[], None]) -> None:
-        """Call a function no longer."""
-        self._listeners.remove(on_end)
 
     def stop(self, branch: str) -> bool:
         """Interrupt what runs on a branch; return whether something did.
@@ -342,7 +326,7 @@ class UserConversation:
             message_id = queue.popleft().id
             with self._logged(message_id):
                 self.index.update(message_id, state="stopped", answer=answer)
-            self._note_done(message_id)
+            self.open_messages.end(message_id)
 
     @contextmanager
     def _logged(self, message_id: str) -> Iterator[None]:
@@ -364,7 +348,7 @@ class UserConversation:
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
         with self._logged(message.id):
             retry_while_lost(partial(self.index.update, message.id, **outcome), self._end_of_waits)
-        self._note_done(message.id)
+        self.open_messages.end(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
         """Play the round of a message; return the fields of its outcome."""
@@ -383,12 +367,6 @@ class UserConversation:
             "tokens": usage.total_tokens,
             "cost": usage.cost,
         }
-
-    def _note_done(self, message_id: str) -> None:
-        """Let streams of a message's answer end, now that its outcome is written."""
-        self._unanswered.discard(message_id)
-        for listener in tuple(self._listeners):
-            listener()
 
     async def settle(self) -> None:
         """Wait until no message runs."""
