@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -90,6 +93,9 @@ class AuditEntry:
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
+_AUDIT_COLUMNS = tuple(item.name for item in fields(AuditEntry))
+
+
 class Accounts:
     """The accounts of a server. Close it.
 
@@ -104,6 +110,7 @@ class Accounts:
             ServerError: If it cannot be used.
         """
         self._database = database
+        self._flushing = ThreadPoolExecutor(1, thread_name_prefix="accounts")
         oldest = (datetime.now(UTC) - _KEPT).isoformat()
         try:
             with database.changing() as run:
@@ -123,6 +130,7 @@ class Accounts:
 
     def close(self) -> None:
         """Close the database; safe to call again."""
+        self._flushing.shutdown()
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -210,14 +218,23 @@ class Accounts:
         return UserSpending(*rows[0]) if rows else UserSpending()
 
     def record(self, entry: AuditEntry) -> None:
-        """Add an entry to the audit log."""
-        columns = {**asdict(entry), "at": entry.at.isoformat()}
-        with self._database.changing() as run:
+        """Add an entry to the audit log; it is on disk after `flush`."""
+        columns = {name: getattr(entry, name) for name in _AUDIT_COLUMNS}
+        columns["at"] = entry.at.isoformat()
+        with self._database.changing(is_flushed=False) as run:
             insert_row(run, "audit", columns)
+
+    def flush(self) -> None:
+        """Wait until every entry of the audit log is on disk."""
+        self._database.flush()
+
+    async def in_thread(self, flush: Callable[[], None]) -> None:
+        """Call a function that flushes, while the event loop goes on; raises as it does."""
+        await asyncio.get_running_loop().run_in_executor(self._flushing, flush)
 
     def audit(self, count: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the oldest first."""
-        names = [item.name for item in fields(AuditEntry)]
+        names = _AUDIT_COLUMNS
         columns = ", ".join(f'"{name}"' for name in names)
         sql = f"SELECT {columns} FROM audit ORDER BY id DESC LIMIT ?"
         rows = [dict(zip(names, row, strict=True)) for row in self._database.rows(sql, count)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -48,10 +48,11 @@ class Gate:
 
         async def carry_out(request: Request) -> Response:
             user = await self._user(request, operation)
-            outcome = "failed"
+            outcome, flushes = "failed", list[Callable[[], None]]()
             try:
                 body = await read_body(request, operation)
-                response = _response(await operation.handler(Call(user, request, body)), operation)
+                call = Call(user, request, body, flushes)
+                response = _response(await operation.handler(call), operation)
                 outcome = str(response.status_code)
                 return response
             except RequestRefused as error:
@@ -60,6 +61,7 @@ class Gate:
             finally:
                 if operation.method not in _READING:
                     self._record(user.name, request, operation, outcome)
+                    await self._flush(flushes)
 
         return carry_out
 
@@ -87,6 +89,7 @@ class Gate:
         number, delay_s = self._failed.count(_address(request))
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
             self._record("", request, operation, f"wrong token ({number} lately)")
+            await self._flush(())
         if self._delayed >= _MOST_DELAYED:
             detail = "Too many wrong tokens came."
             raise RequestRefused(429, "token-failures", detail, retry_after_s=delay_s)
@@ -103,6 +106,19 @@ class Gate:
             self._accounts.record(entry)
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
+
+    async def _flush(self, flushes: Sequence[Callable[[], None]]) -> None:
+        """Wait until the audit log and the changes of an operation are on disk."""
+
+        def flush() -> None:
+            try:
+                self._accounts.flush()
+            except ServerError as error:
+                self._log.error(f"the audit log may lack its last entries: {error}")
+            for one in flushes:
+                one()
+
+        await self._accounts.in_thread(flush)
 
 
 def _response(answer: Response | BaseModel, operation: ApiOperation) -> Response:

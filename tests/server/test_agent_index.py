@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -250,6 +253,43 @@ def test_a_listener_that_fails_ends_nothing(two: list[AgentIndex]) -> None:
     here.listen(woken.set)
     there.rename_session("s", "two")
     assert woken.wait(LIMIT_S)
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.indexes import FileIndexes
+
+index = FileIndexes().of("", Path(sys.argv[1]))
+index.add_message(IndexedMessage("m1", "s", "main", "ask", "why?"))
+index.begin_message("m1", "r1")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_waits_for_the_disk_survives_a_kill(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(folder)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with closing(FileIndexes()) as indexes:
+        found = indexes.of("", folder).message("m1")
+    assert found is not None
+    assert (found.state, found.round_id) == ("stopped", "r1")
+
+
+def test_changes_of_many_threads_are_flushed_together(folder: Path) -> None:
+    with closing(FileIndexes()) as indexes:
+        index = indexes.of("", folder)
+
+        def add(number: int) -> None:
+            index.add_message(message(f"m{number}"))
+            index.flush()
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(add, range(64)))
+        index.update("m1", state="finished")
+        assert len(index.messages()) == 64
+    index.flush()  # of no effect once it is closed: all is on disk
 
 
 def test_two_servers_of_one_file_leave_the_new_messages_of_each_other(folder: Path) -> None:

@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from leftovers import nothing_left
 from pydantic import BaseModel
 from served import Served, problem, served
+from warm_kernels import WarmKernels
 
 from taskweaver.server.errors import ServerError
 from taskweaver.server.operations import ApiOperation, Call
@@ -70,6 +72,17 @@ class EchoDoor:
     async def close(self) -> None:
         """Note the end."""
         self.is_closed = True
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running() -> None:
+    """Leave the check to the end of the file: its tests share a server and its threads."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_by_the_file(_warm_kernels: WarmKernels) -> Iterator[None]:
+    with nothing_left(_warm_kernels):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 from starlette.responses import Response
 
@@ -61,7 +61,7 @@ class EventOperations:
         log = (await found(self._sessions, call)).session.events
         after = check_position(log, event_number(last_seen(call)))
 
-        async def content() -> AsyncIterator[bytes]:
+        async def content() -> AsyncGenerator[bytes, None]:
             async for events in self._sessions.readers.follow({"": log}, {"": after}):
                 parts = [encoded_event(str(one.number), one.kind, one.data) for _, one in events]
                 yield b"".join(parts) or KEEP_ALIVE
@@ -74,11 +74,10 @@ class EventOperations:
         if len(wanted) > _MOST_SESSIONS:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."
             raise RequestRefused(422, "invalid-query", detail)
-        sources: dict[str, EventSource] = {_INDEX: own.index}
-        positions = {_INDEX: own.index.last_change}
-        for session_id in wanted:
-            log = (await own.conversation(session_id)).session.events
-            sources[session_id], positions[session_id] = log, log.last
+        logs = {name: (await own.conversation(name)).session.events for name in wanted}
+        # The index is read last: who hears of an outcome has heard the events before it.
+        sources: dict[str, EventSource] = {**logs, _INDEX: own.index}
+        positions = {name: log.last for name, log in logs.items()} | {_INDEX: own.index.last_change}
         seen = _positions(last_seen(call))
         positions |= {name: number for name, number in seen.items() if name in sources}
         for name, source in sources.items():
@@ -87,7 +86,7 @@ class EventOperations:
 
     async def _joined(
         self, sources: Mapping[str, EventSource], positions: dict[str, int]
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the positions to begin with, then the events of all sources."""
         now = dict(positions)
         yield encoded_event(_event_id(now), "position", json.dumps(now))

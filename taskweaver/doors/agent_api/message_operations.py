@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -16,7 +16,6 @@ from taskweaver.module.confirmation import Confirmation, ConfirmationReply, Edit
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
     KEEP_ALIVE,
-    StreamEnd,
     check_position,
     encoded_event,
     event_number,
@@ -132,7 +131,8 @@ class MessageOperations:
             wanted.kind,
             wanted.text,
         )
-        accepted = await conversation.submit(call.user, message)
+        accepted = conversation.accept(call.user, message)
+        call.flushes.append(conversation.index.flush)
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
         return models.AcceptedMessage(message=message_view(accepted), after=after)
@@ -155,11 +155,11 @@ class MessageOperations:
 
     async def _events(
         self, conversation: UserConversation, message: IndexedMessage, after: int
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the events of a branch until a message is done, then the message as it is."""
         log = conversation.session.events
         sources, positions = {"": log}, {"": after}
-        end = StreamEnd(lambda: conversation.is_done(message.id), conversation.index)
+        end = conversation.open_messages.end_of(message.id)
         async for events in self._sessions.readers.follow(sources, positions, end):
             own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]
             after = own[-1].number if own else after

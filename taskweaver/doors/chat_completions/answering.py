@@ -13,7 +13,6 @@ from starlette.requests import Request
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
 from taskweaver.server.accounts import User
-from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
@@ -47,12 +46,12 @@ class ChatAnswer:
     @property
     def is_done(self) -> bool:
         """Whether it has ended."""
-        return self._place.conversation.is_done(self._id)
+        return self._id not in self._place.conversation.open_messages
 
     async def progress(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each; nothing at times, to keep the connection."""
         conversation = self._place.conversation
-        log, end = conversation.session.events, StreamEnd(lambda: self.is_done, conversation.index)
+        log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
             if not events:
                 yield ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -136,7 +136,7 @@ class _Completion:
             total_tokens=usage.total_tokens,
         )
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the answer as server-sent events; a reader that leaves before its end stops it."""
         try:
             yield self._chunk({"role": "assistant", "content": ""})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
@@ -143,7 +143,7 @@ class _Response:
         summary = [{"type": "summary_text", "text": self._steps}] if self._steps else []
         return {"id": self._now.id.replace(_PREFIX, "rs_"), "type": "reasoning", "summary": summary}
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes, None]:
         """Yield it as server-sent events; a reader that leaves before its end stops it."""
         try:
             yield self._event("response.created", response=self._now.model_dump())

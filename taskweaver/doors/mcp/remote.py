@@ -11,7 +11,6 @@ from taskweaver.app.service import RoundResult, is_answered
 from taskweaver.doors.mcp.tools import PlayedRound, Progress, RoundKind
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.user_sessions import UserSessions
@@ -52,7 +51,7 @@ class RemoteSessions:
         try:
             await self._follow(conversation, message, after, report)
         finally:
-            if not conversation.is_done(message.id):
+            if message.id in conversation.open_messages:
                 conversation.give_up(message.id)
         return await asyncio.to_thread(_played, conversation, message)
 
@@ -60,8 +59,7 @@ class RemoteSessions:
         self, conversation: UserConversation, message: IndexedMessage, after: int, report: Progress
     ) -> None:
         """Report the statuses of a message's branch until it is done."""
-        end = StreamEnd(lambda: conversation.is_done(message.id), conversation.index)
-        log = conversation.session.events
+        log, end = conversation.session.events, conversation.open_messages.end_of(message.id)
         async for events in self._sessions.readers.follow({"": log}, {"": after}, end):
             for _, event in events:
                 fields = json.loads(event.data)

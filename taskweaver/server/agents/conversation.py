@@ -18,6 +18,7 @@ from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEv
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.open_messages import OpenMessages
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
@@ -50,9 +51,7 @@ class _Watch:
         if event.t is RoundEventType.round_start:
             self.has_begun = True
             self._conversation.note_start(self._message.branch)
-            self._conversation.index.update(
-                self._message.id, state="running", round_id=event.round_id
-            )
+            self._conversation.index.begin_message(self._message.id, event.round_id or "")
             if self._conversation.is_stopped(self._message.id):
                 self._conversation.branch(self._message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
@@ -86,6 +85,7 @@ class UserConversation:
         index: The index of the user's sessions.
         workers: Means by which messages are answered.
         confirmations: Requests for confirmation that wait.
+        open_messages: Messages that are not answered yet.
         used_at: Time of the last use through the server, in seconds of the monotonic clock.
     """
 
@@ -94,11 +94,11 @@ class UserConversation:
         self.index = index
         self.workers = workers
         self.confirmations = ClientConfirmations()
+        self.open_messages = OpenMessages()
         session.event_emitter.confirmation_handler = self.confirmations
         self._queues: dict[str, deque[IndexedMessage]] = {}
         self._running: dict[str, str] = {}
         self._ending: set[str] = set()  # branches whose round is over, and whose message is not
-        self._unanswered: set[str] = set()
         self._stopped: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -149,10 +149,17 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message, which is on disk then; it is answered when its turn comes.
+        """Accept a message, as `accept`; it is on disk then."""
+        accepted = self.accept(user, message)
+        await self.workers.flush(self.index.flush)
+        return accepted
 
-        A message that was accepted before is returned as it is now. One that is in the index, but
-        waits nowhere since the database did not answer then, is accepted now.
+    def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
+        """Accept a message, which is answered when its turn comes.
+
+        It is acknowledged after `flush` of the index; the answer may begin before. A message that
+        was accepted before is returned as it is now. One that is in the index, but waits nowhere
+        since the database did not answer then, is accepted now.
 
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is
@@ -174,23 +181,22 @@ class UserConversation:
             detail = f"{len(queue)} messages wait on the branch {message.branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         check_spending(self.workers.accounts, user)
-        self._unanswered.add(message.id)
+        self.open_messages.add(message.id)
         try:
-            if known is None:
-                self.index.add_message(message)
+            accepted = known or self.index.add_message(message)
         except BaseException:
-            self._unanswered.discard(message.id)
+            self.open_messages.discard(message.id)
             raise
         queue.append(message)
         self.used_at = time.monotonic()
         if message.branch not in self._tasks:
             task = asyncio.ensure_future(self._work(user, message.branch))
             self._tasks[message.branch] = task
-        return self.index.message(message.id) or message
+        return accepted
 
     def _is_left(self, known: IndexedMessage) -> bool:
         is_own = known.state == "queued" and known.server == self.index.server
-        return is_own and known.id not in self._unanswered
+        return is_own and known.id not in self.open_messages
 
     def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -203,7 +209,7 @@ class UserConversation:
                 if message.id == message_id:
                     self.index.update(message_id, state="withdrawn")
                     queue.remove(message)
-                    self._note_done(message_id)
+                    self.open_messages.end(message_id)
                     return self.message(message_id)
         found = self.message(message_id)
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
@@ -231,10 +237,6 @@ class UserConversation:
     def note_end(self, branch: str) -> None:
         """Let changes of a branch wait for its message: who saw its round end may ask for them."""
         self._ending.add(branch)
-
-    def is_done(self, message_id: str) -> bool:
-        """Return whether a message is no longer open."""
-        return message_id not in self._unanswered
 
     def stop(self, branch: str) -> bool:
         """Interrupt what runs on a branch; return whether something did.
@@ -324,7 +326,7 @@ class UserConversation:
             message_id = queue.popleft().id
             with self._logged(message_id):
                 self.index.update(message_id, state="stopped", answer=answer)
-            self._note_done(message_id)
+            self.open_messages.end(message_id)
 
     @contextmanager
     def _logged(self, message_id: str) -> Iterator[None]:
@@ -346,7 +348,7 @@ class UserConversation:
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
         with self._logged(message.id):
             retry_while_lost(partial(self.index.update, message.id, **outcome), self._end_of_waits)
-        self._note_done(message.id)
+        self.open_messages.end(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
         """Play the round of a message; return the fields of its outcome."""
@@ -365,11 +367,6 @@ class UserConversation:
             "tokens": usage.total_tokens,
             "cost": usage.cost,
         }
-
-    def _note_done(self, message_id: str) -> None:
-        """Let streams of a message's answer end, now that its outcome is written."""
-        self._unanswered.discard(message_id)
-        self.index.wake()
 
     async def settle(self) -> None:
         """Wait until no message runs."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from starlette.responses import StreamingResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
@@ -16,7 +18,7 @@ from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
 _AT_ONCE = 200
-_GATHERED_S = 0.004
+_GATHERED_S = 0.016  # as long as a screen shows a picture
 KEEP_ALIVE = b": keepalive\n\n"
 
 
@@ -67,29 +69,67 @@ class StreamEnd:
 
 
 class Alarm:
-    """Wakes a reader in the event loop, from any thread."""
+    """Wakes a reader in the event loop, from any thread.
+
+    The reader calls `reset` before it looks for what is new, and then waits or looks again: what
+    rings meanwhile ends the wait at once.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._event = asyncio.Event()
-        self._is_ringing = False
+        self._has_rung = self._is_urgent = self._is_pausing = False
+        self._waiting: list[asyncio.Future[None]] = []  # one, while the reader waits or pauses
 
     def ring(self) -> None:
-        """Wake the reader, unless it is about to wake."""
-        if not self._is_ringing:
-            self._is_ringing = True
-            self._loop.call_soon_threadsafe(self._event.set)
+        """Wake the reader if it waits; one that pauses looks after its pause."""
+        self._has_rung = True
+        if not self._is_pausing:
+            self._wake()
+
+    def ring_at_once(self) -> None:
+        """Wake the reader if it waits or pauses."""
+        self._has_rung = self._is_urgent = True
+        self._wake()
+
+    def _wake(self) -> None:
+        try:
+            waiting = self._waiting.pop()  # in one step: one of several threads that ring gets it
+        except IndexError:
+            return
+        self._loop.call_soon_threadsafe(_end_wait, waiting)
+
+    def reset(self) -> None:
+        """Forget what rang so far."""
+        self._has_rung = self._is_urgent = False
 
     async def wait(self) -> bool:
-        """Wait for the next ring; return False when none came for a while."""
+        """Wait for a ring; return False when none came for a while."""
+        await self._until(lambda: self._has_rung, _KEEP_ALIVE_S)
+        return self._has_rung
+
+    async def pause(self) -> None:
+        """Let events gather for a moment, unless it is urgent to look."""
+        self._is_pausing = True
         try:
-            async with asyncio.timeout(_KEEP_ALIVE_S):
-                await self._event.wait()
-        except TimeoutError:
-            return False
-        self._event.clear()
-        self._is_ringing = False
-        return True
+            await self._until(lambda: self._is_urgent, _GATHERED_S)
+        finally:
+            self._is_pausing = False
+
+    async def _until(self, is_rung: Callable[[], bool], most_s: float) -> None:
+        waiting = self._loop.create_future()
+        timer = self._loop.call_later(most_s, _end_wait, waiting)
+        self._waiting.append(waiting)
+        try:
+            if not is_rung():  # asked after `append`: a ring that comes later finds the future
+                await waiting
+        finally:
+            timer.cancel()
+            self._waiting.clear()
+
+
+def _end_wait(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class StreamReaders:
@@ -103,7 +143,7 @@ class StreamReaders:
         """End all streams, once they have passed on what is there."""
         self.is_stopping = True
         for alarm in tuple(self._alarms):
-            alarm.ring()
+            alarm.ring_at_once()
 
     async def follow(
         self,
@@ -116,13 +156,10 @@ class StreamReaders:
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
         """
-        alarm, now, left = Alarm(), dict(positions), dict(sources)
-        self._alarms.add(alarm)
-        heard = [*sources.values(), *([end.source] if end else [])]
-        for source in heard:
-            source.listen(alarm.ring)
-        try:
+        now, left = dict(positions), dict(sources)
+        with self._heard(sources, end) as alarm:
             while True:
+                alarm.reset()
                 will_end = self.is_stopping or (end is not None and end.is_reached())
                 try:
                     events = _new_events(left, now)
@@ -131,16 +168,32 @@ class StreamReaders:
                 now |= {name: event.number for name, event in events}
                 if events:
                     yield events
-                    # Others have their turn; of a live answer, the next events go in one piece.
-                    await asyncio.sleep(0 if len(events) >= _AT_ONCE else _GATHERED_S)
+                    if len(events) >= _AT_ONCE:
+                        await asyncio.sleep(0)  # others have their turn
+                    elif not will_end:
+                        await alarm.pause()  # of a live answer, the next events go in one piece
                 elif will_end or not left:
                     return
                 elif not await alarm.wait():
                     yield ()
+
+    @contextmanager
+    def _heard(self, sources: Mapping[str, EventSource], end: StreamEnd | None) -> Iterator[Alarm]:
+        """Give an alarm that sources and an end ring, as does the stop of the server."""
+        alarm = Alarm()
+        rings: list[tuple[Listenable, Callable[[], None]]]
+        rings = [(source, alarm.ring) for source in sources.values()]
+        if end is not None:
+            rings.append((end.source, alarm.ring_at_once))
+        self._alarms.add(alarm)
+        for source, ring in rings:
+            source.listen(ring)
+        try:
+            yield alarm
         finally:
             self._alarms.discard(alarm)
-            for source in heard:
-                source.unlisten(alarm.ring)
+            for source, ring in rings:
+                source.unlisten(ring)
 
 
 def _new_events(
@@ -189,7 +242,42 @@ def encoded_event(event_id: str, kind: str, data: str) -> bytes:
     return f"id: {event_id}\nevent: {kind}\ndata: {redact_known(data)}\n\n".encode()
 
 
-def event_stream(content: AsyncIterator[bytes]) -> StreamingResponse:
+class _EventStream(Response):
+    """A response whose content is sent as it comes, and closed when the client leaves."""
+
+    def __init__(self, content: AsyncGenerator[bytes, None], headers: Mapping[str, str]) -> None:
+        super().__init__(None, 200, headers, EVENTS_TYPE)
+        self._content = content
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Send the response."""
+        sending = asyncio.ensure_future(self._send_content(send))
+        leaving = asyncio.ensure_future(_until_left(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            sending.cancel()  # of no effect when all was sent
+        await asyncio.wait((sending,))
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send_content(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        async with aclosing(self._content) as content:
+            async for chunk in content:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def event_stream(content: AsyncGenerator[bytes, None]) -> Response:
     """Return a response with server-sent events."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(content, 200, headers, EVENTS_TYPE)
+    return _EventStream(content, headers)

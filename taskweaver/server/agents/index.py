@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
@@ -75,6 +75,9 @@ class IndexedMessage:
             raise conflict(f"Message {self.id} has another text, branch or session already.")
 
 
+_FIELDS = tuple(item.name for item in fields(IndexedMessage))
+
+
 @dataclass(frozen=True, slots=True)
 class IndexChange:
     """A change of the index: its number, its kind, and its fields as JSON."""
@@ -107,6 +110,8 @@ class IndexServers(Protocol):
 
 class AgentIndex:
     """An index. Close it; thread-safe. Each change is on disk when a method returns.
+
+    Two wait for `flush` instead: `add_message`, which the event loop calls, and `begin_message`.
 
     The methods raise ServerError if the database cannot be read or written.
 
@@ -144,11 +149,15 @@ class AgentIndex:
         self._servers.unlisten(self._user)
 
     @contextmanager
-    def _changing(self) -> Iterator[RunStatement]:
+    def _changing(self, *, is_flushed: bool = True) -> Iterator[RunStatement]:
         """Change the index in a transaction, then call the listeners."""
-        with self._database.changing(self._user) as run:
+        with self._database.changing(self._user, is_flushed=is_flushed) as run:
             yield run
         self.wake()
+
+    def flush(self) -> None:
+        """Wait until every change so far is on disk."""
+        self._database.flush()
 
     def wake(self) -> None:
         """Call the functions that listen."""
@@ -220,17 +229,26 @@ class AgentIndex:
             facts = {"session_id": session, "branch": branch}
             self._note(run, "confirmation_changed", **facts)
 
-    def add_message(self, message: IndexedMessage) -> None:
-        """Add a message that was accepted; its id must be new."""
+    def add_message(self, message: IndexedMessage) -> IndexedMessage:
+        """Add a message that was accepted, and return it as it is kept; its id must be new."""
         new = replace(message, created_at=_now(), server=self.server)
-        with self._changing() as run:
-            insert_row(run, "messages", {"user": self._user, **asdict(new)})
+        row = {name: getattr(new, name) for name in _FIELDS}
+        with self._changing(is_flushed=False) as run:
+            insert_row(run, "messages", {"user": self._user, **row})
             self._note_message(run, new.id, (new.session, new.branch, new.state, new.round_id))
+        return new
+
+    def begin_message(self, message_id: str, round_id: str) -> None:
+        """Note that a round answers a message."""
+        self._update(message_id, {"state": "running", "round_id": round_id}, is_flushed=False)
 
     def update(self, message_id: str, **changed: object) -> None:
         """Change fields of a message."""
+        self._update(message_id, changed, is_flushed=True)
+
+    def _update(self, message_id: str, changed: Mapping[str, object], *, is_flushed: bool) -> None:
         names = ", ".join(f"{name} = ?" for name in changed)
-        with self._changing() as run:
+        with self._changing(is_flushed=is_flushed) as run:
             sql = f'UPDATE messages SET {names} WHERE "user" = ? AND id = ? RETURNING {_NOTED}'
             for row in run(sql, *changed.values(), self._user, message_id).rows:
                 self._note_message(run, message_id, row)
@@ -270,7 +288,7 @@ class AgentIndex:
         return found
 
     def _as_written(self, where: str, *values: object) -> list[IndexedMessage]:
-        names = ", ".join(item.name for item in fields(IndexedMessage))
+        names = ", ".join(_FIELDS)
         sql = (
             f'SELECT {names} FROM messages WHERE "user" = ? AND {where} ORDER BY created_at, rowid'
         )

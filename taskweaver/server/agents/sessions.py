@@ -22,6 +22,7 @@ _IDLE_S = 600.0
 _LOOK_S = 15.0
 _MOST_OPEN = 200
 _INTERRUPTED_S = 5.0
+_FLUSHING = 2
 
 
 class AgentSessions:
@@ -47,7 +48,7 @@ class AgentSessions:
         self._folder = folder
         self._indexes = indexes
         places = max(16, 8 * (os.cpu_count() or 1))
-        threads = ThreadPoolExecutor(places, thread_name_prefix="agent-api")
+        threads = ThreadPoolExecutor(places + _FLUSHING, thread_name_prefix="agent-api")
         self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
         self._users: dict[str, UserSessions] = {}
         self._sweep: asyncio.Task[None] | None = None

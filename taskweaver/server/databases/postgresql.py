@@ -122,7 +122,12 @@ class PostgresDatabase:
                 return self._run(sql, *values).rows
 
     @contextmanager
-    def changing(self, user: str = "") -> Iterator[RunStatement]:
+    def changing(
+        self,
+        user: str = "",
+        *,
+        is_flushed: bool = True,  # noqa: ARG002 - each is on disk when it ends
+    ) -> Iterator[RunStatement]:
         """Begin a transaction."""
         with self._lock, self._explained():
             self._is_committing = False
@@ -135,6 +140,9 @@ class PostgresDatabase:
                 with suppress(psycopg.Error):  # the first error is the one to tell
                     self._connection.rollback()
                 raise
+
+    def flush(self) -> None:
+        """Do nothing: each transaction is on disk when it ends."""
 
     def _begin(self, user: str) -> None:
         """Begin, on a new connection where the last one was lost: nothing is changed yet."""

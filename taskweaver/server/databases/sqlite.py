@@ -1,16 +1,25 @@
-"""A database of the server in one SQLite file."""
+"""A database of the server in one SQLite file.
+
+A transaction is in the write-ahead log when it ends, and so survives the end of the process. The
+log is flushed to the disk apart from that (`flush`), where no lock is held: so the event loop can
+change a database without waiting for the disk, and one flush serves all who wait.
+"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from taskweaver.server.databases.statements import AlreadyThere, Row, RunStatement, StatementOutcome
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.utils.sqlite_files import READ_ERRORS, open_private
+
+# As SQLite does: the length of a file and its content are flushed, not its times.
+_flush_file = getattr(os, "fdatasync", os.fsync)
 
 
 class SqliteDatabase:
@@ -29,6 +38,8 @@ class SqliteDatabase:
         """
         self._name = f"{subject} in {path}"
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
+        self._changes = self._flushed = 0
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._connection = open_private(path)
@@ -37,9 +48,26 @@ class SqliteDatabase:
                 self._connection.execute("PRAGMA foreign_keys = ON")
                 with self._connection:
                     self._migrate(migrations)
+                self._connection.isolation_level = None  # `changing` begins and ends transactions
+                self._log = self._opened_log(path)
         except BaseException:
             self._connection.close()
             raise
+
+    def _opened_log(self, path: Path) -> int | None:
+        """Open the write-ahead log for `flush`; None where SQLite can have none and flushes itself.
+
+        SQLite locks other files than this one, so that to close it frees no lock. It stays the same
+        file for as long as the database is open.
+        """
+        (mode,) = self._connection.execute("PRAGMA journal_mode").fetchone()
+        if mode != "wal":
+            return None
+        log = path.resolve().with_name(f"{path.resolve().name}-wal")
+        descriptor = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # SQLite still flushes the log before it copies it into the database, and that afterwards.
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        return descriptor
 
     def _migrate(self, migrations: Sequence[str]) -> None:
         execute = self._connection.execute
@@ -55,7 +83,12 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close the file; safe to call again."""
-        with self._lock:
+        with self._flushing, self._lock:
+            if self._log is not None:
+                with suppress(OSError):  # SQLite flushes it too, unless others have the file open
+                    _flush_file(self._log)
+                os.close(self._log)
+            self._log, self._flushed = None, self._changes
             self._connection.close()
 
     @contextmanager
@@ -75,10 +108,35 @@ class SqliteDatabase:
             return self._connection.execute(sql, values).fetchall()
 
     @contextmanager
-    def changing(self, user: str = "") -> Iterator[RunStatement]:  # noqa: ARG002 - of one user
+    def changing(
+        self,
+        user: str = "",  # noqa: ARG002 - the file is of one user, or of all
+        *,
+        is_flushed: bool = True,
+    ) -> Iterator[RunStatement]:
         """Begin a transaction."""
-        with self._explained(), self._lock, self._connection:
-            yield self._run
+        with self._explained(), self._lock:
+            before = self._connection.total_changes
+            self._run("BEGIN IMMEDIATE")
+            try:
+                yield self._run
+                self._run("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._run("ROLLBACK")
+            self._changes += self._connection.total_changes != before
+        if is_flushed:
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until every transaction that has ended is on disk; threads that wait share it."""
+        wanted = self._changes
+        with self._explained(), self._flushing:
+            if self._flushed < wanted:
+                reached = self._changes
+                if self._log is not None:
+                    _flush_file(self._log)
+                self._flushed = reached
 
     def _run(self, sql: str, *values: object) -> StatementOutcome:
         cursor = self._connection.execute(sql, values)

@@ -87,16 +87,23 @@ class ServerDatabase(Protocol):
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
 
-    def changing(self, user: str = "") -> AbstractContextManager[RunStatement]:
+    def changing(
+        self, user: str = "", *, is_flushed: bool = True
+    ) -> AbstractContextManager[RunStatement]:
         """Begin a transaction; it is on disk when the block ends, and undone when it raises.
 
         Args:
             user: User whose index is changed: such transactions follow one another, and the
                 servers that share the index are woken. Empty for other changes.
+            is_flushed: Whether to wait for the disk. Otherwise a power cut may undo the
+                transaction until the next `flush`; the end of this process does not.
 
         Raises:
             AlreadyThere: In the block, if a row that must be new is there.
         """
+
+    def flush(self) -> None:
+        """Wait until every transaction that has ended is on disk."""
 
     def close(self) -> None:
         """Close it; safe to call again."""

@@ -130,6 +130,7 @@ class EventLog:
             with database:
                 database.execute("DELETE FROM use")
                 database.execute("INSERT INTO use VALUES (1)")
+            database.isolation_level = None  # from here on each statement is a transaction
         except BaseException:
             database.close()
             raise
@@ -184,12 +185,15 @@ class EventLog:
         if not rows or self._problem:
             return
         database = self._database()
+        # One statement: each one lets the interpreter's lock go, and may wait to get it back.
+        places = ", ".join(["(?, ?, ?, ?)"] * len(rows))
         try:
-            with database:
-                database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
-                self._count += len(rows)
-                self._chars += sum(len(row[-1]) for row in rows)
-                self._forget(database)
+            database.execute(
+                f"INSERT INTO events VALUES {places}", [value for row in rows for value in row]
+            )
+            self._count += len(rows)
+            self._chars += sum(len(row[-1]) for row in rows)
+            self._forget(database)
         except READ_ERRORS as error:
             self._logger.warning(f"{len(rows)} events are not kept in {self._path}: {error}")
             self._first = self._last + 1
@@ -225,12 +229,18 @@ class EventLog:
         with self._lock:
             if self._is_closed:
                 raise SessionClosed("The session was stopped.")
-            database = self._database()
+            database, written = self._database(), self._waiting
             self._write()
             if after > self._last:
                 raise EventsToCome(f"The newest event is {self._last}; {after} is yet to come.")
             if after < self._first - 1:
                 raise EventsGone(after, self._first)
+            if after >= self._last - len(written):  # a reader of what happens now
+                return [
+                    NumberedEvent(number, kind, data)
+                    for number, _, kind, data in written
+                    if number > after
+                ][:limit]
             sql = "SELECT number, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
             try:
                 rows = database.execute(sql, (after, limit)).fetchall()
@@ -282,7 +292,7 @@ class EventLog:
             self._write()
             self._is_closed = True
             if self._file is not None:
-                with suppress(sqlite3.Error), self._file:
+                with suppress(sqlite3.Error):
                     self._file.execute("DELETE FROM use")
                 self._file.close()
             listeners = tuple(self._listeners)

@@ -1,0 +1,104 @@
+"""Readers of event streams, woken from other threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from taskweaver.server.agents import following
+from taskweaver.server.agents.following import Alarm, StreamEnd, StreamReaders
+
+_WRITERS, _EACH = 4, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An event."""
+
+    number: int
+    kind: str = "piece"
+    data: str = "{}"
+
+
+class Pieces:
+    """A source of events, and of the end of a stream."""
+
+    def __init__(self) -> None:
+        self.all: list[Piece] = []
+        self.listeners: list[Callable[[], None]] = []
+
+    def add(self) -> None:
+        """Add an event."""
+        self.all.append(Piece(len(self.all) + 1))
+        self.call()
+
+    def call(self) -> None:
+        """Call the listeners."""
+        for listener in tuple(self.listeners):
+            listener()
+
+    def read(self, after: int, limit: int) -> list[Piece]:
+        """Return the events after one."""
+        return self.all[after : after + limit]
+
+    def listen(self, on_event: Callable[[], None]) -> None:
+        """Call a function after each event."""
+        self.listeners.append(on_event)
+
+    def unlisten(self, on_event: Callable[[], None]) -> None:
+        """Call a function no longer."""
+        self.listeners.remove(on_event)
+
+
+def test_no_ring_of_many_threads_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_KEEP_ALIVE_S", 1000.0)  # a wait ends by a ring alone
+
+    async def read() -> int:
+        alarm, added, found = Alarm(), deque[int](), 0
+
+        def write() -> None:
+            for number in range(_EACH):
+                added.append(number)
+                (alarm.ring if number % 7 else alarm.ring_at_once)()
+
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            for _ in range(_WRITERS):
+                pool.submit(write)
+            async with asyncio.timeout(60):
+                while found < _WRITERS * _EACH:
+                    alarm.reset()
+                    new = len(added)
+                    for _ in range(new):
+                        added.popleft()
+                    found += new
+                    if new and found % 2:
+                        await alarm.pause()
+                    elif not new:
+                        await alarm.wait()
+        return found
+
+    assert asyncio.run(read()) == _WRITERS * _EACH
+
+
+def test_a_stream_has_all_events_before_its_end_and_leaves_no_listener() -> None:
+    pieces, outcome, numbers = Pieces(), Pieces(), list[int]()
+    for _ in range(3):
+        pieces.add()
+
+    async def follow() -> None:
+        end = StreamEnd(lambda: bool(outcome.all), outcome)
+        async for events in StreamReaders().follow({"": pieces}, {"": 0}, end):
+            numbers.extend(event.number for _, event in events)
+            if not outcome.all:
+                pieces.add()
+                outcome.add()
+
+    asyncio.run(follow())
+    assert numbers == [1, 2, 3, 4]
+    assert not pieces.listeners
+    assert not outcome.listeners
