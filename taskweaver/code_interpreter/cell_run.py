@@ -102,7 +102,8 @@ class CellRun:
             return CellEnd(code, None, declined)
         is_edited = allowed != code
         if is_edited:
-            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = allowed
+            written_code = proxy.post.get_attachment(AttachmentType.reply_content)[-1]
+            proxy.replace_attachment(written_code, allowed)
             forbidden = self._forbidden(proxy, allowed, functions, earlier)
         if forbidden is not None:
             return forbidden

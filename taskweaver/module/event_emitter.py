@@ -109,6 +109,18 @@ class PostEventProxy:
         self._tell(PostEventType.post_attachment_update, text, facts)
         return attachment
 
+    def replace_attachment(self, attachment: Attachment, content: str) -> None:
+        """Give an attachment of the post, which is complete, another text."""
+        attachment.content = content
+        facts = {
+            "type": attachment.type,
+            "extra": attachment.extra,
+            "id": attachment.id,
+            "is_end": True,
+            "replaces": True,
+        }
+        self._tell(PostEventType.post_attachment_update, content, facts)
+
     def _add(self, type: AttachmentType | None, content: Any, extra: Any) -> Attachment:
         if type is None:
             raise ValueError("a new attachment needs a type")

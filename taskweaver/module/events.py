@@ -46,7 +46,8 @@ class PostEventType(Enum):
     ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
     new text, ``{"is_end"}``; ``post_message_restart``: the text so far was a draft and the message
     begins again. ``post_attachment_update``: `msg` is new text,
-    ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
+    ``{"type", "extra", "id", "is_end"}``, with ``replaces`` where it takes the place of the text so
+    far. ``post_execution_output``: ``{"stream", "text"}``.
     ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is the
     code or call to allow, ``{"id", "kinds", "code"}``; ``post_confirmation_response``: `msg` is the
     answer, ``{"id", "kinds", "approved"}``, with ``code`` where a person changed it.

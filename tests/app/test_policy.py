@@ -19,7 +19,7 @@ from taskweaver.module.confirmation import (
     ConfirmationRequest,
     EditedContent,
 )
-from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
 from taskweaver.utils.files import read_yaml, write_yaml
@@ -143,6 +143,17 @@ def test_the_author_of_an_order_is_shown_the_code_that_a_person_changed(tmp_path
     (told,) = [e for e in listener.events if e.t is PostEventType.post_confirmation_response]
     assert (told.msg, told.extra["approved"]) == ("yes", True)
     assert told.extra["code"] == "a = 'by hand'\na"
+    assert codes_shown(listener.events) == ["a = 1", "a = 'by hand'\na"]  # the order, what ran
+
+
+def codes_shown(events: list[TaskWeaverEvent]) -> list[str]:
+    """Return the codes that a reader of the events has at the end."""
+    texts: dict[str, str] = {}
+    for event in events:
+        if event.extra.get("type") is AttachmentType.reply_content:
+            before = "" if "replaces" in event.extra else texts.get(event.extra["id"], "")
+            texts[event.extra["id"]] = before + event.msg
+    return list(texts.values())
 
 
 def test_a_policy_holds_for_what_a_person_wrote(tmp_path: Path) -> None:

@@ -104,6 +104,16 @@ def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, A
             fields[name] = value
 
 
+def await_answer(
+    client: httpx2.Client, address: str, is_met: Callable[[httpx2.Response], bool]
+) -> httpx2.Response:
+    """Ask until the answer is as wanted, less often than a token may."""
+    pause = threading.Event()
+    while not is_met(response := client.get(address)):
+        pause.wait(0.02)
+    return response
+
+
 def new_session(client: httpx2.Client, title: str = "") -> str:
     """Make a session; return its address."""
     made = client.post(f"{API}/sessions", json={"title": title})

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from agents import API, SteeredModel, serving_agents
+from agents import API, SteeredModel, await_answer, serving_agents
 from fake_endpoint import Call, good, serving
 from search_lab import FAST, IDEA, Climber
 from served import LIMIT_S, Served, problem
@@ -156,9 +156,8 @@ def await_end(client: httpx2.Client, run: str) -> dict[str, Any]:
             assert readable([end], LIMIT_S)
             os.close(end)
     # The server hears of the end at the same moment.
-    while (found := client.get(run).json())["run"]["state"] == "running":
-        pass
-    whole: dict[str, Any] = found
+    ended = await_answer(client, run, lambda answer: answer.json()["run"]["state"] != "running")
+    whole: dict[str, Any] = ended.json()
     return whole
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from agents import SteeredModel, ask, events_of, new_session, serving_agents
+from agents import SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from jupyter_clients import joined
 from served import LIMIT_S, problem, serving
 from support import code_reply, make_project
@@ -112,6 +112,10 @@ def await_no_kernel(folder: Path, name: str) -> None:
         pass
 
 
+def has_no_kernel(response: httpx2.Response) -> bool:
+    return bool(response.json()["branches"][0]["kernel"] == "not started")
+
+
 def test_kernels_of_sessions_that_nobody_uses_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,8 +127,7 @@ def test_kernels_of_sessions_that_nobody_uses_end(
         session = new_session(client)
         ask(client, session, "kept = 6 * 7", kind="code")
         await_no_kernel(tmp_path, "*.json")
-        while client.get(session).json()["branches"][0]["kernel"] != "not started":
-            pass
+        await_answer(client, session, has_no_kernel)
         assert "42" in ask(client, session, "kept", kind="code")["answer"]
         body = {"text": "say: wait for idle kernels", "message_id": "waits"}
         assert client.post(f"{session}/messages", json=body).status_code == 202
@@ -147,18 +150,14 @@ def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(
         (file,) = (tmp_path / "project").rglob("kernels/*.json")
         ask(client, idle, "1", kind="code")
 
-        def await_end(session: str) -> None:
-            while client.get(session).json()["branches"][0]["kernel"] != "not started":
-                pass
-
         with joined(file) as jupyter:
             jupyter.execute("input()", allow_stdin=True)  # it runs until it is answered
             assert jupyter.get_stdin_msg(timeout=LIMIT_S)["msg_type"] == "input_request"
             monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
-            await_end(idle)
+            await_answer(client, idle, has_no_kernel)
             assert client.get(attached).json()["branches"][0]["kernel"] == "ready"
             jupyter.input("x")
-            await_end(attached)
+            await_answer(client, attached, has_no_kernel)
         assert "42" in ask(client, attached, "kept", kind="code")["answer"]
 
 

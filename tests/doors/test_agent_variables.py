@@ -236,8 +236,18 @@ def test_the_kernel_of_a_past_moment_counts_as_one(server: Served) -> None:
     assert process_of(poor, main) == own
     assert poor.post(f"{session}/release").status_code == 204
     past = process_of(poor, second)
-    assert process_of(poor, main) != past  # the kernel of the present is more than it
+    now = process_of(poor, main)
+    assert now != past  # the kernel of the present is more than it
     assert_ends(past)
+
+    other = changed_table(poor)
+    assert_ends(now)
+    (stored,) = server.log.parent.rglob(f"{session.rpartition('/')[2]}/state/rounds/main")
+    for file in stored.iterdir():
+        file.unlink()
+    kept = process_of(poor, f"{other}/branches/main")
+    problem(poor.get(f"{second}/variables/frame/rows"), 409, "state-not-kept")
+    assert process_of(poor, f"{other}/branches/main") == kept  # it did not end in vain
 
 
 def test_a_forged_view_is_refused(client: httpx2.Client) -> None:

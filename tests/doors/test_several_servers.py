@@ -13,7 +13,7 @@ import httpx2
 import psutil
 import psycopg
 import pytest
-from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
+from agents import API, SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from click.testing import CliRunner
 from postgres_server import postgres_server
 from served import LIMIT_S, Served, problem, serving
@@ -137,14 +137,13 @@ def test_a_session_that_nobody_uses_is_free(
     here, there = two
     session = new_session(here)
 
-    def state() -> str:
-        (listed,) = there.get(f"{API}/sessions").json()["sessions"]
+    def state(response: httpx2.Response) -> str:
+        (listed,) = response.json()["sessions"]
         return str(listed["state"])
 
-    assert state() == "locked"
+    assert state(there.get(f"{API}/sessions")) == "locked"
     monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
-    while state() != "stored":
-        pass
+    await_answer(there, f"{API}/sessions", lambda response: state(response) == "stored")
     assert there.delete(session).status_code == 204
 
 
@@ -190,12 +189,19 @@ def test_a_killed_server_beside_another_that_goes_on(
         await_output(client, session, "on", "m2")
         assert messages(other, session)["m2"][0] == "running"
         children = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-        process.wait(LIMIT_S)
+        with other.stream("GET", f"{API}/events") as response:
+            events = events_of(response)
+            assert next(events)[1] == "position"
+            process.kill()
+            process.wait(LIMIT_S)
+            open_ = {"m2", "m3"}  # nobody asks for them at the other server
+            while open_:
+                _, kind, data = next(events)
+                assert kind == "message_stopped"
+                open_.remove(data["message_id"])
     _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
-    while (found := messages(other, session))["m2"][0] == "running":
-        pass
+    found = messages(other, session)
     assert found["m1"][0] == "finished"
     assert [found[name][0] for name in ("m2", "m3")] == ["stopped", "stopped"]
     assert messages(two[1], own)["own"][0] == "running"
@@ -219,8 +225,7 @@ def test_answers_outlive_an_outage_of_the_database(
             away = problem(client.get(f"{API}/sessions"), 503, "database-unavailable")
             assert "127.0.0.1" not in away["detail"]
     for client in two:
-        while client.get(f"{API}/sessions").status_code == 503:
-            pass
+        await_answer(client, f"{API}/sessions", lambda response: response.status_code != 503)
     with here.stream("GET", f"{session}/messages/lost/events") as response:
         *_, (_, kind, data) = events_of(response)
     assert (kind, data["state"], data["answer"]) == ("message", "finished", "heard wait lost")

@@ -268,6 +268,19 @@ def test_a_case_that_hangs_ends_at_its_limit_and_the_others_go_on(
     assert "it took longer than 0.5 s" in done.rows[0].problems[0]
 
 
+def test_the_limit_counts_the_time_in_which_a_session_opens(tmp_path: Path, project: Path) -> None:
+    base = "from taskweaver.role.role import Role"
+    role = f"import time\n{base}\ntime.sleep(2)\nclass Slow(Role): ..."
+    (project / "roles" / "slow").mkdir(parents=True)
+    (project / "roles" / "slow" / "slow.py").write_text(role)
+    declared = "alias: Slow\nmodule: slow.slow.Slow\nintro: slow\n"
+    (project / "roles" / "slow" / "slow.role.yaml").write_text(declared)
+    config = RECORDED | {"session.roles": ["planner", "slow"]}
+    cases = write_cases(tmp_path, talk("a", limit_s=1))
+    row = only(play(cases, project, config=config, trust=True))
+    assert (row.outcome, row.problems[0]) == ("timeout", "it took longer than 1 s")
+
+
 def test_a_model_that_is_gone_is_an_error_of_each_case(tmp_path: Path, project: Path) -> None:
     cases = write_cases(tmp_path, talk("one"), talk("two"), talk("three"))
     asked = threading.Semaphore(1)

@@ -96,6 +96,7 @@ def _within_limit(play: CasePlay) -> ResultRow:
     thread = threading.Thread(target=run, name=f"eval-{play.case.name}", daemon=True)
     thread.start()
     thread.join(play.case.limit_s)
+    is_late = thread.is_alive()
     for end in (play.interrupt, play.stop):
         if thread.is_alive():
             end()
@@ -104,6 +105,7 @@ def _within_limit(play: CasePlay) -> ResultRow:
     if not ended:
         return play.row("timeout", problems=(f"{limit}, and does not end",))
     row = ended[0]
-    if row.outcome != "timeout":
-        return row
-    return play.row("timeout", problems=(limit, *row.problems))
+    # One that is interrupted while its application opens fails there.
+    if row.outcome == "timeout" or (is_late and row.outcome == "error"):
+        return play.row("timeout", problems=(limit, *row.problems))
+    return row

@@ -18,9 +18,10 @@ from taskweaver.app.service import AppService
 from taskweaver.app.session_manager import SessionManager
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage
 from taskweaver.server.agents.workers import RoundWorkers
-from taskweaver.server.errors import RequestRefused, quota_used_up, stopping
+from taskweaver.server.databases.statements import DatabaseLost
+from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up, stopping
 from taskweaver.server.operations import missing
 from taskweaver.server.transfer import folder_bytes
 from taskweaver.session.branches.locks import PAST
@@ -268,6 +269,15 @@ class UserSessions:
             if not conversation.session.events.has_readers:
                 with self._logged(conversation, "closed"):
                     await self._close_if_unused(conversation, used_at)
+
+    async def notice_ended_servers(self) -> None:
+        """Mark the open messages of servers that have ended; listeners of the index hear of it."""
+        try:
+            await asyncio.to_thread(self.index.messages, states=OPEN_STATES)
+        except DatabaseLost:  # the presence of the server logs that
+            return
+        except ServerError:
+            self._workers.log.exception("whether other servers have ended is not known")
 
     async def close_unused(self, idle_s: float) -> None:
         """Close the sessions that nobody used for a while: other servers may open them."""

@@ -55,6 +55,18 @@ class MomentKernel:
         """Whether it runs."""
         return self._client is not None
 
+    def check_kept(self, branch: str, number: int) -> None:
+        """Check that the variables of a moment can be had, before another kernel ends for its own.
+
+        Raises:
+            StateNotKept: If they are no longer there; else as `view`.
+        """
+        with self._viewing, self._branches.locks.hold(PAST):
+            moment, lineage = self._round_end(branch, number), self._branches.files.lineage(branch)
+            snapshots = self._branches.states.snapshots
+            if moment is not None and snapshots.get(lineage, moment.round_id) is None:
+                self._stored(lineage, moment)
+
     def view(self, branch: str, number: int, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a view of a variable as it was at the end of a round; see `Client.view`.
 
@@ -74,15 +86,20 @@ class MomentKernel:
             SessionClosed: If the session was stopped.
         """
         with self._viewing, self._branches.locks.hold(PAST):
-            seen = enumerate(self._moments.rounds(branch, number), 1)
-            ends = [_RoundEnd(branch, n, round_.id) for n, round_ in seen if ran_code(round_)]
-            if not ends:
+            moment = self._round_end(branch, number)
+            if moment is None:
                 text = f"There is no variable {wanted.get('name')!r:.100}: no code had run."
                 return {"problem": {"kind": "missing", "text": text}}
             try:
-                return self._kernel(ends[-1]).view(wanted)
+                return self._kernel(moment).view(wanted)
             finally:
                 self._used_at = time.monotonic()
+
+    def _round_end(self, branch: str, number: int) -> _RoundEnd | None:
+        """Return the end of the last round with code; None where no code had run."""
+        seen = enumerate(self._moments.rounds(branch, number), 1)
+        ends = [_RoundEnd(branch, n, round_.id) for n, round_ in seen if ran_code(round_)]
+        return ends[-1] if ends else None
 
     def _kernel(self, moment: _RoundEnd) -> Client:
         with self._making:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -93,9 +94,10 @@ class VariableOperations:
             KernelError: If the kernel cannot be started.
         """
         wanted, conversation = _wanted_page(call), await found(self._sessions, call)
-        await self._sessions.of(call.user).check_kernels(call.user, conversation, PAST)
         branch, number = call.path("branch"), int(call.path("number"))
         kernel = conversation.session.moment_kernel
+        await asyncio.to_thread(kernel.check_kept, branch, number)
+        await self._sessions.of(call.user).check_kernels(call.user, conversation, PAST)
         view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
         return _checked(models.TablePage, _without_problem(view))
 

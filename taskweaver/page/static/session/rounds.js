@@ -87,7 +87,6 @@ function applyPost(post, event) {
     post_confirmation_response: () => {
       post.asks = null;
       post.answered = extra.approved ? 'allowed' : 'denied';
-      post.edited = extra.code ?? post.edited ?? '';
     },
   };
   handlers[event.type]?.();
@@ -100,6 +99,7 @@ function applyPart(post, { msg, extra, at }) {
     part = { id: extra.id, type: extra.type, content: '', extra: null };
     post.parts.push(part);
   }
+  if (extra.replaces) part.content = '';
   part.content = extra.type === 'artifact_paths' ? msg.split(/,\s*|\n/).filter(Boolean) : part.content + msg;
   if (extra.extra) part.extra = extra.extra;
   if (extra.type === 'execution_status') post.endedAt = Date.parse(at);

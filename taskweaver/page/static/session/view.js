@@ -65,7 +65,7 @@ function answerOf(post) {
 function cellOf(round, at) {
   const post = round.posts[at];
   const order = at > 0 && isOrderedCell(round, at - 1) ? round.posts[at - 1] : null;
-  const code = post.edited || last(post, 'reply_content') || (order ? last(order, 'reply_content') : '');
+  const code = last(post, 'reply_content') || (order ? last(order, 'reply_content') : '');
   const status = last(post, 'execution_status');
   return {
     kind: 'cell', id: (order ?? post).id, code, language: last(post, 'reply_type') || 'python',
