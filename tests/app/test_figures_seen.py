@@ -186,7 +186,7 @@ def test_large_pictures_are_made_smaller_and_others_are_named(project: Path) -> 
 import numpy as np
 from PIL import Image
 Image.new("RGB", (5000, 1000), "red").save("wide.png")
-noise = np.random.default_rng(1).integers(0, 255, (1500, 1500, 3), dtype="uint8")
+noise = np.random.default_rng(1).integers(0, 255, (800, 800, 3), dtype="uint8")
 Image.fromarray(noise).save("noise.png")
 open("fake.png", "wb").write(b"From: User")
 """
