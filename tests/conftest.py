@@ -15,6 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from leftovers import nothing_left
+from warm_commands import WarmCommands, forked_commands
 from warm_kernels import WarmKernels, warm_kernels
 
 from taskweaver.config.config_mgt import env_name
@@ -124,11 +125,20 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def warm_commands() -> Iterator[WarmCommands]:
+    """Commands of the program, each a process of its own that does not import anew."""
+    with forked_commands() as commands:
+        yield commands
+
+
+@pytest.fixture(scope="module")
+def no_states() -> Iterator[None]:
     """Keep no states of kernels at the ends of rounds: each costs as much as a cell."""
-    for key in ("session.snapshot_memory_mb", "session.state_limit_mb"):
-        monkeypatch.setenv(env_name(key), "0")
+    with pytest.MonkeyPatch.context() as patch:
+        for key in ("session.snapshot_memory_mb", "session.state_limit_mb"):
+            patch.setenv(env_name(key), "0")
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
@@ -39,6 +40,7 @@ class Setting(NamedTuple):
     source: Source
 
 
+@lru_cache(maxsize=1024)
 def env_name(name: str) -> str:
     """Return the environment variable of a key: ``llm.api_base`` is ``LLM_API_BASE``."""
     return name.upper().replace(".", "_")

@@ -15,7 +15,7 @@ from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.round import Round
 from taskweaver.role.original_prompt import OriginalPrompt
-from taskweaver.utils.files import read_yaml
+from taskweaver.utils.files import parse_yaml_once, read_text, read_yaml
 from taskweaver.utils.markup.quoting import quoted_section
 
 CONVERSATION_START = "Let's start the new conversation!"
@@ -50,7 +50,7 @@ def load_prompt(
     """
     remedy = "Correct the file, or remove the key to use the packaged prompt."
     try:
-        data = read_yaml(path)
+        data = parse_yaml_once(read_text(path), str(path))
     except (OSError, ValueError) as error:
         raise ConfigError("prompt_file_path", f"{path} cannot be read: {error}", remedy) from error
     texts = data if isinstance(data, Mapping) else {}

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,16 @@ def parse_yaml(text: str, name: str) -> Any:
         # Raised by the loader for a value that does not fit its tag, e.g. `!!bool maybe`.
         raise ValueError(f"{name} holds a value that does not fit its type: {error}") from error
     return data
+
+
+@lru_cache(maxsize=64)
+def parse_yaml_once(text: str, name: str) -> Any:
+    """Parse YAML as `parse_yaml`, the same text only once; nobody may change the result.
+
+    Raises:
+        ValueError: If it is not YAML; names the place.
+    """
+    return parse_yaml(text, name)
 
 
 def _one_line(error: Exception) -> str:

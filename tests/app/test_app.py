@@ -25,6 +25,8 @@ from taskweaver.module.events import (
 from taskweaver.role.errors import RoleError, UnknownRole
 from taskweaver.session.errors import FileNotAdded, SessionBusy, SessionClosed, SessionError
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ROLE = """
 from injector import inject
 from taskweaver.role import Role

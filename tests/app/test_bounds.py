@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from support import Listener, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.module.events import RoundEventType
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '50']) for _ in range(2)]"
 SAID = "2 processes that cells started still run: sleep (2)."

@@ -17,6 +17,8 @@ from taskweaver.session.storage.workdir import mentioned_files
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import leaves
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

@@ -144,32 +144,6 @@ def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
         assert "42" in run(session, "stamp")
 
 
-@pytest.mark.usefixtures("cold_kernels")
-def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
-    with opened(tmp_path, **{"execution.zygote": True}) as app:
-        session = app.get_session()
-        run(session, STAMP)
-        for _ in range(3):
-            session.fork()
-        started = _descendants()
-        assert len(started) >= 6  # the warm one, main, its state, three branches
-        session.stop()
-        assert len(_running(started)) == 1
-    assert _running(started) == []
-
-
-def _descendants() -> list[psutil.Process]:
-    return _running(psutil.Process().children(recursive=True))
-
-
-def _running(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [
-        process
-        for process in processes
-        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    ]
-
-
 def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path: Path) -> None:
     with opened(tmp_path, **{"execution.zygote": True}) as app:
         first, second = app.get_session(), app.get_session()
@@ -185,18 +159,21 @@ def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path
 
 
 @pytest.mark.usefixtures("cold_kernels")
-def test_a_warm_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
+def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
     with opened(tmp_path, **{"execution.zygote": True}) as app:
-        run(app.get_session(), "1")
-        (warm,) = map(psutil.Process, _warm())
-        warm.kill()
-        warm.wait()
-        assert "2" in run(app.get_session(), "1 + 1")
-        assert "3" in run(app.get_session(), "1 + 2")
+        session = app.get_session()
+        run(session, STAMP)
+        for _ in range(3):
+            session.fork()
+        started = _descendants()
+        assert len(started) >= 6  # the warm one, main, its state, three branches
+        session.stop()
+        assert len(_running(started)) == 1
+    assert _running(started) == []
 
 
 @pytest.mark.usefixtures("cold_kernels")
-def test_a_new_library_ends_the_warm_process(
+def test_a_warm_process_is_replaced_if_it_was_killed_or_a_library_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "more-packages"
@@ -204,12 +181,28 @@ def test_a_new_library_ends_the_warm_process(
     monkeypatch.syspath_prepend(folder)
     with opened(tmp_path, **{"execution.zygote": True}) as app:
         run(app.get_session(), "1")
+        (warm,) = map(psutil.Process, _warm())
+        warm.kill()
+        warm.wait()
+        assert "2" in run(app.get_session(), "1 + 1")
         before = _warm()
-        run(app.get_session(), "1")
+        assert "3" in run(app.get_session(), "1 + 2")
         assert _warm() == before
         (folder / "installed.py").write_text("")
         assert run(app.get_session(), "20 + 1") == "21"
         assert _warm() != before
+
+
+def _descendants() -> list[psutil.Process]:
+    return _running(psutil.Process().children(recursive=True))
+
+
+def _running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [
+        process
+        for process in processes
+        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def _warm() -> list[int]:

@@ -16,6 +16,8 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.module.events import PostEventType
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 FORMS = ("tools", "json", "fences")
 NOTE = "its request has no answer.)"
 CODE = "open('ran', 'w').write('x')"

@@ -13,6 +13,8 @@ import taskweaver
 from taskweaver import TaskWeaverApp
 from taskweaver.app.app import TaskWeaverApp as DirectApp
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 
 def test_the_package_names_the_application_and_imports_it_on_demand() -> None:
     code = (

@@ -19,6 +19,8 @@ from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.redact import MASK, register_secret
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 SECRET = "masked-copies-canary-1"
 CELLS = ("import math\nradius = 2", f"token = {SECRET!r}\nprint(len(token))", "radius * 2")
 ALONE = {"session.roles": ["code_interpreter"], "execution.zygote": True}

@@ -23,7 +23,10 @@ from taskweaver.memory.round import Round
 from taskweaver.session.receipts import inputs
 from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
 from taskweaver.session.receipts.receipt import ReceiptError, read_receipt, write_receipt
+from taskweaver.session.receipts.versions import versions_for
 from taskweaver.utils.redact import MASK
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 LOAD = "import pandas as pd\ntable = pd.read_csv('tiny.csv')\nprint('rows', len(table))\ntable"
 TOTAL = "total = int(table.Count.sum()) * 1000\nmarker = object()\ntotal + 234"
@@ -406,3 +409,15 @@ def test_a_text_called_token_is_code_and_a_change_of_it_is_found(tmp_path: Path)
         facts["cells"][0]["code"] = code.replace("abcdefghijklmnop", "ponmlkjihgfedcba")
         file.write_text(json.dumps(facts))
         assert "ponmlkjihgfedcba" in check(app, file)
+
+
+def test_a_package_that_is_installed_meanwhile_has_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "fresh" not in versions_for(["import fresh"])
+    facts = tmp_path / "fresh-1.2.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: fresh\nVersion: 1.2\n")
+    (facts / "top_level.txt").write_text("fresh\n")
+    assert versions_for(["import fresh"])["fresh"] == "1.2"

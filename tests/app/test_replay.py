@@ -19,6 +19,8 @@ from taskweaver.session.exports.export import export
 from taskweaver.session.replay import differences
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ALONE = {"session.roles": ["code_interpreter"]}
 CELLS = (
     "import pandas as pd\ntable = pd.read_csv('tiny.csv')\ntable",

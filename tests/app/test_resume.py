@@ -43,6 +43,15 @@ def first_session(project: Path, *cells: str) -> str:
         return session.session_id
 
 
+def talk(project: Path, rounds: int = 1) -> str:
+    """Return the id of a session in which no code ran."""
+    with TaskWeaverApp(project, model=Script([planner_reply("User", "hi")] * rounds)) as app:
+        session = app.get_session()
+        for number in range(rounds):
+            session.send_message(f"question {number}")
+        return session.session_id
+
+
 def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
     with TaskWeaverApp(project, model=Script([planner_reply("User", "hello")])) as app:
@@ -115,7 +124,7 @@ def test_what_is_said_is_stored_as_it_is_and_for_its_owner_alone(project: Path) 
 
 
 def test_a_session_is_open_in_one_process_only(project: Path) -> None:
-    id_ = first_session(project, "1")
+    id_ = talk(project)
     code = (
         "import sys\nfrom taskweaver.app.app import TaskWeaverApp\n"
         "with TaskWeaverApp(sys.argv[1], model=lambda _: '') as app:\n"
@@ -147,8 +156,8 @@ def test_a_session_is_open_in_one_process_only(project: Path) -> None:
 def test_sessions_are_listed_newest_first_and_removed(project: Path) -> None:
     root = project / "workspace" / "sessions"
     assert stored_sessions(root) == []
-    first = first_session(project, "1")
-    second = first_session(project, "1", "2")
+    first = talk(project)
+    second = talk(project, rounds=2)
     with TaskWeaverApp(project, model=Script([])) as app:
         app.get_session()  # nothing was asked in it
     assert [(item.session_id, item.rounds) for item in stored_sessions(root)] == [
@@ -195,7 +204,7 @@ def test_the_session_used_last_is_resumed_when_several_were_killed(project: Path
 def test_a_time_that_none_can_be_does_not_keep_sessions_from_being_listed(
     project: Path, when: float
 ) -> None:
-    id_ = first_session(project, "x = 1")
+    id_ = talk(project)
     file = project / "workspace" / "sessions" / id_ / "memory.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         for table in ("rounds", "posts", "round_ends"):

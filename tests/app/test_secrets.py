@@ -19,6 +19,7 @@ import pytest
 import yaml
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from support import Listener, code_reply, make_project, planner_reply
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
@@ -59,20 +60,31 @@ class Place:
     project: Path
     endpoint: FakeEndpoint
     key: str
+    commands: WarmCommands
 
-    def run(self, *arguments: str, text: str | None = None, status: int | None = 0) -> str:
-        """Run the command; return what it wrote, on both streams."""
-        names = {"OPENAI_API_KEY": self.key, "SOME_SERVICE_TOKEN": OTHER}
+    def chat(self, *arguments: str, text: str, status: int | None = None) -> str:
+        """Hold a chat by the command, whose environment code can read; return what it wrote."""
+        command = [sys.executable, "-m", "taskweaver", "-p", str(self.project), *arguments]
         done = subprocess.run(
-            [sys.executable, "-m", "taskweaver", *arguments],
-            env=os.environ | names | {"HOME": str(self.project.parent)},
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            cwd=self.project.parent,
-        )
+            command, env=self.environment, cwd=self.project.parent, input=text,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return self.checked(done, status)
+
+    def run(self, *arguments: str, text: str = "", status: int | None = 0) -> str:
+        """Run another command; return what it wrote, on both streams."""
+        cwd = self.project.parent
+        done = self.commands.run(*arguments, env=self.environment, cwd=cwd, text=text)
+        return self.checked(done, status)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the commands."""
+        names = {"OPENAI_API_KEY": self.key, "SOME_SERVICE_TOKEN": OTHER}
+        return os.environ | names | {"HOME": str(self.project.parent)}
+
+    def checked(self, done: subprocess.CompletedProcess[str], status: int | None) -> str:
+        """Return what a command wrote, on both streams, after a check of it."""
         assert status is None or done.returncode == status, done.stdout + done.stderr
         self.check(done.stdout)
         self.check(done.stderr)
@@ -116,7 +128,9 @@ def echoing(key: str) -> dict[str, list[str]]:
 
 
 @pytest.fixture(params=CANARIES)
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
+def place(
+    tmp_path: Path, request: pytest.FixtureRequest, warm_commands: WarmCommands
+) -> Iterator[Place]:
     key = CANARIES[request.param]
     replies = echoing(key)
 
@@ -141,7 +155,8 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
             "code_interpreter.max_retry_count": 1,
             "session.data_dir": "${AppBaseDir}/data",
         }
-        yield Place(make_project(tmp_path / "home" / "project", config), endpoint, key)
+        project = make_project(tmp_path / "home" / "project", config)
+        yield Place(project, endpoint, key, warm_commands)
 
 
 SCRIPT = """refuse me
@@ -160,14 +175,14 @@ find out
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     project = str(place.project)
-    shown = place.run("-p", project, "--debug", text=SCRIPT, status=1)
+    shown = place.chat("--debug", text=SCRIPT, status=1)
     assert f"the key is {MASK}" in shown
     assert f"RuntimeError: {MASK}" in shown
     assert place.endpoint.calls[0].headers["authorization"] == f"Bearer {place.key}"
     (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
     assert f"the key is {place.key}" in experience.read_text()
     place.check_files()
-    facts = place.run("-p", project, "--json", "--resume", text="find out once more", status=None)
+    facts = place.chat("--json", "--resume", text="find out once more")
     assert f'"answer": "the key is {MASK}' in facts
     place.run("-p", project, "replay", str(experience), "--json", status=None)
     place.run("-p", project, "doctor", status=None)

@@ -22,6 +22,8 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.logging import Tracing
 from taskweaver.utils.redact import MASK
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ON: dict[str, Any] = {"tracing.enabled": True}
 SERVER = str(Path(__file__).parents[1] / "mcp_" / "example_server.py")
 PLUGIN = '''from taskweaver.plugin import register_plugin

@@ -17,6 +17,8 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.module.events import PostEventType
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 Body = list[bytes]
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('chart.png')"
 

@@ -13,6 +13,8 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.module.events import RoundEventType
 from taskweaver.utils.files import write_yaml
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 GUIDE = """
 from injector import inject
 from taskweaver.ext_role.task import task_for

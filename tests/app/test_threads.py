@@ -17,6 +17,8 @@ from support import Listener, Script, code_reply, has_bwrap, make_project, plann
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.module.events import RoundEventType
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 GUARDED = """
 import ast, builtins, sys, threading, traceback
 from contextlib import nullcontext
@@ -71,7 +73,7 @@ def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", {"llm.api_type": "offline"})
     kept: list[weakref.ref[Any]] = []
     with TaskWeaverApp(project) as app:
-        for number in range(60):
+        for number in range(12):
             session = app.get_session()
             if number == 0:
                 session.run_code("x = 1")

@@ -16,6 +16,8 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import fitted, window_of
 from taskweaver.llm.types import ChatMessage
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 WINDOW = 8_000
 REFUSALS = {
     "named": "This model's maximum context length is {window} tokens. However, you requested"

@@ -19,6 +19,8 @@ from taskweaver.evaluation.evaluation import Evaluation, evaluate
 from taskweaver.evaluation.results.file import ResultFile, read_rows
 from taskweaver.evaluation.results.row import ResultRow
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 RECORDED = {"llm.api_type": "recorded"}
 
 

@@ -21,9 +21,14 @@ KINDS = {
 }  # fmt: skip
 
 
-def play(folder: Path, api_type: str, form: str = "auto", **choices: Any) -> Evaluation:
-    project = make_project(folder / api_type, {"llm.api_type": api_type, "llm.form": form})
-    return evaluate(SHIPPED, project, jobs=2, **choices)
+PAST = {"fork_in_the_past"}
+"""Cases that go back to the state of a kernel at the end of an earlier round."""
+NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
+"""Keys for all other cases."""
+
+
+def play(folder: Path, keys: dict[str, Any], **choices: Any) -> Evaluation:
+    return evaluate(SHIPPED, make_project(folder / "project", keys), jobs=2, **choices)
 
 
 def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
@@ -37,25 +42,30 @@ def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
 
 
 def test_all_recordings_are_played_to_the_end(tmp_path: Path) -> None:
-    done = play(tmp_path, "recorded", is_held_out=True)
-    assert {row.case: row.problems for row in done.rows if row.problems} == {}
-    assert {row.case: row.notes for row in done.rows if row.notes} == {}
-    assert {(row.by, row.outcome, row.model) for row in done.rows} == {
-        ("recording", "passed", "recording")
-    }
-    assert done.is_passed
+    cases, _ = read_cases(SHIPPED)
+    names = {case.name for case in cases} - PAST
+    keys = {"llm.api_type": "recorded"}
+    for only, states in ((PAST, {}), (names, NO_STATES)):
+        done = play(tmp_path / str(len(only)), keys | states, only=sorted(only))
+        assert {row.case: row.problems for row in done.rows if row.problems} == {}
+        assert {row.case: row.notes for row in done.rows if row.notes} == {}
+        assert {(row.case, row.by, row.outcome, row.model) for row in done.rows} == {
+            (name, "recording", "passed", "recording") for name in only
+        }
+        assert done.is_passed
 
 
 @pytest.mark.parametrize("form", ["json", "fences"])
 def test_a_recording_is_played_in_the_form_of_the_project(tmp_path: Path, form: str) -> None:
     only = ["code_only", "revenue_is_net", "count_lines"]
-    done = play(tmp_path, "recorded", form, only=only)
+    keys = NO_STATES | {"llm.api_type": "recorded", "llm.form": form}
+    done = play(tmp_path, keys, only=only)
     assert {row.case: row.problems for row in done.rows if row.problems} == {}
     assert [row.outcome for row in done.rows] == ["passed"] * 3
 
 
 def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> None:
-    done = play(tmp_path, "offline")
+    done = play(tmp_path, NO_STATES | {"llm.api_type": "offline"})
     cases, _ = read_cases(SHIPPED)
     mine = {case.name for case in cases if case.is_for_analyst and not case.is_held_out}
     assert {row.case for row in done.rows if row.outcome == "passed"} == mine
@@ -70,7 +80,7 @@ def test_a_model_that_obeys_an_injected_instruction_fails_its_case(
     def obey(messages: list[dict[str, str]]) -> str:
         return "PWNED" if "PWNED" in str(messages) else "```python\nopen('pwned.txt', 'w')\n```"
 
-    done = evaluate(SHIPPED, make_project(tmp_path / "p"), model=obey, only=[name])
+    done = evaluate(SHIPPED, make_project(tmp_path / "p", NO_STATES), model=obey, only=[name])
     (row,) = done.rows
     assert row.outcome == "failed"
     assert any("PWNED" in problem or "pwned" in problem for problem in row.problems)

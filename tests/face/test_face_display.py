@@ -18,6 +18,8 @@ from taskweaver.face.figures import AnswerFigure
 from taskweaver.utils.markup.inert_markdown import inert_markdown
 from taskweaver.utils.redact import redact_secrets
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 PNG = b"\x89PNG\r\n\x1a\n"
 TABLE = ShownTable(pd.DataFrame({"n": [1, 2]}), "   n\n0  1\n1  2")
 BLOCK = f"```\n{TABLE.result}\n```"

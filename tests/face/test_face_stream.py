@@ -17,6 +17,8 @@ from taskweaver.face import stream as subject
 from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.session.errors import FileNotAdded
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ALONE = {"session.roles": ["code_interpreter"]}
 SLOW = "import time\nfor i in range(600):\n    print('tick'); time.sleep(0.1)"
 

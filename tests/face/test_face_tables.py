@@ -16,6 +16,8 @@ from taskweaver.ces.cell_tables import TABLE_CHARS, CellTable
 from taskweaver.ces.inkernel.cell.frames import MAX_CELLS, table_text
 from taskweaver.face.tables import read_tables
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 TIMES = pd.to_datetime(["2024-01-31 10:00:00.000001", None, "1999-12-31"], format="ISO8601")
 FRAMES = {
     "numbers": pd.DataFrame({"i": [1, 2], "f": [0.1 + 0.2, float("nan")], "b": [True, False]}),

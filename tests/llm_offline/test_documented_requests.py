@@ -13,6 +13,8 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs" / "models.md").read_text("utf-8").partition("## The offline analyst")[2]
 ANSWERED, FOLLOW_UPS, REFUSED = (

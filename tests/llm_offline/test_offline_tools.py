@@ -13,6 +13,8 @@ from taskweaver.llm.offline.tool_chats import _parted, reply_with_tools
 from taskweaver.llm.types import ModelRequest, ModelTool
 from taskweaver.memory.round import Round
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 DATA = Path(__file__).parents[2] / "project" / "data" / "sales.csv"
 REQUESTS = (
     "which files do I have?", "mean Price in the North", "and the median?", "only in 2024",

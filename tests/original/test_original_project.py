@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from originals import make_original
 from support import Script, code_reply, planner_reply
+from warm_commands import WarmCommands
 
 from taskweaver.app import TaskWeaverApp
 from taskweaver.memory import Attachment, Post, Round, SharedMemoryEntry
@@ -25,6 +27,9 @@ from taskweaver.module.event_emitter import (
 )
 from taskweaver.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
 
 
@@ -33,19 +38,15 @@ def project(tmp_path: Path) -> Path:
     return make_original(tmp_path / "project")
 
 
-def taskweaver(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "taskweaver", "-p", str(project), *arguments],
-        capture_output=True,
-        text=True,
-        env=PLAIN | {"LLM_API_TYPE": "offline"},
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+@pytest.fixture
+def taskweaver(project: Path, warm_commands: WarmCommands) -> Command:
+    """The command, with the offline analyst."""
+    environment = PLAIN | {"LLM_API_TYPE": "offline"}
+    return partial(warm_commands.run, "-p", str(project), env=environment)
 
 
-def test_a_question_is_answered_from_the_command_line(project: Path) -> None:
-    ran = taskweaver(project, "-m", "what is the sum of Count in tiny.csv?", "--json")
+def test_a_question_is_answered_from_the_command_line(taskweaver: Command) -> None:
+    ran = taskweaver("-m", "what is the sum of Count in tiny.csv?", "--json")
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout)
     assert answer["state"] == "finished"
@@ -201,14 +202,16 @@ def test_prompt_files_of_the_original_are_read(project: Path) -> None:
     assert "ProgramApe keeps to the shop's rules." in script.last(1)
 
 
-def test_sessions_of_the_original_are_left_where_they_are(project: Path) -> None:
+def test_sessions_of_the_original_are_left_where_they_are(
+    project: Path, taskweaver: Command
+) -> None:
     (old,) = (project / "workspace" / "sessions").iterdir()
     before = sorted(path.name for path in old.rglob("*"))
-    listed = taskweaver(project, "sessions")
+    listed = taskweaver("sessions")
     assert listed.returncode == 0, listed.stderr
     assert "No sessions yet." in listed.stdout
     for arguments in (["--resume"], ["--resume", old.name], ["sessions", "rm", old.name]):
-        refused = taskweaver(project, *arguments, *(["-m", "x"] if "rm" not in arguments else []))
+        refused = taskweaver(*arguments, *(["-m", "x"] if "rm" not in arguments else []))
         assert refused.returncode == 2
         assert "error: There is no session" in refused.stderr
     assert sorted(path.name for path in old.rglob("*")) == before

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from support import Listener, Script, code_reply, make_project, planner_reply
+from warm_commands import WarmCommands
 
 from taskweaver.app import TaskWeaverApp
 from taskweaver.app.app import SessionManager
@@ -33,6 +35,8 @@ from taskweaver.module.event_emitter import (
 from taskweaver.module.prompt_util import PromptUtil
 from taskweaver.role import PostTranslator, Role
 from taskweaver.session.session import Session
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 REVIEWER = """
 from typing import Optional
@@ -387,18 +391,12 @@ def test_a_translator_stops_inside_a_piece() -> None:
     ],
 )
 def test_a_model_that_cannot_be_asked_stops_chats_alone(
-    tmp_path: Path, config: dict[str, str], named: str
+    warm_commands: WarmCommands, tmp_path: Path, config: dict[str, str], named: str
 ) -> None:
     folder = make_project(tmp_path / "project", config)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "taskweaver", "-p", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-        )
+        return warm_commands.run("-p", str(folder), *arguments, env=os.environ)
 
     assert run("role", "list").returncode == 0
     assert run("sessions").returncode == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from taskweaver.role.errors import RoleError
-from taskweaver.utils.files import read_yaml
+from taskweaver.utils.files import parse_yaml_once, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class RoleEntry:
             RoleError: If it cannot be read or a field is missing.
         """
         try:
-            data = read_yaml(path)
+            data = parse_yaml_once(read_text(path), str(path))
         except (OSError, ValueError) as error:
             raise RoleError(str(path), f"the file cannot be read: {error}") from error
         if not isinstance(data, Mapping):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import platform
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
 
 from taskweaver import __version__
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
@@ -20,7 +23,7 @@ def versions_for(codes: Iterable[str]) -> dict[str, str]:
     modules = set(_ALWAYS)
     for code in codes:
         modules |= _imported(code)
-    distributions = packages_distributions()
+    distributions = _distributions(_places())
     found = {"python": platform.python_version(), "taskweaver": __version__}
     for module in sorted(modules):
         for name in distributions.get(module, ())[:1]:
@@ -29,6 +32,18 @@ def versions_for(codes: Iterable[str]) -> dict[str, str]:
             except PackageNotFoundError:  # removed while this runs
                 continue
     return found
+
+
+def _places() -> tuple[tuple[str, int], ...]:
+    """Return the folders of packages, each with the time when one came or went."""
+    folders = [Path(entry) for entry in sys.path]
+    return tuple((str(path), path.stat().st_mtime_ns) for path in folders if path.exists())
+
+
+# It reads the metadata of every package.
+@lru_cache(maxsize=1)
+def _distributions(_places: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def _imported(code: str) -> set[str]:
