@@ -194,9 +194,7 @@ def _measure_other_processes_where_they_are_the_point(
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_running(
-    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers
-) -> Iterator[None]:
+def _nothing_left_running(_warm_kernels: WarmKernels, _warm_workers: WarmWorkers) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
     with nothing_left(_warm_kernels, _warm_workers):
         yield

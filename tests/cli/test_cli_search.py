@@ -372,9 +372,7 @@ def test_settings_of_the_original_are_understood(climbed: Path) -> None:
     assert kept["search.steps"] == 0
 
 
-def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
-    climbed: Path, climber: LastingClimber
-) -> None:
+def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(climbed: Path, climber: LastingClimber) -> None:
     project, idea = climbed, str(climbed / "climb.md")
     climber.lasts = True
     arguments = ["-p", str(project), "search", idea, "--plain", "--name", "stopped"]
