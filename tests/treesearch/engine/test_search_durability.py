@@ -27,7 +27,7 @@ DRIVER = Path(__file__).parents[1] / "search_driver.py"
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
 LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
-KILLS = 10
+KILLS = 6
 
 
 def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
