@@ -17,6 +17,7 @@ import pytest
 from leftovers import nothing_left
 from warm_commands import WarmCommands, forked_commands
 from warm_kernels import WarmKernels, warm_kernels
+from warm_workers import WarmWorkers, warm_workers
 
 from taskweaver.config.config_mgt import env_name
 from taskweaver.llm.facts import learnt
@@ -118,6 +119,26 @@ def _kernels_start_warm(_warm_kernels: WarmKernels) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def _warm_workers() -> Iterator[WarmWorkers]:
+    with warm_workers() as workers:
+        yield workers
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _workers_go_on(_warm_workers: WarmWorkers) -> Iterator[None]:
+    """Give the workers of a search to the next one; the tests of workers themselves do not."""
+    with _warm_workers.in_use():
+        yield
+
+
+@pytest.fixture
+def cold_workers(_warm_workers: WarmWorkers) -> Iterator[None]:
+    """Start and end each worker as its search asks."""
+    with _warm_workers.out_of_use():
+        yield
+
+
 @pytest.fixture
 def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
     """Start each kernel as its application asks: every process below this one is of the test."""
@@ -183,7 +204,7 @@ def _measure_other_processes_where_they_are_the_point(
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_running(_warm_kernels: WarmKernels) -> Iterator[None]:
+def _nothing_left_running(_warm_kernels: WarmKernels, _warm_workers: WarmWorkers) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
-    with nothing_left(_warm_kernels):
+    with nothing_left(_warm_kernels, _warm_workers):
         yield

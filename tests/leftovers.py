@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 from warm_kernels import WarmKernels
+from warm_workers import WarmWorkers
 
 
 def _pids_below(pid: int) -> set[int]:
@@ -19,9 +20,9 @@ def _pids_below(pid: int) -> set[int]:
     return children.union(*map(_pids_below, children))
 
 
-def _descendants(warm: WarmKernels) -> list[psutil.Process]:
+def _descendants(warm: Sequence[WarmKernels | WarmWorkers]) -> list[psutil.Process]:
     """Return the processes below this one, without the warm ones."""
-    kept = warm.pids
+    kept = set().union(*(one.pids for one in warm))
     try:
         is_alone = _pids_below(os.getpid()) == kept
     except OSError:  # one of them has just ended, or the system has no such files
@@ -31,7 +32,7 @@ def _descendants(warm: WarmKernels) -> list[psutil.Process]:
 
 
 @contextmanager
-def nothing_left(warm: WarmKernels) -> Iterator[None]:
+def nothing_left(*warm: WarmKernels | WarmWorkers) -> Iterator[None]:
     """Fail if the block leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())
     children = {child.pid for child in _descendants(warm)}

@@ -38,7 +38,7 @@ def _tables() -> Mapping[TableId, TableProfile]:
 PROFILES = _tables()
 
 
-@settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
 @given(readings)
 def test_any_reading_is_code_that_touches_only_its_tables(reading: Reading) -> None:
     code = as_code(reading, PROFILES)

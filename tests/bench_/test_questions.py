@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,21 @@ from bench.questions.reading import spellings
 OPEN, HELD_OUT = load("open"), load("held_out")
 ALL = [*OPEN, *HELD_OUT]
 AVAILABLE = [question for question in ALL if question.can_be_asked]
+GROUPS = sorted({question.group for question in AVAILABLE})
+
+
+def members(group: str) -> list[Question]:
+    return [question for question in AVAILABLE if question.group == group]
+
+
+@contextmanager
+def named(question: Question) -> Iterator[None]:
+    """Tell the question at a failure in the block."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"The question is {question.id}.")
+        raise
 
 
 def test_there_are_enough_questions_in_each_class() -> None:
@@ -47,14 +64,16 @@ def test_most_questions_need_no_package_that_tests_lack() -> None:
     assert all(question.can_be_asked for question in without)
 
 
-@pytest.mark.parametrize("question", AVAILABLE, ids=lambda question: question.id)
-def test_an_expectation_has_a_value(question: Question) -> None:
-    assert question.files
-    assert any(turn.kind for turn in question.turns)
-    for turn in question.turns:
-        assert turn.ask.strip()
-        assert turn.kind in ("", *KINDS)
-        _check_value(turn, question.value(turn), question.choices(turn))
+@pytest.mark.parametrize("group", GROUPS)
+def test_an_expectation_has_a_value(group: str) -> None:
+    for question in members(group):
+        with named(question):
+            assert question.files
+            assert any(turn.kind for turn in question.turns)
+            for turn in question.turns:
+                assert turn.ask.strip()
+                assert turn.kind in ("", *KINDS)
+                _check_value(turn, question.value(turn), question.choices(turn))
 
 
 def _check_value(turn: Turn, value: Any, choices: list[str]) -> None:
@@ -75,8 +94,14 @@ def _check_value(turn: Turn, value: Any, choices: list[str]) -> None:
         assert {str(item) for item in wanted} <= set(choices)
 
 
-@pytest.mark.parametrize("question", AVAILABLE, ids=lambda question: question.id)
-def test_the_right_answer_is_right_and_another_is_wrong(question: Question) -> None:
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_right_answer_is_right_and_another_is_wrong(group: str) -> None:
+    for question in members(group):
+        with named(question):
+            _check_judging(question)
+
+
+def _check_judging(question: Question) -> None:
     for turn in question.turns:
         value = question.value(turn)
         if turn.kind in ("refuse", "asks"):

@@ -24,7 +24,6 @@ PROMPT = ">\x1b"
 @pytest.fixture
 def new_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LLM_API_TYPE", "offline")
-    monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / "sales"
     assert CliRunner().invoke(commands, ["init", str(folder)]).exit_code == 0
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,7 @@ from support import make_project
 
 from taskweaver.utils.redact import MASK
 
-IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
+IDEA = "# Classify\n\nMetric: accuracy, higher is better\n\nBuilt-in proposer: `tabular`\n"
 KEYS = {
     "llm.api_type": "offline",
     "search.workers": 1,
@@ -171,7 +171,7 @@ def test_what_is_printed_exists_and_what_is_stored_ran(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_artifacts_and_findings_are_named_wherever_one_starts(tmp_path: Path, place: str) -> None:
     start = started(tmp_path, place)
-    facts = start.run("--json", "-m", "plot the sum of Count per Region in tiny.csv")
+    facts = start.run("--json", "-m", "run this code: open('saved.txt', 'w').write('done')")
     artifacts = json.loads(facts)["artifacts"]
     assert artifacts
     assert all(Path(path).is_absolute() and Path(path).is_file() for path in artifacts)
@@ -182,7 +182,8 @@ def test_artifacts_and_findings_are_named_wherever_one_starts(tmp_path: Path, pl
 
 def test_a_search_names_its_report_and_its_page(tmp_path: Path) -> None:
     start = started(tmp_path, "the clone")
-    said = start.run("search", str(IDEA), "--plain", "--name", "first")
+    (start.project / "idea.md").write_text(IDEA)
+    said = start.run("search", "project/idea.md", "--plain", "--name", "first")
     run = start.project / "experiments" / "first"
     assert f"report: {run / 'report.md'}" in said
     assert f"page:   {run / 'tree.html'}" in said

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,7 @@ docs/map.md`), and a test compares it. [architecture.md](architecture.md) descri
 stand on each other."""
 
 
+@cache
 def page() -> str:
     """Return the page."""
     return "\n\n".join([_INTRO, *_sections()]) + "\n"
@@ -34,7 +36,7 @@ def _sections() -> Iterator[str]:
         name = folder.relative_to(ROOT).as_posix()
         own = _summary(folder / "__init__.py")
         modules = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
-        lines = [_item(f"- `{file.stem}` — {_summary(file)}{_classes(file)}") for file in modules]
+        lines = [_item(f"- `{file.stem}` — {_facts(file)}") for file in modules]
         yield "\n\n".join(filter(None, [f"## {name}/", own, "\n".join(lines)]))
 
 
@@ -43,17 +45,24 @@ def _item(text: str) -> str:
     return textwrap.fill(text, 100, subsequent_indent="  ", **options)
 
 
-def _summary(file: Path) -> str:
-    """Return the first line of a module's docstring; empty for none."""
-    if not file.exists():
-        return ""
-    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
-    return text.partition("\n")[0]
-
-
-def _classes(file: Path) -> str:
-    """Return the public classes of a module, in brackets; of many the first ones."""
+def _facts(file: Path) -> str:
+    """Return what is said of a module: its purpose and its classes."""
     tree = ast.parse(file.read_text("utf-8"))
+    return _purpose(tree) + _classes(tree)
+
+
+def _summary(file: Path) -> str:
+    """Return the purpose of a module; empty where there is no file."""
+    return _purpose(ast.parse(file.read_text("utf-8"))) if file.exists() else ""
+
+
+def _purpose(tree: ast.Module) -> str:
+    """Return the first line of a module's docstring; empty for none."""
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
+
+
+def _classes(tree: ast.Module) -> str:
+    """Return the public classes of a module, in brackets; of many the first ones."""
     names = [item.name for item in tree.body if isinstance(item, ast.ClassDef)]
     public = [f"`{name}`" for name in names if not name.startswith("_")]
     more = ["..."] if len(public) > _MOST_CLASSES else []

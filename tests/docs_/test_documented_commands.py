@@ -122,7 +122,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The clone as the current folder, with the offline analyst."""
     monkeypatch.chdir(clone)
-    monkeypatch.setenv("HOME", str(clone))
     monkeypatch.setenv("LLM_API_TYPE", "offline")
     monkeypatch.setattr(click, "launch", lambda *_: 0)
     for name, value in SEARCH.items():

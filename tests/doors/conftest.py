@@ -9,6 +9,7 @@ import pytest
 from leftovers import nothing_left
 from served import Served, served
 from warm_kernels import WarmKernels
+from warm_workers import WarmWorkers
 
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
@@ -23,8 +24,10 @@ def _nothing_left_running() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _nothing_left_by_the_file(_warm_kernels: WarmKernels) -> Iterator[None]:
-    with nothing_left(_warm_kernels):
+def _nothing_left_by_the_file(
+    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers
+) -> Iterator[None]:
+    with nothing_left(_warm_kernels, _warm_workers):
         yield
 
 

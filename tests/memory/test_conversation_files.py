@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conversation_strategies import conversations
 from hypothesis import HealthCheck, given, settings
+from sizes import examples
 
 from taskweaver.memory import (
     Attachment,
@@ -58,7 +59,10 @@ def good() -> dict[str, Any]:
 
 
 @given(conversations())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(50),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_a_conversation_comes_back_from_yaml_as_it_was(
     tmp_path: Path, conversation: Conversation
 ) -> None:
@@ -68,6 +72,7 @@ def test_a_conversation_comes_back_from_yaml_as_it_was(
 
 
 @given(conversations())
+@settings(max_examples=examples(50))
 def test_a_conversation_comes_back_from_json_as_it_was(conversation: Conversation) -> None:
     text = json.dumps(conversation.to_dict())
 

@@ -136,4 +136,4 @@ class ViewsUnderWrites(RuleBasedStateMachine):
 
 
 TestViewsUnderWrites = ViewsUnderWrites.TestCase
-TestViewsUnderWrites.settings = settings(max_examples=examples(60), stateful_step_count=25)
+TestViewsUnderWrites.settings = settings(max_examples=examples(30), stateful_step_count=25)

@@ -19,6 +19,7 @@ from nbconvert import HTMLExporter
 from search_story import node, small_run
 from sizes import examples
 from warm_kernels import WarmKernels
+from warm_workers import WarmWorkers
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -76,8 +77,10 @@ def _nothing_left_running() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _nothing_left_by_the_file(_warm_kernels: WarmKernels) -> Iterator[None]:
-    with nothing_left(_warm_kernels):
+def _nothing_left_by_the_file(
+    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers
+) -> Iterator[None]:
+    with nothing_left(_warm_kernels, _warm_workers):
         yield
 
 

@@ -9,7 +9,6 @@ See ``cgroups(7)``.
 from __future__ import annotations
 
 import os
-import platform
 import re
 import signal
 from collections.abc import Iterable
@@ -173,7 +172,7 @@ def counts_by_sandbox() -> bool:
 
     Counted for the user, a desktop alone may have more than the limit.
     """
-    numbers = re.findall(r"\d+", platform.release())[:2]
+    numbers = re.findall(r"\d+", os.uname().release)[:2]
     return tuple(map(int, numbers)) >= (5, 14)
 
 

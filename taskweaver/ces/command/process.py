@@ -29,7 +29,6 @@ from taskweaver.ces.environment import bridge_environment, bridged, command_envi
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.process.process import kill_marked
-from taskweaver.ces.sandbox.egress import EgressProxy
 from taskweaver.ces.sandbox.sandbox import confined, require
 from taskweaver.utils.ids import create_id
 
@@ -208,6 +207,9 @@ class _Start:
         require(policy.tier)
         copies = []
         if policy.allowed_hosts and not policy.has_network and policy.tier == "bwrap":
+            # Few commands need it, and its parts are a sixth of a worker's start.
+            from taskweaver.ces.sandbox.egress import EgressProxy
+
             proxy = EgressProxy(policy.allowed_hosts)
             stack.callback(proxy.close)
             copies.append((proxy.path, _PROXY))

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any, Self
 
 _TIMED_NAME = re.compile(
@@ -86,7 +85,7 @@ class Measurement:
         numbers = [float(value) for value in self.values.values()]
         if not numbers or not all(abs(number) <= LARGEST for number in numbers):  # nor NaN
             return None
-        return fmean(numbers)
+        return math.fsum(numbers) / len(numbers)
 
     def over(self, datasets: Collection[str]) -> Measurement:
         """Return it with the values of some data sets alone; those of others become details."""

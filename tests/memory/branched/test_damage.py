@@ -15,7 +15,7 @@ from damage import DAMAGES, QUIET, make_memory, rows_gone, untyped_errors
 
 from taskweaver.memory.branched import MemoryManager, StoreCorrupt
 
-TRIES = int(os.environ.get("MUTATIONS", "17"))
+TRIES = int(os.environ.get("MUTATIONS", "10"))
 SURELY_FOUND = ("noise_in_texts", "rows_gone")
 
 

@@ -20,7 +20,7 @@ SAID = st.sampled_from(["ran", "failed at step", "naïve ☃", "x'; DROP TABLE e
 TEXTS = st.sampled_from(["alpha beta", "gamma", "delta epsilon", "gamma two"])
 PICK = st.integers(0, 10_000)
 MOST_BRANCHES = 8
-EXAMPLES = int(os.environ.get("TREES", "40"))
+EXAMPLES = int(os.environ.get("TREES", "25"))
 """How many trees are grown; `make long` grows more."""
 
 

@@ -139,7 +139,7 @@ ACTIONS: dict[str, Action] = {
 }
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(sorted(ACTIONS)), PICK, PICK, SAID, st.booleans()), max_size=25

@@ -27,7 +27,7 @@ DRIVER = Path(__file__).parents[1] / "search_driver.py"
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
 LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
-KILLS = 10
+KILLS = 6
 
 
 def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
@@ -233,6 +233,7 @@ def test_a_worker_that_is_killed_costs_an_attempt(tmp_path: Path, times: int) ->
         assert made.state.journal.best() is not None
 
 
+@pytest.mark.usefixtures("cold_workers")
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     search(lab(tmp_path), Climber(), workers=2, **SMALL)

@@ -27,7 +27,7 @@ from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
-pytestmark = pytest.mark.measured
+pytestmark = [pytest.mark.measured, pytest.mark.usefixtures("cold_workers")]
 
 
 @pytest.fixture
