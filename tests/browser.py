@@ -97,13 +97,17 @@ class Tab:
         return str(self.value(f"document.querySelector('{selector}').innerText"))
 
     def view(self, width: int, mode: str = "light") -> None:
-        """Set the width of the window, and `light` or `dark` colours, for pages opened next."""
+        """Set the width of the window, and `light` or `dark` colours, for pages opened next.
+
+        Nothing turns while it works: each frame of that would be drawn without a graphics card.
+        """
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=900, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
-        scheme = {"name": "prefers-color-scheme", "value": mode}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        wanted = {"prefers-color-scheme": mode, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wanted.items()]
+        self.call("Emulation.setEmulatedMedia", features=features)
 
     def extent(self) -> tuple[int, int, int]:
         """Return the document's width, how far it is scrolled to the right, and downwards."""

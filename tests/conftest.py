@@ -19,6 +19,7 @@ from warm_commands import WarmCommands, forked_commands
 from warm_kernels import WarmKernels, warm_kernels
 from warm_workers import WarmWorkers, warm_workers
 
+from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.config_mgt import env_name
 from taskweaver.llm.facts import learnt
 
@@ -108,7 +109,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def _warm_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmKernels]:
-    with warm_kernels(tmp_path_factory.mktemp("warm") / "warm.log") as kernels:
+    log_path = tmp_path_factory.mktemp("warm") / "warm.log"
+    with warm_kernels(log_path, KernelLimits.default()) as kernels:
         yield kernels
 
 

@@ -38,16 +38,17 @@ class WarmKernels:
         log_path: File for what the warm processes print.
     """
 
-    def __init__(self, log_path: Path, keeper: ThreadPoolExecutor) -> None:
+    def __init__(self, log_path: Path, keeper: ThreadPoolExecutor, limits: KernelLimits) -> None:
         """Prepare it; nothing runs yet.
 
         Args:
             log_path: File for what the warm processes print.
             keeper: One thread, which the warm processes end with.
+            limits: The usual limits.
         """
         self.log_path = log_path
         self._keeper = keeper
-        self._limits = KernelLimits.default()
+        self._limits = limits
         self._usual = _birthright(self._limits)
         self._zygotes: dict[str, Zygote] = {}
         self._templates: dict[str, Template | None] = {}
@@ -128,11 +129,11 @@ class _Kept(Zygote):
 
 
 @contextmanager
-def warm_kernels(log_path: Path) -> Iterator[WarmKernels]:
-    """Give a starter of kernels, and end its warm processes at last."""
+def warm_kernels(log_path: Path, limits: KernelLimits) -> Iterator[WarmKernels]:
+    """Give a starter of kernels of some limits, and end its warm processes at last."""
     with ThreadPoolExecutor(1, thread_name_prefix="warm-kernels") as keeper:
         keeper.submit(os.getpid).result()  # its thread was there before the first test
-        kernels = WarmKernels(log_path, keeper)
+        kernels = WarmKernels(log_path, keeper, limits)
         yield kernels
         kernels.close()
 

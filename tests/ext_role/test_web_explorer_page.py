@@ -10,7 +10,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -38,11 +40,11 @@ def own(chromium: Path) -> Iterator[BrowserPage]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[BrowserPage]:
-    """A browser of which all processes run that outlive a page."""
+@contextmanager
+def shared_browser(**keys: Any) -> Iterator[BrowserPage]:
+    """Give a browser of which all processes run that outlive a page; nothing of it may be left."""
     before = set(traces())
-    made = BrowserPage(find_chromium(), timeout_s=60)
+    made = BrowserPage(find_chromium(), **keys)
     try:
         with site() as first:
             made.open(first.url)
@@ -52,6 +54,21 @@ def browser() -> Iterator[BrowserPage]:
         made.close()
     left = set(traces()) - before
     assert not left, f"left behind by the browser: {left}"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[BrowserPage]:
+    """A patient browser, started where a key is in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLM_API_KEY", "secret-of-mine")
+        with shared_browser(timeout_s=60) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def hasty_browser() -> Iterator[BrowserPage]:
+    with shared_browser(timeout_s=4, allowed_hosts=["127.0.0.1"]) as made:
+        yield made
 
 
 def forget_all(page: BrowserPage) -> None:
@@ -77,11 +94,10 @@ def guarded(chromium: Path) -> Iterator[BrowserPage]:
 
 
 @pytest.fixture
-def hasty(chromium: Path) -> Iterator[BrowserPage]:
-    """A browser with little patience, for one host only."""
-    made = BrowserPage(chromium, timeout_s=4, allowed_hosts=["127.0.0.1"])
-    yield made
-    made.close()
+def hasty(hasty_browser: BrowserPage) -> Iterator[BrowserPage]:
+    """A browser with little patience, for one host only, with no page open."""
+    yield hasty_browser
+    forget_all(hasty_browser)
 
 
 def seen(page: BrowserPage) -> Observation:
@@ -476,12 +492,7 @@ def test_no_browser_is_told_with_what_to_do(
     assert find_browser(str(script(tmp_path, "exit"))) == tmp_path / "browser"
 
 
-def test_the_browser_is_given_no_keys(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LLM_API_KEY", "secret-of-mine")
-    page = BrowserPage(chromium)
-    try:
-        environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
-    finally:
-        page.close()
+def test_the_browser_is_given_no_keys(page: BrowserPage) -> None:
+    environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
     assert b"secret-of-mine" not in environment
     assert b"HOME=" in environment

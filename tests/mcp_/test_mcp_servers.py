@@ -124,15 +124,26 @@ def test_a_name_of_the_kernel_is_not_taken_over(tmp_path: Path) -> None:
         assert "the name get_ipython is taken" in str(servers.offer().problems[0])
 
 
-def test_a_program_gets_no_keys_but_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "secret")
-    with serving(tmp_path, ex=stdio(env={"OWN_KEY": "own"})) as servers:
-        (found,) = call(servers, "ex_environment")
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MCPServers]:
+    """A program with a key of its own, started where another is in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOME_API_KEY", "secret")
+        own = stdio(env={"OWN_KEY": "own"}, timeout_s=15)
+        with serving(tmp_path_factory.mktemp("program"), ex=own) as servers:
+            servers.offer()
+            yield servers
+
+
+def test_a_program_gets_no_keys_but_its_own(program: MCPServers) -> None:
+    (found,) = call(program, "ex_environment")
     assert "SOME_API_KEY" not in found
     assert found["OWN_KEY"] == "own"
     assert found["PATH"] == os.environ["PATH"]
+
+
+def test_a_tool_that_hangs_is_given_up(program: MCPServers) -> None:
+    assert "hang did not answer within 15 s (timeout_s)" in failure(program, "ex_hang")
 
 
 BAD = (
@@ -159,12 +170,6 @@ def test_bad_servers_are_named_and_the_others_work(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_server_that_also_prints_works(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with serving(tmp_path, ex=stdio("noisy", tools=["add"])) as servers:
-        assert call(servers, "ex_add", a=1) == [2]
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_server_that_dies_is_started_once_more(tmp_path: Path) -> None:
     with serving(tmp_path, ex=stdio(tools=["add", "die"])) as servers:
         assert "was started again" in failure(servers, "ex_die")
@@ -183,11 +188,6 @@ def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
             assert "MCP server 'ex'" in failure(servers, "ex_add", a=1)
 
 
-def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=stdio(timeout_s=15)) as servers:
-        assert "hang did not answer within 15 s (timeout_s)" in failure(servers, "ex_hang")
-
-
 def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> None:
     with serving(tmp_path, ex=stdio()) as servers:
         pids = [pid for part in call(servers, "ex_spawn") for pid in part]
@@ -202,14 +202,18 @@ def test_closing_does_not_wait_for_a_server_that_starts(tmp_path: Path) -> None:
     assert "was closed" in str(starting.result(10).problems[0])
 
 
-def test_only_the_tools_that_are_named_are_offered(tmp_path: Path) -> None:
+def test_only_the_tools_that_are_named_are_offered_and_work_where_the_server_also_prints(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     fields = {"tools": ["add", "nothing"], "confirm": ["add"]}
-    with serving(tmp_path, ex=stdio(**fields)) as servers:
+    with serving(tmp_path, ex=stdio("noisy", **fields)) as servers:
         (tool,) = servers.offer().tools.values()
         assert (tool.function, tool.is_confirmed) == ("ex_add", True)
         assert [str(problem) for problem in servers.offer().problems] == [
             "MCP server 'ex': it has no tool 'nothing'."
         ]
+        assert call(servers, "ex_add", a=1) == [2]
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from taskweaver.mcp.servers import MCPServers
 pytest.importorskip("mcp")
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(scope="module", params=["stdio", "http"])
 def server(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     if request.param == "stdio":
         yield stdio(timeout_s=20)

@@ -15,6 +15,8 @@ from taskweaver.ces.errors import KernelClosed, KernelInterrupted
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 
+pytestmark = pytest.mark.usefixtures("cold_kernels")
+
 ENDLESS = "open('began', 'w').close()\nimport time\ntime.sleep(600)"
 """Only an interrupt ends it in time: a dropped one leaves the result ``timeout``."""
 

@@ -144,6 +144,7 @@ def test_stopping_ends_a_running_cell_and_the_client_stays_stopped(tmp_path: Pat
     client.stop()
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_children_of_a_kernel_end_with_it(tmp_path: Path) -> None:
     manager = limited(tmp_path)
     client = manager.get_session_client("s")
@@ -177,6 +178,7 @@ def test_a_killed_owner_leaves_no_kernel(tmp_path: Path) -> None:
     assert not kernel.is_running()
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_sockets_and_descriptors_do_not_pile_up(tmp_path: Path) -> None:
     def cycle() -> None:
         manager = limited(tmp_path)
@@ -204,6 +206,7 @@ def test_folders_of_killed_owners_are_removed(tmp_path: Path) -> None:
     assert not left.exists()
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
     manager = limited(tmp_path, start_timeout_s=0.01)
     with pytest.raises(KernelStartFailed, match=r"execution\.start_timeout_s"):
@@ -215,6 +218,7 @@ def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
     manager.clean_up()
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_memory_beyond_the_limit_ends_the_cell_and_names_the_key(tmp_path: Path) -> None:
     manager = limited(tmp_path, memory_limit_bytes=300 << 20)
     client = manager.get_session_client("s")
@@ -226,6 +230,7 @@ def test_memory_beyond_the_limit_ends_the_cell_and_names_the_key(tmp_path: Path)
     manager.clean_up()
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_a_forked_child_that_leaves_does_not_hang_the_session(tmp_path: Path) -> None:
     manager = limited(tmp_path, cell_timeout_s=5.0)
     client = manager.get_session_client("s")

@@ -56,6 +56,7 @@ def test_a_name_bound_anew_is_the_users(fresh: Client) -> None:
     assert dict(run(fresh, "read_table = 3").variables) == {"read_table": "3"}
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_the_readers_are_imported_at_the_first_call(tmp_path: Path) -> None:
     """A kernel that starts from nothing waits for none of them; a warm process has them."""
     code = "import sys\n(callable(profile_tables), 'taskweaver.tables.reading' in sys.modules)"

@@ -22,7 +22,10 @@ from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.session.session import Session
 
-pytestmark = pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+pytestmark = [
+    pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here"),
+    pytest.mark.usefixtures("cold_kernels"),
+]
 # Far longer than a test may take: what waits for a start until its limit fails by the time limit.
 PATIENT = replace(LIMITS, start_timeout_s=600.0, cell_timeout_s=600.0)
 OTHERS = (

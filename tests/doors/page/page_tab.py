@@ -25,6 +25,7 @@ class PageTab:
 
     def __init__(self, tab: Tab) -> None:
         self.tab = tab
+        self._opened = 0
         tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def value(self, expression: str) -> Any:
@@ -32,11 +33,16 @@ class PageTab:
         return self.tab.value(expression)
 
     def open(self, address: str) -> None:
-        """Open an address anew, and wait until the page is drawn."""
-        self.tab.call("Page.navigate", url="about:blank")
+        """Open an address anew, and wait until the page is drawn.
+
+        A query of its own makes it another page than the one before, in the same process.
+        """
+        self._opened += 1
+        place, mark, hash_ = address.partition("#")
         self.tab.requests.clear()
         self.tab.complaints.clear()
-        self.tab.call("Page.navigate", url=address)
+        url = f"{place.partition('?')[0]}?{self._opened}{mark}{hash_}"
+        assert "errorText" not in self.tab.call("Page.navigate", url=url)
         self.until("document.body?.dataset.ready === 'yes'")
 
     def leave(self) -> None:
@@ -50,7 +56,7 @@ class PageTab:
             f"new Promise((done) => {{ const until = Date.now() + {_WITHIN_MS};"
             f" const look = () => {{ let found = null; try {{ found = {condition}; }} catch {{}}"
             " if (found) done(typeof found === 'object' ? true : found);"
-            " else if (Date.now() > until) done(null); else setTimeout(look, 10); }; look(); })"
+            " else if (Date.now() > until) done(null); else setTimeout(look, 30); }; look(); })"
         )
         if not found:
             shown = self.value("document.getElementById('app').innerText")
@@ -96,7 +102,7 @@ class PageTab:
             f" const found = [...document.querySelectorAll({json.dumps(selector)})].find((one) =>"
             f" (one.offsetParent || one instanceof SVGElement)"
             f" && (one.innerText ?? one.textContent).includes({json.dumps(text)})"
-            " && !one.disabled); if (!found) return setTimeout(look, 10);"
+            " && !one.disabled); if (!found) return setTimeout(look, 30);"
             " found.scrollIntoView({block: 'nearest'}); const box = found.getBoundingClientRect();"
             " window.isMissed = true; addEventListener('click', ({target}) => { window.isMissed ="
             " !found.contains(target); }, {capture: true, once: true});"
