@@ -218,15 +218,15 @@ class Accounts:
         return UserSpending(*rows[0]) if rows else UserSpending()
 
     def record(self, entry: AuditEntry) -> None:
-        """Add an entry to the audit log; it is on disk after `flush`."""
+        """Add an entry to the audit log; it is on disk after a flush."""
         columns = {name: getattr(entry, name) for name in _AUDIT_COLUMNS}
         columns["at"] = entry.at.isoformat()
         with self._database.changing(is_flushed=False) as run:
             insert_row(run, "audit", columns)
 
-    def flush(self) -> None:
-        """Wait until every entry of the audit log is on disk."""
-        self._database.flush()
+    def flusher(self) -> Callable[[], None]:
+        """Return a function that waits until every entry so far is on disk; raises ServerError."""
+        return self._database.flusher()
 
     async def in_thread(self, flush: Callable[[], None]) -> None:
         """Call a function that flushes, while the event loop goes on; raises as it does."""

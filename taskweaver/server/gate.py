@@ -109,10 +109,11 @@ class Gate:
 
     async def _flush(self, flushes: Sequence[Callable[[], None]]) -> None:
         """Wait until the audit log and the changes of an operation are on disk."""
+        flush_entries = self._accounts.flusher()
 
         def flush() -> None:
             try:
-                self._accounts.flush()
+                flush_entries()
             except ServerError as error:
                 self._log.error(f"the audit log may lack its last entries: {error}")
             for one in flushes:

@@ -102,3 +102,34 @@ def test_a_stream_has_all_events_before_its_end_and_leaves_no_listener() -> None
     assert numbers == [1, 2, 3, 4]
     assert not pieces.listeners
     assert not outcome.listeners
+
+
+def test_what_a_later_source_tells_waits_for_the_events_before_it() -> None:
+    log, index = Pieces(), Pieces()
+    for _ in range(300):
+        log.add()
+    index.add()
+    read = log.read
+
+    def read_and_end(after: int, limit: int) -> list[Piece]:
+        found = read(after, limit)
+        if len(index.all) == 1 and after:  # more happens while the log is read
+            log.add()
+            index.add()
+        return found
+
+    log.read = read_and_end  # type: ignore[method-assign]
+
+    async def told() -> list[tuple[str, int]]:
+        readers, found = StreamReaders(), list[tuple[str, int]]()
+        sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
+        async for events in readers.follow(sources, positions):
+            found += [(name, event.number) for name, event in events]
+            if len(found) == 303:
+                readers.stop()
+        return found
+
+    found = asyncio.run(told())
+    assert [one for one in found if one[0] == "index"] == [("index", 1), ("index", 2)]
+    assert found.index(("index", 1)) > found.index(("log", 300))
+    assert found.index(("index", 2)) > found.index(("log", 301))

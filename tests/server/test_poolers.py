@@ -5,8 +5,8 @@ from __future__ import annotations
 import socketserver
 import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from socket import create_connection, socket
 from urllib.parse import urlsplit
 
@@ -21,16 +21,19 @@ pytestmark = pytest.mark.postgres
 _KEY = b"K" + struct.pack("!i", 12)
 
 
+Change = Callable[[bytes], bytes]
+
+
 @contextmanager
-def pooler(target: tuple[str, int]) -> Iterator[int]:
-    """Give the port of a relay that tells clients a number of its own for their connection."""
+def pooler(target: tuple[str, int], ask: Change, answer: Change) -> Iterator[int]:
+    """Give the port of a relay that changes what it passes on, to the database and back."""
 
     class Relay(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with create_connection(target) as behind:
-                answers = threading.Thread(target=pass_on, args=[behind, self.request])
+                answers = threading.Thread(target=pass_on, args=[behind, self.request, answer])
                 answers.start()
-                pass_on(self.request, behind)
+                pass_on(self.request, behind, ask)
                 answers.join()
 
     class Relays(socketserver.ThreadingTCPServer):
@@ -46,23 +49,38 @@ def pooler(target: tuple[str, int]) -> Iterator[int]:
             running.join()
 
 
-def pass_on(source: socket, target: socket) -> None:
-    """Pass on what comes, with another number of the process, until the end."""
+def pass_on(source: socket, target: socket, change: Change) -> None:
+    """Pass on what comes, changed, until the end."""
     while received := source.recv(1 << 16):
-        at = received.find(_KEY)
-        if at >= 0:
-            number = at + len(_KEY)
-            received = received[:number] + b"\0\0\0\1" + received[number + 4 :]
-        target.sendall(received)
+        target.sendall(change(received))
     target.shutdown(1)
 
 
-def test_a_pooler_is_named(database: PostgresAddress) -> None:
+def unchanged(received: bytes) -> bytes:
+    return received
+
+
+def with_own_number(received: bytes) -> bytes:
+    """Return an answer with another number of the process."""
+    at = received.find(_KEY)
+    number = at + len(_KEY)
+    return received if at < 0 else received[:number] + b"\0\0\0\1" + received[number + 4 :]
+
+
+def without_options(received: bytes) -> bytes:
+    """Return a request whose options are no longer those of the server."""
+    return received.replace(b"search_path=taskweaver", b"search_path=elsewhere1")
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"), [(unchanged, with_own_number), (without_options, unchanged)]
+)
+def test_a_pooler_is_named(database: PostgresAddress, ask: Change, answer: Change) -> None:
     parts = urlsplit(database.url)
     assert parts.hostname
     assert parts.port
     connect(database).close()
-    with pooler((parts.hostname, parts.port)) as port:
+    with pooler((parts.hostname, parts.port), ask, answer) as port:
         behind = PostgresAddress(
             database.url.replace(f":{parts.port}/", f":{port}/"), database.password
         )
@@ -70,7 +88,9 @@ def test_a_pooler_is_named(database: PostgresAddress) -> None:
             connect(behind)
 
 
-def test_lost_options_of_a_connection_are_noticed(database: PostgresAddress) -> None:
-    other = PostgresAddress(f"{database.url}?options=-c%20search_path%3Dpublic", database.password)
-    with pytest.raises(DatabaseLost, match="such as PgBouncer"):
-        connect(other)
+def test_options_of_an_address_are_kept(database: PostgresAddress) -> None:
+    options = "-c%20search_path%3Dpublic%20-c%20statement_timeout%3D7s"
+    own = PostgresAddress(f"{database.url}?options={options}", database.password)
+    with closing(connect(own)) as connection:
+        shown = "SELECT current_setting('statement_timeout'), current_setting('search_path')"
+        assert connection.execute(shown).fetchone() == ("7s", "taskweaver")

@@ -75,7 +75,7 @@ class EventOperations:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."
             raise RequestRefused(422, "invalid-query", detail)
         logs = {name: (await own.conversation(name)).session.events for name in wanted}
-        # The index is read last: who hears of an outcome has heard the events before it.
+        # The index comes last: who hears of an outcome has heard the events before it.
         sources: dict[str, EventSource] = {**logs, _INDEX: own.index}
         positions = {name: log.last for name, log in logs.items()} | {_INDEX: own.index.last_change}
         seen = _positions(last_seen(call))

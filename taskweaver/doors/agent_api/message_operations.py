@@ -132,7 +132,7 @@ class MessageOperations:
             wanted.text,
         )
         accepted = conversation.accept(call.user, message)
-        call.flushes.append(conversation.index.flush)
+        call.flushes.append(conversation.index.flusher())
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
         return models.AcceptedMessage(message=message_view(accepted), after=after)

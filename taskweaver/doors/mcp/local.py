@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -17,6 +18,8 @@ from taskweaver.doors.mcp.tools import PlayedRound, Progress, RoundKind
 from taskweaver.session.session import Session
 
 T = TypeVar("T")
+
+_AGAIN_S = 1.0
 
 
 class LocalSessions:
@@ -65,8 +68,8 @@ class LocalSessions:
         except anyio.get_cancelled_exc_class():
             opened.interrupt()
             with anyio.CancelScope(shield=True):  # the next call finds the session at rest
-                if has_begun.is_set():
-                    await _blocking(has_ended.wait)
+                while has_begun.is_set() and not await _blocking(partial(has_ended.wait, _AGAIN_S)):
+                    opened.interrupt()  # the round had not begun before
             raise
 
     async def fork(self, session: str, name: str) -> str:

@@ -47,8 +47,8 @@ class RemoteSessions:
         await own.check_kernels(self.user, conversation, branch)
         session_id, after = conversation.session.session_id, conversation.session.events.last
         message = IndexedMessage(f"mcp-{secrets.token_hex(12)}", session_id, branch, kind, text)
-        await conversation.submit(self.user, message)
         try:
+            await conversation.submit(self.user, message)
             await self._follow(conversation, message, after, report)
         finally:
             if message.id in conversation.open_messages:

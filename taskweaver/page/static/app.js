@@ -127,11 +127,11 @@ function begin() {
 async function beginWithoutToken() {
   try {
     await api.get('usage');
-    begin();
-  } catch {
-    ui.isSignedOut = true;
-    changed();
+  } catch (error) {
+    ui.isSignedOut = error.status === 401;
   }
+  if (ui.isSignedOut) changed();
+  else begin(); // which tells what else is wrong, and tries again
 }
 
 let isStarted = false;

@@ -51,7 +51,9 @@ class _Watch:
         if event.t is RoundEventType.round_start:
             self.has_begun = True
             self._conversation.note_start(self._message.branch)
-            self._conversation.index.begin_message(self._message.id, event.round_id or "")
+            self._conversation.index.update(
+                self._message.id, state="running", round_id=event.round_id or ""
+            )
             if self._conversation.is_stopped(self._message.id):
                 self._conversation.branch(self._message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
@@ -151,7 +153,7 @@ class UserConversation:
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, as `accept`; it is on disk then."""
         accepted = self.accept(user, message)
-        await self.workers.flush(self.index.flush)
+        await self.workers.flush(self.index.flusher())
         return accepted
 
     def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:

@@ -199,14 +199,21 @@ class StreamReaders:
 def _new_events(
     sources: dict[str, EventSource], positions: Mapping[str, int]
 ) -> list[tuple[str, SourceEvent]]:
-    """Return the next events of all sources; one that was closed is left out from now on."""
-    found: list[tuple[str, SourceEvent]] = []
-    for name, source in list(sources.items()):
+    """Return the next events of all sources; one that was closed is left out from now on.
+
+    What a source tells comes after what the sources before it had told by then: the last one is
+    read first, and waits while one before it has more.
+    """
+    read: dict[str, Sequence[SourceEvent]] = {}
+    for name in reversed(list(sources)):
         try:
-            found += [(name, event) for event in source.read(positions[name], _AT_ONCE)]
+            read[name] = source_events = sources[name].read(positions[name], _AT_ONCE)
         except SessionClosed:
             del sources[name]
-    return found
+            continue
+        if len(source_events) >= _AT_ONCE:
+            read = {name: source_events}
+    return [(name, event) for name in reversed(read) for event in read[name]]
 
 
 def check_position(source: EventSource, after: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -111,7 +111,7 @@ class IndexServers(Protocol):
 class AgentIndex:
     """An index. Close it; thread-safe. Each change is on disk when a method returns.
 
-    Two wait for `flush` instead: `add_message`, which the event loop calls, and `begin_message`.
+    That of `add_message`, which the event loop calls, is so after a flush.
 
     The methods raise ServerError if the database cannot be read or written.
 
@@ -155,9 +155,9 @@ class AgentIndex:
             yield run
         self.wake()
 
-    def flush(self) -> None:
-        """Wait until every change so far is on disk."""
-        self._database.flush()
+    def flusher(self) -> Callable[[], None]:
+        """Return a function that waits until every change so far is on disk."""
+        return self._database.flusher()
 
     def wake(self) -> None:
         """Call the functions that listen."""
@@ -238,17 +238,10 @@ class AgentIndex:
             self._note_message(run, new.id, (new.session, new.branch, new.state, new.round_id))
         return new
 
-    def begin_message(self, message_id: str, round_id: str) -> None:
-        """Note that a round answers a message."""
-        self._update(message_id, {"state": "running", "round_id": round_id}, is_flushed=False)
-
     def update(self, message_id: str, **changed: object) -> None:
         """Change fields of a message."""
-        self._update(message_id, changed, is_flushed=True)
-
-    def _update(self, message_id: str, changed: Mapping[str, object], *, is_flushed: bool) -> None:
         names = ", ".join(f"{name} = ?" for name in changed)
-        with self._changing(is_flushed=is_flushed) as run:
+        with self._changing() as run:
             sql = f'UPDATE messages SET {names} WHERE "user" = ? AND id = ? RETURNING {_NOTED}'
             for row in run(sql, *changed.values(), self._user, message_id).rows:
                 self._note_message(run, message_id, row)

@@ -15,8 +15,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 # A lock that another server keeps holds up a change, and all users of its connection behind it, for
 # two seconds at most; a server that stands still in a transaction keeps it for twenty.
-_OPTIONS = (
-    f"-c search_path={SCHEMA} -c statement_timeout=30s -c lock_timeout=2s"
+_LIMIT_OPTIONS = (
+    "-c statement_timeout=30s -c lock_timeout=2s"
     " -c idle_in_transaction_session_timeout=20s"
     # The database frees the locks of a lost host after 25 s, instead of the system's two hours.
     " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
@@ -47,7 +47,7 @@ def connect(address: PostgresAddress) -> Connection:
     """
     own = address.parts()
     settings: dict[str, Any] = {**_LIMITS, **own}
-    settings["options"] = f"{_OPTIONS} {own.get('options', '')}".strip()
+    settings["options"] = f"{_LIMIT_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
     if address.password:
         settings["password"] = address.password
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import psycopg
@@ -141,8 +141,9 @@ class PostgresDatabase:
                     self._connection.rollback()
                 raise
 
-    def flush(self) -> None:
-        """Do nothing: each transaction is on disk when it ends."""
+    def flusher(self) -> Callable[[], None]:
+        """Return a function that does nothing: each transaction is on disk when it ends."""
+        return lambda: None
 
     def _begin(self, user: str) -> None:
         """Begin, on a new connection where the last one was lost: nothing is changed yet."""

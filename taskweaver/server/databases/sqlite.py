@@ -7,10 +7,11 @@ change a database without waiting for the disk, and one flush serves all who wai
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class SqliteDatabase:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._changes = self._flushed = 0
+        self._unflushed: OSError | None = None
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._connection = open_private(path)
@@ -98,7 +100,7 @@ class SqliteDatabase:
         except sqlite3.IntegrityError as error:
             raise AlreadyThere(f"{self._name} cannot be changed: {error}.") from error
         except (*READ_ERRORS, OSError) as error:
-            if "full" in str(error):
+            if "full" in str(error) or getattr(error, "errno", None) == errno.ENOSPC:
                 raise RequestRefused(507, "disk-full", "There is no room on the disk.") from error
             raise ServerError(f"{self._name} cannot be used: {error}.") from error
 
@@ -116,6 +118,7 @@ class SqliteDatabase:
     ) -> Iterator[RunStatement]:
         """Begin a transaction."""
         with self._explained(), self._lock:
+            self._require_flushed()
             before = self._connection.total_changes
             self._run("BEGIN IMMEDIATE")
             try:
@@ -126,17 +129,38 @@ class SqliteDatabase:
                     self._run("ROLLBACK")
             self._changes += self._connection.total_changes != before
         if is_flushed:
-            self.flush()
+            self.flusher()()
 
-    def flush(self) -> None:
-        """Wait until every transaction that has ended is on disk; threads that wait share it."""
+    def flusher(self) -> Callable[[], None]:
+        """Return a function that waits until every transaction that has ended is on disk.
+
+        Threads that wait share one flush.
+        """
         wanted = self._changes
-        with self._explained(), self._flushing:
-            if self._flushed < wanted:
-                reached = self._changes
-                if self._log is not None:
-                    _flush_file(self._log)
-                self._flushed = reached
+
+        def flush() -> None:
+            with self._explained(), self._flushing:
+                self._require_flushed()
+                if self._flushed < wanted:
+                    reached = self._changes
+                    self._flush()
+                    self._flushed = reached
+
+        return flush
+
+    def _flush(self) -> None:
+        if self._log is None:
+            return
+        try:
+            _flush_file(self._log)
+        except OSError as error:
+            self._unflushed = error
+            raise
+
+    def _require_flushed(self) -> None:
+        """Refuse after a flush that failed: the system may have dropped what it could not write."""
+        if (error := self._unflushed) is not None:
+            raise OSError(error.errno, f"{error.strerror}; start the server again")
 
     def _run(self, sql: str, *values: object) -> StatementOutcome:
         cursor = self._connection.execute(sql, values)

@@ -96,14 +96,17 @@ class ServerDatabase(Protocol):
             user: User whose index is changed: such transactions follow one another, and the
                 servers that share the index are woken. Empty for other changes.
             is_flushed: Whether to wait for the disk. Otherwise a power cut may undo the
-                transaction until the next `flush`; the end of this process does not.
+                transaction until the next flush; the end of this process does not.
 
         Raises:
             AlreadyThere: In the block, if a row that must be new is there.
         """
 
-    def flush(self) -> None:
-        """Wait until every transaction that has ended is on disk."""
+    def flusher(self) -> Callable[[], None]:
+        """Return a function that waits until every transaction that has ended by now is on disk.
+
+        It raises as the methods do, and after a flush that failed every later one fails.
+        """
 
     def close(self) -> None:
         """Close it; safe to call again."""

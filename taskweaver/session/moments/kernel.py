@@ -63,8 +63,11 @@ class MomentKernel:
         """
         with self._viewing, self._branches.locks.hold(PAST):
             moment, lineage = self._round_end(branch, number), self._branches.files.lineage(branch)
-            snapshots = self._branches.states.snapshots
-            if moment is not None and snapshots.get(lineage, moment.round_id) is None:
+            if moment is None or self._has(moment):
+                return
+            states = self._branches.states
+            states.settle()
+            if states.snapshots.get(lineage, moment.round_id) is None:
                 self._stored(lineage, moment)
 
     def view(self, branch: str, number: int, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,11 +109,15 @@ class MomentKernel:
             if self._branches.locks.is_closed:
                 raise SessionClosed("The session was stopped.")
             client = self._client
-            if client is None or self._moment != moment or not client.has_state:
+            if client is None or not self._has(moment):
                 self._stop()
                 client = self._client = self._made(moment)
                 self._moment = moment
             return client
+
+    def _has(self, moment: _RoundEnd) -> bool:
+        client = self._client
+        return client is not None and self._moment == moment and client.has_state
 
     def _made(self, moment: _RoundEnd) -> Client:
         states, lineage = self._branches.states, self._branches.files.lineage(moment.branch)

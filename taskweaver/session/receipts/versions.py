@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -36,8 +37,11 @@ def versions_for(codes: Iterable[str]) -> dict[str, str]:
 
 def _places() -> tuple[tuple[str, int], ...]:
     """Return the folders of packages, each with the time when one came or went."""
-    folders = [Path(entry) for entry in sys.path]
-    return tuple((str(path), path.stat().st_mtime_ns) for path in folders if path.exists())
+    found = []
+    for entry in sys.path:
+        with suppress(OSError):  # not there, or closed to this user
+            found.append((entry, Path(entry).stat().st_mtime_ns))
+    return tuple(found)
 
 
 # It reads the metadata of every package.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -96,7 +95,7 @@ class VariableOperations:
         wanted, conversation = _wanted_page(call), await found(self._sessions, call)
         branch, number = call.path("branch"), int(call.path("number"))
         kernel = conversation.session.moment_kernel
-        await asyncio.to_thread(kernel.check_kept, branch, number)
+        await conversation.in_turn(PAST, lambda: kernel.check_kept(branch, number))
         await self._sessions.of(call.user).check_kernels(call.user, conversation, PAST)
         view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
         return _checked(models.TablePage, _without_problem(view))

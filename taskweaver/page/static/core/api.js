@@ -1,7 +1,7 @@
 /** Requests to the agent API: the token goes in a header, never in an address or a cookie. */
 
 /** Path of the server: `/`, or one such as `/user/ann/taskweaver/` that a proxy puts before it. */
-export const ROOT = location.pathname.replace(/[^/]*$/, '');
+export const ROOT = location.pathname.replace(/[^/]*$/, '').replace(/^\/+/, '/'); // never another host
 
 const PREFIX = `${ROOT}agent/v1`;
 const KEY = `taskweaver.token${ROOT === '/' ? '' : ROOT}`;
