@@ -40,7 +40,7 @@ PAINT = """new Promise((done) => new PerformanceObserver((list) => { for (const 
 SHOWN = """new Promise((done) => { const look = () => %s
   ? done(performance.now() / 1000) : requestAnimationFrame(look); look(); })"""
 ANSWER = """new Promise((done) => { let event = null;
-  const heard = new BroadcastChannel('taskweaver.events');
+  const heard = new BroadcastChannel('taskweaver.events/');
   heard.onmessage = ({data}) => { if (!event && data.name === 'post_message_update'
     && data.data.msg.includes('%(text)s')) event = [Date.parse(data.data.at), Date.now()]; };
   const look = () => { const answers = document.querySelectorAll('.answer');

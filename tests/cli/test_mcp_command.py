@@ -59,8 +59,9 @@ def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
             await steps(client)
         assert problems == []
 
+    before = psutil.Process().children(recursive=True)
     asyncio.run(main())
-    left = psutil.Process().children(recursive=True)
+    left = [one for one in psutil.Process().children(recursive=True) if one not in before]
     _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive
 

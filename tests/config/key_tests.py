@@ -216,7 +216,7 @@ ext_role/test_web_explorer.py::test_a_browser_that_does_not_start_is_told
   web_explorer.browser_path
 ext_role/test_web_explorer.py::test_a_task_that_takes_too_many_steps_tells_how_far_it_came
   web_explorer.max_steps
-ext_role/test_web_explorer.py::test_a_page_has_the_configured_time_and_hosts
+ext_role/test_web_explorer.py::test_an_action_that_fails_is_told_to_the_model_and_time_and_hosts_are_as_configured
   web_explorer.page_timeout_s web_explorer.allowed_hosts
 treesearch/engine/test_search_keys.py::test_a_run_has_a_memory_where_it_is_enabled
   memory.enabled

@@ -52,7 +52,7 @@ class _Passing(BaseHTTPRequestHandler):
 
     def _pass(self) -> None:
         self.server.paths.append(self.path)
-        is_start = self.path == PATH
+        is_start = self.path.partition("?")[0] == PATH
         if not self.path.startswith(PATH):
             self.send_error(404)
         elif not (is_start or (self.server.is_logged_in and "login=1" in self._cookie())):
