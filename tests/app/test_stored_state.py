@@ -343,11 +343,13 @@ def test_a_rebuilt_result_is_accepted_or_discarded_once(project: Path) -> None:
 
 @pytest.fixture
 def started(_warm_kernels: WarmKernels) -> Callable[[], list[psutil.Process]]:
-    """Gives the processes below this one, without those that all tests share."""
+    """Gives the processes that began below this one, without those that all tests share."""
+    before = psutil.Process().children(recursive=True)
 
     def found() -> list[psutil.Process]:
         below = psutil.Process().children(recursive=True)
-        return running([one for one in below if one.pid not in _warm_kernels.pids])
+        own = [one for one in below if one not in before and one.pid not in _warm_kernels.pids]
+        return running(own)
 
     return found
 
