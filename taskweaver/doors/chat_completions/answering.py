@@ -13,6 +13,7 @@ from starlette.requests import Request
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
 from taskweaver.server.accounts import User
+from taskweaver.server.agents.following import until_left
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
@@ -76,8 +77,7 @@ class ChatAnswer:
             await asyncio.wait({leaving})
 
     async def _stop_without(self, client: Request) -> None:
-        while (await client.receive())["type"] != "http.disconnect":
-            pass
+        await until_left(client.receive)
         self.give_up()
 
     def outcome(self) -> IndexedMessage:

@@ -159,9 +159,9 @@ class UserConversation:
     def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, which is answered when its turn comes.
 
-        It is acknowledged after `flush` of the index; the answer may begin before. A message that
-        was accepted before is returned as it is now. One that is in the index, but waits nowhere
-        since the database did not answer then, is accepted now.
+        The caller flushes the index before it tells the client; the answer may begin before. A
+        message that was accepted before is returned as it is now. One that is in the index, but
+        waits nowhere since the database did not answer then, is accepted now.
 
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is

@@ -18,7 +18,7 @@ from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
 _AT_ONCE = 200
-_GATHERED_S = 0.016  # as long as a screen shows a picture
+_GATHERED_S = 0.016  # a frame of a screen
 KEEP_ALIVE = b": keepalive\n\n"
 
 
@@ -260,7 +260,7 @@ class _EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Send the response."""
         sending = asyncio.ensure_future(self._send_content(send))
-        leaving = asyncio.ensure_future(_until_left(receive))
+        leaving = asyncio.ensure_future(until_left(receive))
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -279,7 +279,8 @@ class _EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _until_left(receive: Receive) -> None:
+async def until_left(receive: Receive) -> None:
+    """Wait until the client of a request has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -63,7 +63,7 @@ class MomentKernel:
         """
         with self._viewing, self._branches.locks.hold(PAST):
             moment, lineage = self._round_end(branch, number), self._branches.files.lineage(branch)
-            if moment is None or self._has(moment):
+            if moment is None or self._own(moment) is not None:
                 return
             states = self._branches.states
             states.settle()
@@ -108,16 +108,17 @@ class MomentKernel:
         with self._making:
             if self._branches.locks.is_closed:
                 raise SessionClosed("The session was stopped.")
-            client = self._client
-            if client is None or not self._has(moment):
+            client = self._own(moment)
+            if client is None:
                 self._stop()
                 client = self._client = self._made(moment)
                 self._moment = moment
             return client
 
-    def _has(self, moment: _RoundEnd) -> bool:
-        client = self._client
-        return client is not None and self._moment == moment and client.has_state
+    def _own(self, moment: _RoundEnd) -> Client | None:
+        """Return the kernel if it runs and is of a moment."""
+        client = self._client if self._moment == moment else None
+        return client if client is not None and client.has_state else None
 
     def _made(self, moment: _RoundEnd) -> Client:
         states, lineage = self._branches.states, self._branches.files.lineage(moment.branch)
