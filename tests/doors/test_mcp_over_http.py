@@ -89,6 +89,11 @@ def test_a_conversation_with_progress_figures_and_a_fork(server: Served, mode: s
             await value(client, "remember", fact="zebras count twice", **place)
             assert await value(client, "memory_search", query="zebras", **place)
             assert not (await value(client, "run_code", code="1 / 0", **place))["is_answered"]
+            described = {tool.name: tool.description for tool in (await client.list_tools()).tools}
+            assert described["remember"].splitlines()[2:4] == [
+                "Args:",
+                "    fact: The fact, as a sentence.",
+            ]
             listed = await value(client, "sessions")
             assert said["session"] in {item["session"] for item in listed}
             assert "no branch 'x'" in await failure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, dataclass
+from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.face.figures import is_picture, read_figures
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 Progress = Callable[[str], Coroutine[Any, Any, None]]
 RoundKind = Literal["ask", "code"]
@@ -76,10 +78,15 @@ def make_server(sessions: ToolSessions) -> MCPServer[Any]:
     return server
 
 
+def _tool(server: MCPServer[Any], name: str | None = None) -> Callable[[F], F]:
+    """Return a decorator that adds a tool, described by its docstring without the indentation."""
+    return lambda function: server.tool(name, description=getdoc(function))(function)
+
+
 def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
     """Add the tools that play rounds."""
 
-    @server.tool()
+    @_tool(server)
     async def ask(  # noqa: D417 - ctx is not an argument of the caller
         question: str, ctx: Context, session: str = "", branch: str = ""
     ) -> Annotated[CallToolResult, RoundResult]:
@@ -92,7 +99,7 @@ def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return await _play(sessions, ctx, "ask", question, (session, branch))
 
-    @server.tool()
+    @_tool(server)
     async def run_code(  # noqa: D417 - ctx is not an argument of the caller
         code: str, ctx: Context, session: str = "", branch: str = ""
     ) -> Annotated[CallToolResult, RoundResult]:
@@ -109,7 +116,7 @@ def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
 def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
     """Add the tools that play none."""
 
-    @server.tool()
+    @_tool(server)
     async def remember(fact: str, session: str) -> dict[str, str]:
         """Keep a fact for later questions of a session.
 
@@ -119,7 +126,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return {"outcome": await _worded(sessions.remember(fact, session))}
 
-    @server.tool()
+    @_tool(server)
     async def memory_search(query: str, session: str = "") -> list[dict[str, Any]]:
         """Search questions, answers and stored memory by words.
 
@@ -129,7 +136,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return await _worded(sessions.search(query, session))
 
-    @server.tool()
+    @_tool(server)
     async def fork(session: str, name: str = "") -> dict[str, str]:
         """Fork a session with its variables and files; the original stays as it is.
 
@@ -139,7 +146,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return {"branch": await _worded(sessions.fork(session, name))}
 
-    @server.tool(name="sessions")
+    @_tool(server, "sessions")
     async def listed() -> list[dict[str, Any]]:
         """List the sessions there are, the newest first."""
         return await _worded(sessions.listed())
