@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-TRIES = int(os.environ.get("RACES", "300"))
+TRIES = int(os.environ.get("RACES", "100"))
 SECRET = b"outside only"
 _SWAP = """
 import ctypes, os, sys
