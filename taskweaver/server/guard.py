@@ -16,8 +16,12 @@ from taskweaver.server.errors import RequestRefused
 from taskweaver.server.problems import Statuses, problem_response
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+PICTURES = "/v1/pictures/"
+"""Beginning of the signed addresses of pictures, which foreign pages may show."""
 _MOST_REQUESTS = 1000
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SHOWING = ("no-cors", "navigate")
+"""Ways in which a browser asks for what it shows, and lets no script read."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
@@ -96,7 +100,9 @@ class Guard:
         is_foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
         # A link of a foreign page may open the page: what it shows needs a token of this origin.
         is_visit = path == "/" and headers.get("sec-fetch-mode") == "navigate"
-        if is_foreign or (site not in {"none", "same-origin"} and not is_visit):
+        is_shown = path.startswith(PICTURES) and headers.get("sec-fetch-mode") in _SHOWING
+        is_allowed = site in {"none", "same-origin"} or is_visit or is_shown
+        if is_foreign or not is_allowed:
             detail = "Pages of other origins may not use this server."
             if origin is not None and is_foreign:
                 named = f"the header Origin is {origin[:100]!r}, and Host is {host[:100]!r}"

@@ -60,7 +60,7 @@ class SteeredModel:
 @contextmanager
 def serving_agents(
     folder: Path,
-    model: SteeredModel,
+    model: SteeredModel | None,
     config: Mapping[str, Any] | None = None,
     port: int = 0,
     trust: bool | None = None,

@@ -8,15 +8,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from starlette.requests import Request
-
+from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
-from taskweaver.server.accounts import User
 from taskweaver.server.agents.following import until_left
 from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import Call
 from taskweaver.utils.redact import redact_known
 
 _PIECE_CHARS = 400
@@ -25,20 +23,30 @@ _PIECE_CHARS = 400
 class ChatAnswer:
     """The answer to a message."""
 
-    def __init__(self, sessions: AgentSessions, place: ChatPlace, message_id: str) -> None:
-        """Prepare for the answer to a message that `submit` sends to a place."""
-        self._sessions = sessions
+    def __init__(self, links: PictureLinks, call: Call, place: ChatPlace, message_id: str) -> None:
+        """Prepare for the answer to a message that `submit` sends to a place.
+
+        Args:
+            links: Addresses of its pictures.
+            call: The request.
+            place: The place.
+            message_id: Id of the message.
+        """
+        self._links = links
+        self._sessions = links.sessions
+        self._call = call
         self._place = place
         self._id = message_id
         self._after = place.conversation.session.events.last
 
-    async def submit(self, user: User) -> None:
+    async def submit(self) -> None:
         """Send the message.
 
         Raises:
             RequestRefused: If the user may have no further kernel, money or message.
         """
-        place, own = self._place, self._sessions.of(user)
+        place, user = self._place, self._call.user
+        own = self._sessions.of(user)
         await own.check_kernels(user, place.conversation, place.branch)
         session_id = place.conversation.session.session_id
         message = IndexedMessage(self._id, session_id, place.branch, "ask", place.text)
@@ -67,29 +75,31 @@ class ChatAnswer:
                     yield f"{redact_known(fields['msg'])}\n"
 
     @asynccontextmanager
-    async def stopped_without(self, client: Request) -> AsyncIterator[None]:
-        """Stop the answer if the client of a request leaves before the end of the block."""
-        leaving = asyncio.ensure_future(self._stop_without(client))
+    async def stopped_without_client(self) -> AsyncIterator[None]:
+        """Stop the answer if the client leaves before the end of the block."""
+        leaving = asyncio.ensure_future(self._stop_without_client())
         try:
             yield
         finally:
             leaving.cancel()
             await asyncio.wait({leaving})
 
-    async def _stop_without(self, client: Request) -> None:
-        await until_left(client.receive)
+    async def _stop_without_client(self) -> None:
+        await until_left(self._call.request.receive)
         self.give_up()
 
-    def outcome(self) -> IndexedMessage:
-        """Return the message once it is answered.
+    async def text(self) -> str:
+        """Return its text once it is there, with the addresses of its pictures.
 
         Raises:
             RequestRefused: If it was not answered; its text is the reason.
         """
-        ended = self._place.conversation.message(self._id)
+        conversation = self._place.conversation
+        ended = conversation.message(self._id)
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
-        return ended
+        with_pictures = self._links.with_pictures
+        return await asyncio.to_thread(with_pictures, self._call, conversation, ended)
 
     @property
     def usage(self) -> Usage:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from taskweaver.doors.chat_completions import models
 from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
+from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.responses import ResponseOperations
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns
 from taskweaver.server.agents.following import KEEP_ALIVE, event_stream
@@ -37,6 +38,7 @@ class ChatCompletions:
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._turns = ChatTurns(sessions)
+        self._links = PictureLinks(sessions)
         self.operations = [
             ApiOperation(
                 "GET",
@@ -62,7 +64,8 @@ class ChatCompletions:
                 answer=models.CompletionAnswer,
                 problems=(409,),
             ),
-            *ResponseOperations(sessions, self._turns).operations,
+            *ResponseOperations(self._links, self._turns).operations,
+            self._links.operation,
         ]
 
     async def finish(self, grace_s: float) -> None:
@@ -87,8 +90,8 @@ class ChatCompletions:
         await own.check_disk(call.user)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
-            answer = ChatAnswer(self._sessions, place, completion_id)
-            await answer.submit(call.user)
+            answer = ChatAnswer(self._links, call, place, completion_id)
+            await answer.submit()
         completion = _Completion(self._turns, call, place, answer, completion_id)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 
@@ -100,25 +103,25 @@ class _Completion:
         self, turns: ChatTurns, call: Call, place: ChatPlace, answer: ChatAnswer, completion_id: str
     ) -> None:
         self._turns = turns
-        self._user, self._client = call.user, call.request
+        self._user = call.user
         self._wanted = call.read(models.CompletionRequest)
         self._place = place
         self._answer = answer
         self._id = completion_id
         self._created = int(time.time())
 
-    def _outcome(self) -> str:
+    async def _outcome(self) -> str:
         """Return the answer, and remember where its chat goes on; raises as `ChatAnswer`."""
-        text = self._answer.outcome().answer
+        text = await self._answer.text()
         self._turns.keep(self._user, self._wanted.messages, self._place, text)
         return text
 
     async def whole(self) -> BaseModel:
         """Return the answer when it is there; a client that leaves before stops it."""
-        async with self._answer.stopped_without(self._client):
+        async with self._answer.stopped_without_client():
             async for _ in self._answer.progress():
                 pass
-        message = {"role": "assistant", "content": self._outcome()}
+        message = {"role": "assistant", "content": await self._outcome()}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return models.CompletionAnswer(
             id=self._id,
@@ -143,7 +146,7 @@ class _Completion:
             async for line in self._answer.progress():
                 yield self._chunk({"reasoning_content": line}) if line else KEEP_ALIVE
             try:
-                answer = self._outcome()
+                answer = await self._outcome()
             except RequestRefused as error:
                 problem = {"message": str(error), "type": error.kind, "code": error.kind}
                 yield data_event({"error": problem})

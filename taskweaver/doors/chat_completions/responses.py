@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator
@@ -10,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel
-from starlette.requests import Request
 from starlette.responses import Response
 
 from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
 from taskweaver.doors.chat_completions.models import CompletionMessage
+from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.response_models import (
     ResponseAnswer,
     ResponseRequest,
@@ -23,7 +24,6 @@ from taskweaver.doors.chat_completions.response_models import (
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns, require_question
 from taskweaver.server.agents.following import KEEP_ALIVE, event_stream
 from taskweaver.server.agents.index import OPEN_STATES
-from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, missing
 
@@ -37,8 +37,9 @@ class ResponseOperations:
         operations: The operations.
     """
 
-    def __init__(self, sessions: AgentSessions, turns: ChatTurns) -> None:
-        self._sessions = sessions
+    def __init__(self, links: PictureLinks, turns: ChatTurns) -> None:
+        self._links = links
+        self._sessions = links.sessions
         self._turns = turns
         self.operations = [
             ApiOperation(
@@ -65,12 +66,12 @@ class ResponseOperations:
         await self._sessions.of(call.user).check_disk(call.user)
         response_id = f"{_PREFIX}{secrets.token_hex(16)}"
         async with self._place(call, wanted) as place:
-            answer = ChatAnswer(self._sessions, place, response_id)
-            await answer.submit(call.user)
+            answer = ChatAnswer(self._links, call, place, response_id)
+            await answer.submit()
         response = _Response(answer, wanted, response_id)
         if wanted.stream:
             return event_stream(response.events())
-        return await response.whole(call.request)
+        return await response.whole()
 
     def _place(self, call: Call, wanted: ResponseRequest) -> AbstractAsyncContextManager[ChatPlace]:
         messages = wanted.chat()
@@ -83,7 +84,8 @@ class ResponseOperations:
 
     async def _show(self, call: Call) -> BaseModel:
         wanted = call.path("response_id")
-        message = self._sessions.of(call.user).index.message(wanted)
+        own = self._sessions.of(call.user)
+        message = own.index.message(wanted)
         if message is None or not wanted.startswith(_PREFIX):
             raise missing("Response", wanted[:128])
         found = ResponseAnswer(
@@ -93,7 +95,10 @@ class ResponseOperations:
         )
         if message.state == "finished":
             found.status = "completed"
-            found.output = [_message(message.id, message.answer)]
+            conversation = await own.conversation(message.session)
+            with_pictures = self._links.with_pictures
+            text = await asyncio.to_thread(with_pictures, call, conversation, message)
+            found.output = [_message(message.id, text)]
         elif message.state not in OPEN_STATES:
             found.status = "failed" if message.state == "failed" else "cancelled"
             found.error = {"code": "server_error", "message": message.answer or message.state}
@@ -116,16 +121,16 @@ class _Response:
             previous_response_id=wanted.previous_response_id,
         )
 
-    async def whole(self, client: Request) -> BaseModel:
+    async def whole(self) -> BaseModel:
         """Return the response when it is there; a client that leaves before stops it.
 
         Raises:
             RequestRefused: If the message was not answered.
         """
-        async with self._answer.stopped_without(client):
+        async with self._answer.stopped_without_client():
             async for step in self._answer.progress():
                 self._steps += step
-        return self._completed(self._answer.outcome().answer)
+        return self._completed(await self._answer.text())
 
     def _completed(self, text: str) -> ResponseAnswer:
         usage = self._answer.usage
@@ -161,7 +166,7 @@ class _Response:
             yield self._event("response.reasoning_summary_part.done", **steps, part=part)
             yield self._event("response.output_item.done", output_index=0, item=self._reasoning())
             try:
-                text = self._answer.outcome().answer
+                text = await self._answer.text()
             except RequestRefused as error:
                 self._now.status = "failed"
                 self._now.error = {"code": "server_error", "message": error.detail}

@@ -32,6 +32,7 @@ class AgentSessions:
         readers: The readers of event streams.
         accounts: The accounts.
         app: The application.
+        folder: Folder with the users' folders.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class AgentSessions:
         self.app = app
         self.accounts = accounts
         self.readers = StreamReaders()
-        self._folder = folder
+        self.folder = folder
         self._indexes = indexes
         places = max(16, 8 * (os.cpu_count() or 1))
         threads = ThreadPoolExecutor(places + _FLUSHING, thread_name_prefix="agent-api")
@@ -68,7 +69,7 @@ class AgentSessions:
         if user.name == LOCAL_USER:
             folder, manager = self.app.workspace, self.app.session_manager
         else:
-            folder = self._folder / user.name
+            folder = self.folder / user.name
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             manager = SessionManager(InMemorySessionStore(), self.app.app_injector, folder)
         index = self._indexes.of(user.name, manager.sessions_folder.parent)

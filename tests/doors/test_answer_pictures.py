@@ -1,0 +1,121 @@
+"""Pictures of answers of the OpenAI-compatible routes, as a chat front end shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+import pytest
+from agents import API, serving_agents
+from openai.types.chat import ChatCompletionMessageParam
+from served import LIMIT_S, Served, problem
+
+PICTURE = re.compile(r"\n\n!\[(?P<name>[\w.]+\.png)]\((?P<address>http://\S+)\)$")
+DRAWN: ChatCompletionMessageParam = {
+    "role": "user",
+    "content": "draw a histogram of the Count column in tiny.csv",
+}
+# As a browser sends for an image in a page of another server.
+SHOWN = {
+    "Sec-Fetch-Site": "cross-site",
+    "Sec-Fetch-Mode": "no-cors",
+    "Sec-Fetch-Dest": "image",
+    "Referer": "http://chat.example/",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pictures")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Served]:
+    with serving_offline(folder) as running:
+        yield running
+
+
+def serving_offline(folder: Path, port: int = 0) -> AbstractContextManager[Served]:
+    return serving_agents(folder, None, {"llm.api_type": "offline"}, port)
+
+
+def asking(server: Served, token: str) -> openai.OpenAI:
+    url = f"{server.url}/v1"
+    return openai.OpenAI(api_key=token, base_url=url, max_retries=0, timeout=LIMIT_S)
+
+
+def shown(server: Served, address: str, **headers: str) -> httpx2.Response:
+    return server.client("", **(SHOWN | headers)).get(urlsplit(address).path)
+
+
+def test_a_front_end_shows_the_picture_of_an_answer(server: Served) -> None:
+    with asking(server, server.token.text) as client:
+        first = client.chat.completions.create(model="taskweaver", messages=[DRAWN])
+        text = first.choices[0].message.content or ""
+        found = PICTURE.search(text)
+        assert found, text
+        picture = shown(server, found["address"])
+        assert picture.status_code == 200
+        assert picture.content.startswith(b"\x89PNG")
+        assert picture.headers["content-type"] == "image/png"
+        assert picture.headers["cross-origin-resource-policy"] == "cross-origin"
+        part = shown(server, found["address"], Range="bytes=1-3")
+        assert (part.status_code, part.content) == (206, b"PNG")
+        answered: ChatCompletionMessageParam = {"role": "assistant", "content": text}
+        further: ChatCompletionMessageParam = {"role": "user", "content": "and its mean?"}
+        client.chat.completions.create(model="taskweaver", messages=[DRAWN, answered, further])
+    (session,) = server.client().get(f"{API}/sessions").json()["sessions"]
+    assert session["rounds"] == 2
+    problem(shown(server, found["address"], **{"Sec-Fetch-Mode": "cors"}), 403, "origin")
+
+
+def test_a_response_has_the_same_picture_later(server: Served) -> None:
+    with asking(server, server.token.text) as client:
+        with client.responses.stream(model="taskweaver", input=DRAWN["content"]) as stream:
+            streamed = stream.get_final_response()
+        found = PICTURE.search(streamed.output_text)
+        assert found, streamed.output_text
+        assert client.responses.retrieve(streamed.id).output_text == streamed.output_text
+    assert shown(server, found["address"]).status_code == 200
+
+
+def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
+    with serving_offline(folder) as server:
+        token = server.accounts.add("ann").text
+        with asking(server, token) as client:
+            asked = client.chat.completions.create(model="taskweaver", messages=[DRAWN])
+        found = PICTURE.search(asked.choices[0].message.content or "")
+        assert found
+        address = found["address"]
+        port = urlsplit(server.url).port or 0
+    with serving_offline(folder, port) as server:
+        assert shown(server, address).content.startswith(b"\x89PNG")
+        signature = address.split("/pictures/")[1].split("/")[0]
+        for other in (
+            address.replace(signature, "0" * 64),
+            address.replace("/ann/", "/local/"),
+            address.replace(found["name"], "tiny.csv"),
+            address.replace("/main/", "/other/"),
+        ):
+            assert other != address
+            problem(shown(server, other), 404, "not-found")
+        agent = server.client(token)
+        (session,) = agent.get(f"{API}/sessions").json()["sessions"]
+        assert agent.delete(f"{API}/sessions/{session['session_id']}").status_code == 204
+        problem(shown(server, address), 404, "not-found")
+
+
+def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
+    token = server.accounts.add("bob").text
+    with asking(server, token) as client:
+        asked = client.chat.completions.create(model="taskweaver", messages=[DRAWN])
+    found = PICTURE.search(asked.choices[0].message.content or "")
+    assert found
+    assert shown(server, found["address"]).status_code == 200
+    server.accounts.remove("bob")
+    problem(shown(server, found["address"]), 404, "not-found")
