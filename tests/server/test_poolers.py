@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import socketserver
 import struct
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from socket import create_connection, socket
-from urllib.parse import urlsplit
+from contextlib import closing
 
 import pytest
+from shared_database import Change, relayed
 
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.connecting import connect
@@ -19,41 +15,6 @@ from taskweaver.server.databases.statements import DatabaseLost
 pytestmark = pytest.mark.postgres
 
 _KEY = b"K" + struct.pack("!i", 12)
-
-
-Change = Callable[[bytes], bytes]
-
-
-@contextmanager
-def pooler(target: tuple[str, int], ask: Change, answer: Change) -> Iterator[int]:
-    """Give the port of a relay that changes what it passes on, to the database and back."""
-
-    class Relay(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            with create_connection(target) as behind:
-                answers = threading.Thread(target=pass_on, args=[behind, self.request, answer])
-                answers.start()
-                pass_on(self.request, behind, ask)
-                answers.join()
-
-    class Relays(socketserver.ThreadingTCPServer):
-        daemon_threads = False
-
-    with Relays(("127.0.0.1", 0), Relay) as server:
-        running = threading.Thread(target=server.serve_forever)
-        running.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            running.join()
-
-
-def pass_on(source: socket, target: socket, change: Change) -> None:
-    """Pass on what comes, changed, until the end."""
-    while received := source.recv(1 << 16):
-        target.sendall(change(received))
-    target.shutdown(1)
 
 
 def unchanged(received: bytes) -> bytes:
@@ -76,16 +37,10 @@ def without_options(received: bytes) -> bytes:
     ("ask", "answer"), [(unchanged, with_own_number), (without_options, unchanged)]
 )
 def test_a_pooler_is_named(database: PostgresAddress, ask: Change, answer: Change) -> None:
-    parts = urlsplit(database.url)
-    assert parts.hostname
-    assert parts.port
     connect(database).close()
-    with pooler((parts.hostname, parts.port), ask, answer) as port:
-        behind = PostgresAddress(
-            database.url.replace(f":{parts.port}/", f":{port}/"), database.password
-        )
-        with pytest.raises(DatabaseLost, match=r"such as PgBouncer.*name PostgreSQL itself"):
-            connect(behind)
+    refused = pytest.raises(DatabaseLost, match=r"such as PgBouncer.*name PostgreSQL itself")
+    with relayed(database, ask, answer) as behind, refused:
+        connect(behind)
 
 
 def test_options_of_an_address_are_kept(database: PostgresAddress) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -45,7 +46,7 @@ class ChatAnswer:
         try:
             await place.conversation.submit(user, message)
         except BaseException:  # it may be accepted, and not on disk
-            self.give_up()
+            await self.give_up()
             raise
 
     @property
@@ -78,15 +79,16 @@ class ChatAnswer:
 
     async def _stop_without(self, client: Request) -> None:
         await until_left(client.receive)
-        self.give_up()
+        await self.give_up()
 
-    def outcome(self) -> IndexedMessage:
+    async def outcome(self) -> IndexedMessage:
         """Return the message once it is answered.
 
         Raises:
             RequestRefused: If it was not answered; its text is the reason.
         """
-        ended = self._place.conversation.message(self._id)
+        conversation = self._place.conversation
+        ended = await conversation.index.calls.statements(partial(conversation.message, self._id))
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
         return ended
@@ -96,10 +98,10 @@ class ChatAnswer:
         """Consumption of its round."""
         return self._place.conversation.branch(self._place.branch).round_usage
 
-    def give_up(self) -> None:
+    async def give_up(self) -> None:
         """Stop it unless it has ended."""
         if not self.is_done:
-            self._place.conversation.give_up(self._id)
+            await self._place.conversation.give_up(self._id)
 
 
 def pieces(text: str) -> list[str]:

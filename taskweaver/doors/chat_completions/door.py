@@ -107,9 +107,9 @@ class _Completion:
         self._id = completion_id
         self._created = int(time.time())
 
-    def _outcome(self) -> str:
+    async def _outcome(self) -> str:
         """Return the answer, and remember where its chat goes on; raises as `ChatAnswer`."""
-        text = self._answer.outcome().answer
+        text = (await self._answer.outcome()).answer
         self._turns.keep(self._user, self._wanted.messages, self._place, text)
         return text
 
@@ -118,7 +118,7 @@ class _Completion:
         async with self._answer.stopped_without(self._client):
             async for _ in self._answer.progress():
                 pass
-        message = {"role": "assistant", "content": self._outcome()}
+        message = {"role": "assistant", "content": await self._outcome()}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return models.CompletionAnswer(
             id=self._id,
@@ -143,7 +143,7 @@ class _Completion:
             async for line in self._answer.progress():
                 yield self._chunk({"reasoning_content": line}) if line else KEEP_ALIVE
             try:
-                answer = self._outcome()
+                answer = await self._outcome()
             except RequestRefused as error:
                 problem = {"message": str(error), "type": error.kind, "code": error.kind}
                 yield data_event({"error": problem})
@@ -156,7 +156,7 @@ class _Completion:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            self._answer.give_up()
+            await self._answer.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any

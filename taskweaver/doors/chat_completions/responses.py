@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -83,7 +84,8 @@ class ResponseOperations:
 
     async def _show(self, call: Call) -> BaseModel:
         wanted = call.path("response_id")
-        message = self._sessions.of(call.user).index.message(wanted)
+        index = self._sessions.of(call.user).index
+        message = await index.calls.statements(partial(index.message, wanted))
         if message is None or not wanted.startswith(_PREFIX):
             raise missing("Response", wanted[:128])
         found = ResponseAnswer(
@@ -125,7 +127,7 @@ class _Response:
         async with self._answer.stopped_without(client):
             async for step in self._answer.progress():
                 self._steps += step
-        return self._completed(self._answer.outcome().answer)
+        return self._completed((await self._answer.outcome()).answer)
 
     def _completed(self, text: str) -> ResponseAnswer:
         usage = self._answer.usage
@@ -161,7 +163,7 @@ class _Response:
             yield self._event("response.reasoning_summary_part.done", **steps, part=part)
             yield self._event("response.output_item.done", output_index=0, item=self._reasoning())
             try:
-                text = self._answer.outcome().answer
+                text = (await self._answer.outcome()).answer
             except RequestRefused as error:
                 self._now.status = "failed"
                 self._now.error = {"code": "server_error", "message": error.detail}
@@ -172,7 +174,7 @@ class _Response:
             done = self._completed(text).model_dump()
             yield self._event("response.completed", response=done)
         finally:
-            self._answer.give_up()
+            await self._answer.give_up()
 
     def _message_events(self, text: str) -> list[bytes]:
         item = _message(self._now.id, text)

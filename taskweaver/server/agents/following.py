@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
@@ -150,11 +152,13 @@ class StreamReaders:
         sources: Mapping[str, EventSource],
         positions: Mapping[str, int],
         end: StreamEnd | None = None,
+        calls: LoopCalls | None = None,
     ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
         """Yield events of sources after some, each with its source's name; none to keep alive.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
+        Sources of a database are read by its `calls`.
         """
         now, left = dict(positions), dict(sources)
         with self._heard(sources, end) as alarm:
@@ -162,7 +166,8 @@ class StreamReaders:
                 alarm.reset()
                 will_end = self.is_stopping or (end is not None and end.is_reached())
                 try:
-                    events = _new_events(left, now)
+                    read = partial(_new_events, left, now)
+                    events = await calls.statements(read) if calls else read()
                 except SessionError:  # the reader asks anew, and is told what it missed
                     return
                 now |= {name: event.number for name, event in events}
