@@ -26,7 +26,8 @@ def _binaries() -> Path | None:
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that no program listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -72,7 +73,7 @@ def postgres_server() -> Iterator[str]:
         options += " -c fsync=off -c autovacuum=off -c logging_collector=off"
 
         def start() -> int:
-            port = _free_port()
+            port = free_port()
             own = f"-c port={port} {options}"
             run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", own, "start")
             return port

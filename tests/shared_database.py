@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import socketserver
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from socket import SHUT_WR, create_connection, socket
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from postgres_server import PASSWORD, QUOTED
 from psycopg.sql import SQL, Identifier
 
 from taskweaver.server.databases.address import PostgresAddress
+
+Change = Callable[[bytes], bytes]
+_USERS = 0x5457_0001
 
 
 @contextmanager
@@ -68,3 +76,102 @@ def end_connections(address: PostgresAddress) -> int:
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         return len(ended.fetchall())
+
+
+@contextmanager
+def locked_user(address: PostgresAddress, user: str) -> Iterator[Callable[[], int]]:
+    """Hold the lock of a user's changes, as a server does that stands still.
+
+    The function waits until somebody waits for the lock, and returns how many do.
+    """
+    key = [_USERS, zlib.crc32(user.encode()) % (1 << 31)]
+    waiting = "SELECT count(*) FROM pg_locks WHERE classid = %s AND objid = %s AND NOT granted"
+    with closing(
+        psycopg.connect(address.url, password=address.password, autocommit=True)
+    ) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s, %s)", key)
+
+        def await_waiting() -> int:
+            while not (count := connection.execute(waiting, key).fetchone() or (0,))[0]:
+                pass
+            return int(count[0])
+
+        yield await_waiting
+
+
+@contextmanager
+def relayed(database: PostgresAddress, ask: Change, answer: Change) -> Iterator[PostgresAddress]:
+    """Give the address of a relay that changes what it passes on, to a database and back."""
+    parts = urlsplit(database.url)
+    assert parts.hostname
+    assert parts.port
+    target = (parts.hostname, parts.port)
+
+    class Relay(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with create_connection(target) as behind:
+                answers = threading.Thread(target=_pass_on, args=[behind, self.request, answer])
+                answers.start()
+                _pass_on(self.request, behind, ask)
+                answers.join()
+
+    class Relays(socketserver.ThreadingTCPServer):
+        daemon_threads = False
+
+    with Relays(("127.0.0.1", 0), Relay) as server:
+        running = threading.Thread(target=server.serve_forever, args=[0.01])
+        running.start()
+        try:
+            port = server.server_address[1]
+            url = database.url.replace(f":{parts.port}/", f":{port}/")
+            yield PostgresAddress(url, database.password)
+        finally:
+            server.shutdown()
+            running.join()
+
+
+def _pass_on(source: socket, target: socket, change: Change) -> None:
+    """Pass on what comes, changed, until the end."""
+    with suppress(ConnectionError):
+        while received := source.recv(1 << 16):
+            target.sendall(change(received))
+    with suppress(OSError):
+        target.shutdown(SHUT_WR)
+
+
+class DatabaseLink:
+    """A way to a database that can be cut: then no answer comes through until it is whole again.
+
+    Attributes:
+        is_asked: Set as soon as something is asked while it is cut.
+    """
+
+    def __init__(self) -> None:
+        self.is_asked = threading.Event()
+        self._is_whole = threading.Event()
+        self._is_whole.set()
+
+    @contextmanager
+    def to(self, database: PostgresAddress) -> Iterator[PostgresAddress]:
+        """Give the address of a database behind it."""
+        with relayed(database, self._ask, self._answer) as address:
+            yield address
+
+    @contextmanager
+    def cut(self) -> Iterator[None]:
+        """Cut it for a while."""
+        self.is_asked.clear()
+        self._is_whole.clear()
+        try:
+            yield
+        finally:
+            self._is_whole.set()
+
+    def _ask(self, sent: bytes) -> bytes:
+        if not self._is_whole.is_set():
+            self.is_asked.set()
+        return sent
+
+    def _answer(self, received: bytes) -> bytes:
+        self._is_whole.wait()
+        return received

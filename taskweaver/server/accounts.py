@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Self, get_args
 
 from taskweaver.server.databases.address import SharedDatabaseConfig
+from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.databases.schemas import SQLITE_ACCOUNTS
 from taskweaver.server.databases.sqlite import SqliteDatabase
 from taskweaver.server.databases.statements import AlreadyThere, ServerDatabase, insert_row
@@ -101,6 +102,9 @@ class Accounts:
 
     The methods may be called from any thread. Each raises ServerError if the database cannot be
     read or written.
+
+    Attributes:
+        calls: Calls of the methods from the event loop.
     """
 
     def __init__(self, database: ServerDatabase) -> None:
@@ -110,6 +114,7 @@ class Accounts:
             ServerError: If it cannot be used.
         """
         self._database = database
+        self.calls = LoopCalls(database)
         self._flushing = ThreadPoolExecutor(1, thread_name_prefix="accounts")
         oldest = (datetime.now(UTC) - _KEPT).isoformat()
         try:
@@ -209,7 +214,7 @@ class Accounts:
             ' ON CONFLICT ("user") DO UPDATE SET cost = spending.cost + excluded.cost,'
             " tokens = spending.tokens + excluded.tokens"
         )
-        with self._database.changing() as run:
+        with self._database.changing(user) as run:
             run(sql, cost, tokens, user)
 
     def spent(self, user: str) -> UserSpending:

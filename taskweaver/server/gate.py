@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -60,7 +61,7 @@ class Gate:
                 raise
             finally:
                 if operation.method not in _READING:
-                    self._record(user.name, request, operation, outcome)
+                    await self._record(user.name, request, operation, outcome)
                     await self._flush(flushes)
 
         return carry_out
@@ -72,23 +73,23 @@ class Gate:
                 return User("")
             detail = "A token is needed, in the header Authorization (as Bearer) or X-API-Key."
             raise RequestRefused(401, "token-missing", detail)
-        user = self._owner(token)
+        user = await self._owner(token)
         if user is None:
             await self._fail(request, operation)
             raise RequestRefused(401, "token-invalid", "The token is not valid.")
         self._rate.count(user.token_id)
         return user
 
-    def _owner(self, token: str) -> User | None:
+    async def _owner(self, token: str) -> User | None:
         if self._local is not None and id_of(token) == self._local.id:
             return self._local_user if is_valid(token, self._local.hash) else None
-        return self._accounts.find(token)
+        return await self._accounts.calls.statements(partial(self._accounts.find, token))
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
         """Count a failure, and wait before it is answered."""
         number, delay_s = self._failed.count(_address(request))
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
-            self._record("", request, operation, f"wrong token ({number} lately)")
+            await self._record("", request, operation, f"wrong token ({number} lately)")
             await self._flush(())
         if self._delayed >= _MOST_DELAYED:
             detail = "Too many wrong tokens came."
@@ -99,11 +100,13 @@ class Gate:
         finally:
             self._delayed -= 1
 
-    def _record(self, user: str, request: Request, operation: ApiOperation, outcome: str) -> None:
+    async def _record(
+        self, user: str, request: Request, operation: ApiOperation, outcome: str
+    ) -> None:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
-            self._accounts.record(entry)
+            await self._accounts.calls.statements(partial(self._accounts.record, entry))
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from leftovers import nothing_left
@@ -14,8 +16,27 @@ from warm_workers import WarmWorkers
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.doors.kernel_api.door import KernelApi
+from taskweaver.server.databases import sqlite
+from taskweaver.server.databases.pool import PostgresPool
 
 LIMITS = replace(KernelLimits.default(), cell_timeout_s=60.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _the_event_loop_waits_for_no_database() -> Iterator[None]:
+    """Refuse to use a connection to PostgreSQL, or to flush a file, in the thread of a loop."""
+
+    def outside_of_loops(function: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*arguments: Any) -> Any:
+            assert asyncio._get_running_loop() is None, f"{function} in the event loop"
+            return function(*arguments)
+
+        return checked
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "_flush_file", outside_of_loops(sqlite._flush_file))
+        patch.setattr(PostgresPool, "lent", outside_of_loops(PostgresPool.lent))
+        yield
 
 
 @pytest.fixture(autouse=True)

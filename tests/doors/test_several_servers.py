@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,15 +19,26 @@ from agents import API, SteeredModel, ask, await_answer, events_of, new_session,
 from click.testing import CliRunner
 from postgres_server import postgres_server
 from served import LIMIT_S, Served, problem, serving
-from shared_database import empty_database, outage
+from shared_database import DatabaseLink, empty_database, locked_user, outage
+from support import make_project
 from test_agent_stops import await_output, messages, send
 
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.config.config_mgt import env_name
-from taskweaver.server.accounts import Accounts, Quota
+from taskweaver.doors.kernel_api.door import KernelApi
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.accounts import Accounts, Quota, User
 from taskweaver.server.agents import sessions as agent_sessions
+from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.shared_indexes import SharedIndexes
 from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
+from taskweaver.server.databases.postgresql import PostgresDatabase
+from taskweaver.server.operations import Door
+
+_PATIENT = "options=-c%20lock_timeout%3D100s"
 
 
 @dataclass
@@ -39,7 +52,8 @@ class Shared:
         accounts: The accounts in it.
         token: Ann's token.
         model: The model of both servers.
-        servers: The servers.
+        servers: The servers; they wait long for the lock of a user.
+        link: The way of the second one to the database.
     """
 
     folder: Path
@@ -49,6 +63,13 @@ class Shared:
     token: str
     model: SteeredModel
     servers: list[Served]
+    link: DatabaseLink
+
+    @contextmanager
+    def user(self, name: str) -> Iterator[str]:
+        """Give the token of one more user without quotas."""
+        yield self.accounts.add(name).text
+        self.accounts.remove(name)  # the code of several users needs walls
 
     def clients(self, token: str = "") -> list[httpx2.Client]:
         """Return a client of each server, of ann or with another token."""
@@ -83,13 +104,21 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         patch.setattr(agent_sessions, "_LOOK_S", 0.05)
         boss = stack.enter_context(postgres_server())
         address = stack.enter_context(empty_database(boss))
+        patient, link = (
+            PostgresAddress(f"{address.url}?{_PATIENT}", address.password),
+            DatabaseLink(),
+        )
+
+        def more(sessions: AgentSessions) -> Sequence[Door]:
+            return [KernelApi(sessions.app.kernels, folder / "users")]
+
         servers = [
-            stack.enter_context(serving_agents(folder, model, config, database=address))
-            for _ in range(2)
+            stack.enter_context(serving_agents(folder, model, config, more=more, database=database))
+            for database in (patient, stack.enter_context(link.to(patient)))
         ]
         accounts = servers[0].accounts
         ann = accounts.add("ann", quota=Quota(tokens=10**9))  # it is checked during an outage, too
-        yield Shared(folder, boss, address, accounts, ann.text, model, servers)
+        yield Shared(folder, boss, address, accounts, ann.text, model, servers, link)
 
 
 @pytest.fixture
@@ -249,6 +278,124 @@ def test_a_message_whose_acknowledgement_was_lost_is_sent_again(
     assert (again["state"], again["answer"]) == ("finished", "heard hello")
     assert messages(two[1], session)["left"][0] == "finished"
     two[0].delete(session)
+
+
+def test_a_change_that_waits_holds_up_its_own_user_alone(shared: Shared) -> None:
+    model = shared.model
+    with ExitStack() as stack:
+        bob, eve = (stack.enter_context(shared.user(name)) for name in ("bob", "eve"))
+        (first, _), (second, _), (other, _) = (shared.clients(one) for one in (bob, bob, eve))
+        session, others = new_session(first), new_session(other)
+        threads = stack.enter_context(ThreadPoolExecutor(12))
+        body = {"text": "say: wait on", "stream": True}
+        response = stack.enter_context(first.stream("POST", f"{session}/messages", json=body))
+        events = events_of(response)
+        model.await_question("wait on")
+        with locked_user(shared.address, "bob") as await_waiting:
+            more = {"text": "say: more", "message_id": "more"}
+            held_up = [
+                threads.submit(second.post, f"{session}/messages", json=more),
+                *(threads.submit(second.patch, session, json={"title": "t"}) for _ in range(10)),
+            ]
+            assert await_waiting() == 1
+            assert ask(other, others, "say: hello")["answer"] == "heard hello"
+            model.let_go("wait on")
+            assert "round_end" in (kind for _, kind, _ in events)
+            assert second.get(f"{session}/rounds").status_code == 200
+            assert await_waiting() <= 2, (
+                "one of the index, one of spending; others have no connection"
+            )
+            assert not any(one.done() for one in held_up)
+        assert [one.result(LIMIT_S).status_code for one in held_up] == [202, *[200] * 10]
+        assert [data["state"] for _, kind, data in events if kind == "message"] == ["finished"]
+
+
+def test_a_link_that_is_cut_holds_up_no_stream(shared: Shared) -> None:
+    model = shared.model
+    with ExitStack() as stack:
+        bob = stack.enter_context(shared.user("bob"))
+        (_, first), (_, second) = shared.clients(bob), shared.clients(bob)
+        session = new_session(first)
+        threads = stack.enter_context(ThreadPoolExecutor(12))
+        body = {"text": "say: wait cut", "stream": True}
+        response = stack.enter_context(first.stream("POST", f"{session}/messages", json=body))
+        events = events_of(response)
+        model.await_question("wait cut")
+        with shared.link.cut():
+            held_up = [threads.submit(second.get, f"{API}/sessions") for _ in range(12)]
+            assert shared.link.is_asked.wait(LIMIT_S)
+            anybody = shared.servers[1].client("")
+            assert anybody.get("/api/v1/health").json()["status"] == "healthy"
+            model.let_go("wait cut")
+            assert "round_end" in (kind for _, kind, _ in events)
+            assert not any(one.done() for one in held_up)
+        assert {one.result(LIMIT_S).status_code for one in held_up} == {200}
+        assert [data["state"] for _, kind, data in events if kind == "message"] == ["finished"]
+        second.delete(session)
+
+
+def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared) -> None:
+    with shared.user("bob") as bob, ThreadPoolExecutor(8) as threads:
+        client = shared.clients(bob)[0]
+        session, other = new_session(client), new_session(client)
+        body = {"text": "say: once", "message_id": "once"}
+        with locked_user(shared.address, "bob") as await_waiting:
+            sent = [threads.submit(client.post, f"{session}/messages", json=body) for _ in range(7)]
+            await_waiting()
+            elsewhere = threads.submit(client.post, f"{other}/messages", json=body)
+        statuses = [one.result(LIMIT_S).status_code for one in sent]
+        assert (statuses, elsewhere.result(LIMIT_S).status_code) == ([202] * 7, 409)
+        with client.stream("GET", f"{session}/messages/once/events") as response:
+            *_, (_, _, ended) = events_of(response)
+        assert ended["answer"] == "heard once"
+        assert len(client.get(f"{session}/rounds").json()["rounds"]) == 1
+
+
+def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_path: Path) -> None:
+    """A message that is being accepted is answered, or withdrawn where that is asked for."""
+
+    async def play(
+        app: TaskWeaverApp, accounts: Accounts, indexes: SharedIndexes
+    ) -> dict[str, str]:
+        sessions = AgentSessions(app, accounts, tmp_path / "agents", indexes)
+        conversation = await sessions.of(user).create("")
+        session_id = conversation.session.session_id
+
+        async def cancelled(name: str) -> None:
+            message = IndexedMessage(name, session_id, "main", "ask", f"say: {name}")
+            with locked_user(shared.address, user.name) as await_waiting:
+                accepting = asyncio.ensure_future(conversation.accept(user, message))
+                await asyncio.to_thread(await_waiting)
+                assert conversation.is_at_work
+                accepting.cancel()
+                await asyncio.wait([accepting])
+                assert accepting.cancelled()
+                if name == "withdrawn":
+                    withdrawing = asyncio.ensure_future(conversation.give_up(name))
+                    await asyncio.sleep(0)  # it begins
+                    withdrawing.cancel()
+            await conversation.index.calls.settle()
+
+        await cancelled("answered")
+        await conversation.settle()
+        for name in ("wait here", "withdrawn"):
+            await cancelled(name)
+        shared.model.let_go("wait here")
+        await conversation.settle()
+        found = await conversation.index.calls.in_thread(conversation.index.messages)
+        await sessions.finish(LIMIT_S)
+        await sessions.close()
+        return {one.id: one.state for one in found}
+
+    own = PostgresAddress(f"{shared.address.url}?{_PATIENT}", shared.address.password)
+    user, project = User("carl"), make_project(tmp_path / "project")
+    with (
+        Accounts(PostgresDatabase(own)) as accounts,
+        closing(SharedIndexes(own, TelemetryLogger())) as indexes,
+        TaskWeaverApp(project, model=shared.model, trust=True) as app,
+    ):
+        states = asyncio.run(play(app, accounts, indexes))
+    assert states == {"answered": "finished", "wait here": "finished", "withdrawn": "withdrawn"}
 
 
 def test_users_are_managed_in_the_database(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:

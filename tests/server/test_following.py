@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from taskweaver.server.agents import following
 from taskweaver.server.agents.following import Alarm, StreamEnd, StreamReaders
+from taskweaver.server.databases.loop_calls import LoopCalls
 
 _WRITERS, _EACH = 4, 500
 
@@ -133,3 +137,34 @@ def test_what_a_later_source_tells_waits_for_the_events_before_it() -> None:
     assert [one for one in found if one[0] == "index"] == [("index", 1), ("index", 2)]
     assert found.index(("index", 1)) > found.index(("log", 300))
     assert found.index(("index", 2)) > found.index(("log", 301))
+
+
+def test_a_database_is_read_in_a_thread_and_when_it_changed() -> None:
+    log, index, reads = Pieces(), Pieces(), list[str]()
+    read = index.read
+
+    def read_in_database(after: int, limit: int) -> list[Piece]:
+        reads.append(threading.current_thread().name)
+        return read(after, limit)
+
+    index.read = read_in_database  # type: ignore[method-assign]
+    found: list[tuple[str, int]] = []
+
+    async def follow(database: Any) -> None:
+        readers, calls = StreamReaders(), LoopCalls(database)
+        sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
+        log.add()
+        async for events in readers.follow(sources, positions, calls=calls):
+            found.extend((name, event.number) for name, event in events)
+            if len(log.all) < 20:
+                log.add()
+            elif not index.all:
+                assert len(reads) == 1
+                index.add()
+            else:
+                readers.stop()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="database") as threads:
+        asyncio.run(follow(SimpleNamespace(threads=threads)))
+    assert found == [*(("log", number) for number in range(1, 21)), ("index", 1)]
+    assert reads == ["database_0"] * 2

@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import socketserver
+import os
+import shutil
 import struct
-import threading
-from collections.abc import Callable, Iterator
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from socket import create_connection, socket
+from socket import create_connection
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
+from postgres_server import PASSWORD, free_port
+from shared_database import name_of, relayed
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import connect
+from taskweaver.server.databases.connecting import _LIMIT, connect
 from taskweaver.server.databases.statements import DatabaseLost
 
 pytestmark = pytest.mark.postgres
 
 _KEY = b"K" + struct.pack("!i", 12)
-
-
-Change = Callable[[bytes], bytes]
-
-
-@contextmanager
-def pooler(target: tuple[str, int], ask: Change, answer: Change) -> Iterator[int]:
-    """Give the port of a relay that changes what it passes on, to the database and back."""
-
-    class Relay(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            with create_connection(target) as behind:
-                answers = threading.Thread(target=pass_on, args=[behind, self.request, answer])
-                answers.start()
-                pass_on(self.request, behind, ask)
-                answers.join()
-
-    class Relays(socketserver.ThreadingTCPServer):
-        daemon_threads = False
-
-    with Relays(("127.0.0.1", 0), Relay) as server:
-        running = threading.Thread(target=server.serve_forever)
-        running.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            running.join()
-
-
-def pass_on(source: socket, target: socket, change: Change) -> None:
-    """Pass on what comes, changed, until the end."""
-    while received := source.recv(1 << 16):
-        target.sendall(change(received))
-    target.shutdown(1)
 
 
 def unchanged(received: bytes) -> bytes:
@@ -72,20 +42,25 @@ def without_options(received: bytes) -> bytes:
     return received.replace(b"search_path=taskweaver", b"search_path=elsewhere1")
 
 
-@pytest.mark.parametrize(
-    ("ask", "answer"), [(unchanged, with_own_number), (without_options, unchanged)]
-)
-def test_a_pooler_is_named(database: PostgresAddress, ask: Change, answer: Change) -> None:
-    parts = urlsplit(database.url)
-    assert parts.hostname
-    assert parts.port
-    connect(database).close()
-    with pooler((parts.hostname, parts.port), ask, answer) as port:
-        behind = PostgresAddress(
-            database.url.replace(f":{parts.port}/", f":{port}/"), database.password
-        )
-        with pytest.raises(DatabaseLost, match=r"such as PgBouncer.*name PostgreSQL itself"):
-            connect(behind)
+REFUSED = r"such as PgBouncer.*name PostgreSQL itself"
+
+
+def test_a_front_end_that_leaves_out_options_is_refused(database: PostgresAddress) -> None:
+    with (
+        relayed(database, without_options, unchanged) as behind,
+        pytest.raises(DatabaseLost, match=REFUSED),
+    ):
+        connect(behind)
+
+
+def test_a_front_end_that_hides_the_numbers_of_processes_is_used(
+    database: PostgresAddress,
+) -> None:
+    with relayed(database, unchanged, with_own_number) as behind, closing(connect(behind)) as one:
+        assert one.info.backend_pid == 1
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+        assert one.execute(held).fetchone() == (0,)
+        assert one.execute("SELECT * FROM pg_listening_channels()").fetchall() == []
 
 
 def test_options_of_an_address_are_kept(database: PostgresAddress) -> None:
@@ -94,3 +69,65 @@ def test_options_of_an_address_are_kept(database: PostgresAddress) -> None:
     with closing(connect(own)) as connection:
         shown = "SELECT current_setting('statement_timeout'), current_setting('search_path')"
         assert connection.execute(shown).fetchone() == ("7s", "taskweaver")
+
+
+@contextmanager
+def pgbouncer(database: PostgresAddress, mode: str) -> Iterator[PostgresAddress]:
+    """Give the address of a database behind PgBouncer, which leaves out the options.
+
+    The test is skipped where it is not installed, unless ``POSTGRES_REQUIRED`` is set.
+    """
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if program is None:
+        problem = "PgBouncer is not installed (Debian: apt install pgbouncer)"
+        (pytest.fail if os.environ.get("POSTGRES_REQUIRED") else pytest.skip)(problem)
+    parts, port = urlsplit(database.url), free_port()
+    lines = [
+        "[databases]",
+        f"* = host=127.0.0.1 port={parts.port} user={parts.username} password='{PASSWORD}'",
+        "[pgbouncer]",
+        f"pool_mode = {mode}",
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any",
+        "ignore_startup_parameters = options",
+    ]
+    user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".ini") as settings:
+        settings.write("\n".join(lines))
+        settings.flush()
+        if user is not None:
+            shutil.chown(settings.name, user)
+        with subprocess.Popen(
+            [program, "--quiet", settings.name], user=user, group=user, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                while not is_open(port):
+                    assert process.poll() is None
+                yield PostgresAddress(database.url.replace(f":{parts.port}/", f":{port}/"))
+            finally:
+                process.terminate()
+
+
+def is_open(port: int) -> bool:
+    try:
+        create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
+def test_a_pooler_is_used_where_it_keeps_sessions_apart(
+    database: PostgresAddress, mode: str
+) -> None:
+    refused = pytest.raises(DatabaseLost, match=REFUSED)
+    with pgbouncer(database, mode) as behind, refused:
+        connect(behind)  # the settings are not as they were sent
+    with closing(psycopg.connect(database.url, password=PASSWORD, autocommit=True)) as one:
+        for setting in ("search_path = taskweaver", f"{_LIMIT} = '20s'"):
+            one.execute(f"ALTER DATABASE {name_of(database)} SET {setting}".encode())
+    with pgbouncer(database, mode) as behind:
+        if mode == "session":
+            connect(behind).close()
+        else:
+            with refused:
+                connect(behind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pydantic import BaseModel
 
@@ -88,15 +89,16 @@ class BranchOperations:
         name = await conversation.change(
             wanted.source, lambda branch: branch.fork(wanted.name, at_round=wanted.at_round)
         )
-        conversation.index.note_branch(conversation.session.session_id, name, wanted.source)
+        index, session_id = conversation.index, conversation.session.session_id
+        await index.calls.change(partial(index.note_branch, session_id, name, wanted.source))
         return models.MadeBranch(name=name, why_restored=conversation.branch(name).why_restored)
 
     async def _rename(self, call: Call) -> BaseModel:
         title, conversation = call.read(models.BranchTitle).title, await found(self._sessions, call)
         branch = conversation.branch(call.path("branch"))
         await asyncio.to_thread(branch.rename, title)
-        session_id = conversation.session.session_id
-        conversation.index.note_renamed_branch(session_id, branch.name, title)
+        index, session_id = conversation.index, conversation.session.session_id
+        await index.calls.change(partial(index.note_renamed_branch, session_id, branch.name, title))
         branches = await asyncio.to_thread(conversation.session.branches)
         made = next(one for one in branches if one.name == branch.name)
         return views.branch_summary(conversation, made)

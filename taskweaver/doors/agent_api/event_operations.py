@@ -17,6 +17,7 @@ from taskweaver.server.agents.following import (
     event_stream,
 )
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call
 
@@ -77,20 +78,25 @@ class EventOperations:
         logs = {name: (await own.conversation(name)).session.events for name in wanted}
         # The index comes last: who hears of an outcome has heard the events before it.
         sources: dict[str, EventSource] = {**logs, _INDEX: own.index}
-        positions = {name: log.last for name, log in logs.items()} | {_INDEX: own.index.last_change}
         seen = _positions(last_seen(call))
-        positions |= {name: number for name, number in seen.items() if name in sources}
-        for name, source in sources.items():
-            check_position(source, positions[name])
-        return event_stream(self._joined(sources, positions))
+
+        def begin() -> dict[str, int]:
+            now = {name: log.last for name, log in logs.items()} | {_INDEX: own.index.last_change}
+            now |= {name: number for name, number in seen.items() if name in sources}
+            for name, source in sources.items():
+                check_position(source, now[name])
+            return now
+
+        positions = await own.index.calls.statements(begin)
+        return event_stream(self._joined(sources, positions, own.index.calls))
 
     async def _joined(
-        self, sources: Mapping[str, EventSource], positions: dict[str, int]
+        self, sources: Mapping[str, EventSource], positions: dict[str, int], calls: LoopCalls
     ) -> AsyncGenerator[bytes, None]:
         """Yield the positions to begin with, then the events of all sources."""
         now = dict(positions)
         yield encoded_event(_event_id(now), "position", json.dumps(now))
-        async for events in self._sessions.readers.follow(sources, positions):
+        async for events in self._sessions.readers.follow(sources, positions, calls=calls):
             parts = []
             for name, event in events:
                 now[name] = event.number

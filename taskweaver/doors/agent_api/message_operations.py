@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 from collections.abc import AsyncGenerator
+from functools import partial
 
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -131,7 +131,7 @@ class MessageOperations:
             wanted.kind,
             wanted.text,
         )
-        accepted = conversation.accept(call.user, message)
+        accepted = await conversation.accept(call.user, message)
         call.flushes.append(conversation.index.flusher())
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
@@ -143,13 +143,13 @@ class MessageOperations:
 
     async def _show(self, call: Call) -> BaseModel:
         index, wanted = self._sessions.of(call.user).index, call.path("message_id")
-        return message_view(
-            await asyncio.to_thread(index.message_of, call.path("session_id"), wanted)
-        )
+        find = partial(index.message_of, call.path("session_id"), wanted)
+        return message_view(await index.calls.in_thread(find))
 
     async def _follow(self, call: Call) -> Response:
         conversation = await found(self._sessions, call)
-        message = conversation.message(call.path("message_id"))
+        find = partial(conversation.message, call.path("message_id"))
+        message = await conversation.index.calls.statements(find)
         after = check_position(conversation.session.events, event_number(last_seen(call)))
         return event_stream(self._events(conversation, message, after))
 
@@ -166,14 +166,15 @@ class MessageOperations:
             parts = [encoded_event(str(one.number), one.kind, one.data) for one in own]
             if parts or not events:
                 yield b"".join(parts) or KEEP_ALIVE
-        ended = conversation.index.message(message.id)
+        index = conversation.index
+        ended = await index.calls.statements(partial(index.message, message.id))
         if ended is not None:
             data = message_view(ended).model_dump_json()
             yield encoded_event(str(after), "message", data)
 
     async def _withdraw(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)
-        return message_view(conversation.withdraw(call.path("message_id")))
+        return message_view(await conversation.withdraw(call.path("message_id")))
 
     async def _stop(self, call: Call) -> BaseModel:
         conversation = await found(self._sessions, call)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
+from functools import partial
 
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -113,7 +113,7 @@ class SessionOperations:
     async def _list(self, call: Call) -> BaseModel:
         own = self._sessions.of(call.user)
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
-        last = own.index.last_change
+        last = await own.index.calls.statements(lambda: own.index.last_change)
         listed = await own.listed()
         shown = [
             models.SessionSummary.model_validate(
@@ -126,16 +126,15 @@ class SessionOperations:
     async def _create(self, call: Call) -> BaseModel:
         own = self._sessions.of(call.user)
         await own.check_disk(call.user)
-        made = await own.create(call.read(models.NewConversation).title)
-        return await asyncio.to_thread(self._view, made)
+        return await self._shown(await own.create(call.read(models.NewConversation).title))
 
     async def _show(self, call: Call) -> BaseModel:
-        return await asyncio.to_thread(self._view, await found(self._sessions, call))
+        return await self._shown(await found(self._sessions, call))
 
     async def _rename(self, call: Call) -> BaseModel:
         title = call.read(models.SessionTitle).title
         await self._sessions.of(call.user).rename(call.path("session_id"), title)
-        return await asyncio.to_thread(self._view, await found(self._sessions, call))
+        return await self._shown(await found(self._sessions, call))
 
     async def _release(self, call: Call) -> Response:
         await self._sessions.of(call.user).release(call.path("session_id"))
@@ -157,22 +156,26 @@ class SessionOperations:
         return models.FoundPassages(passages=passages)
 
     async def _usage(self, call: Call) -> BaseModel:
-        return self._spent(call)
+        return await self._spent(call)
 
     async def _session_usage(self, call: Call) -> BaseModel:
         usage = (await found(self._sessions, call)).session.usage
-        view = self._spent(call)
+        view = await self._spent(call)
         view.session_tokens, view.session_cost = usage.total_tokens, usage.cost
         return view
 
-    def _spent(self, call: Call) -> models.UsageView:
-        spent, quota = self._sessions.accounts.spent(call.user.name), call.user.quota
+    async def _spent(self, call: Call) -> models.UsageView:
+        accounts, quota = self._sessions.accounts, call.user.quota
+        spent = await accounts.calls.statements(partial(accounts.spent, call.user.name))
         return models.UsageView(
             spent_tokens=spent.tokens,
             spent_cost=spent.cost,
             quota_tokens=quota.tokens,
             quota_cost=quota.cost,
         )
+
+    async def _shown(self, conversation: UserConversation) -> models.SessionView:
+        return await conversation.index.calls.in_thread(partial(self._view, conversation))
 
     @staticmethod
     def _view(conversation: UserConversation) -> models.SessionView:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
@@ -53,7 +54,7 @@ class ChatAnswer:
         try:
             await place.conversation.submit(user, message)
         except BaseException:  # it may be accepted, and not on disk
-            self.give_up()
+            await self.give_up()
             raise
 
     @property
@@ -86,7 +87,7 @@ class ChatAnswer:
 
     async def _stop_without_client(self) -> None:
         await until_left(self._call.request.receive)
-        self.give_up()
+        await self.give_up()
 
     async def text(self) -> str:
         """Return its text once it is there, with the addresses of its pictures.
@@ -95,7 +96,7 @@ class ChatAnswer:
             RequestRefused: If it was not answered; its text is the reason.
         """
         conversation = self._place.conversation
-        ended = conversation.message(self._id)
+        ended = await conversation.index.calls.statements(partial(conversation.message, self._id))
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
         with_pictures = self._links.with_pictures
@@ -106,10 +107,10 @@ class ChatAnswer:
         """Consumption of its round."""
         return self._place.conversation.branch(self._place.branch).round_usage
 
-    def give_up(self) -> None:
+    async def give_up(self) -> None:
         """Stop it unless it has ended."""
         if not self.is_done:
-            self._place.conversation.give_up(self._id)
+            await self._place.conversation.give_up(self._id)
 
 
 def pieces(text: str) -> list[str]:

@@ -87,7 +87,9 @@ class PictureLinks:
         given = call.path("signature").encode()
         wanted = self._signature(name, session_id, branch, path).encode()
         is_signed = hmac.compare_digest(given, wanted)
-        user = await asyncio.to_thread(self._user, name) if is_signed else None
+        accounts = self.sessions.accounts
+        find = partial(self._user, name)
+        user = await accounts.calls.statements(find) if is_signed else None
         if user is None:
             raise missing("Picture", "of this address")
         conversation = await self.sessions.of(user).conversation(session_id)

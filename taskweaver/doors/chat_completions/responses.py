@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -85,7 +86,7 @@ class ResponseOperations:
     async def _show(self, call: Call) -> BaseModel:
         wanted = call.path("response_id")
         own = self._sessions.of(call.user)
-        message = own.index.message(wanted)
+        message = await own.index.calls.statements(partial(own.index.message, wanted))
         if message is None or not wanted.startswith(_PREFIX):
             raise missing("Response", wanted[:128])
         found = ResponseAnswer(
@@ -177,7 +178,7 @@ class _Response:
             done = self._completed(text).model_dump()
             yield self._event("response.completed", response=done)
         finally:
-            self._answer.give_up()
+            await self._answer.give_up()
 
     def _message_events(self, text: str) -> list[bytes]:
         item = _message(self._now.id, text)

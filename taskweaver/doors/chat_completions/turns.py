@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakValueDictionary
 
 from taskweaver.doors.chat_completions.models import CompletionMessage
@@ -89,7 +90,7 @@ class ChatTurns:
             RequestRefused: If the user has no such message, or it has no answer.
         """
         own = self._sessions.of(user)
-        message = own.index.message(response_id)
+        message = await own.index.calls.statements(partial(own.index.message, response_id))
         if message is None:
             raise missing("Response", response_id[:128])
         if message.state != "finished":

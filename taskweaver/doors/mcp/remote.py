@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
+from functools import partial
 from typing import Any
 
 from taskweaver.app.service import RoundResult, is_answered
@@ -52,8 +52,8 @@ class RemoteSessions:
             await self._follow(conversation, message, after, report)
         finally:
             if message.id in conversation.open_messages:
-                conversation.give_up(message.id)
-        return await asyncio.to_thread(_played, conversation, message)
+                await conversation.give_up(message.id)
+        return await conversation.index.calls.in_thread(partial(_played, conversation, message))
 
     async def _follow(
         self, conversation: UserConversation, message: IndexedMessage, after: int, report: Progress

@@ -87,7 +87,8 @@ class PageDoor:
             with Folder.at(branch.execution_cwd) as folder:
                 return conversation_page(rounds, folder, title=title, branch=branch.name)
 
-        titles = {item.session: item.title for item in conversation.index.sessions()}
+        sessions = await own.index.calls.statements(own.index.sessions)
+        titles = {item.session: item.title for item in sessions}
         title = titles.get(conversation.session.session_id) or "TaskWeaver session"
         content = await asyncio.to_thread(write)
         headers = {"Content-Disposition": 'attachment; filename="session.html"'}

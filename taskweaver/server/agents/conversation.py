@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -18,7 +16,7 @@ from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEv
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
-from taskweaver.server.agents.open_messages import OpenMessages
+from taskweaver.server.agents.open_messages import OpenMessages, WaitingMessages
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
@@ -98,7 +96,7 @@ class UserConversation:
         self.confirmations = ClientConfirmations()
         self.open_messages = OpenMessages()
         session.event_emitter.confirmation_handler = self.confirmations
-        self._queues: dict[str, deque[IndexedMessage]] = {}
+        self._waiting = WaitingMessages(index, self.open_messages, workers.log)
         self._running: dict[str, str] = {}
         self._ending: set[str] = set()  # branches whose round is over, and whose message is not
         self._stopped: set[str] = set()
@@ -120,7 +118,7 @@ class UserConversation:
 
         Whoever saw the outcome of the last message finds the session idle.
         """
-        return bool(self._running) or any(self._queues.values()) or self._changes > 0
+        return bool(self._running or self._waiting) or self._changes > 0
 
     def last_use(self) -> float:
         """Return the time of the last use, that of other Jupyter clients of its kernels included.
@@ -142,7 +140,7 @@ class UserConversation:
         """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
         if any(name == branch for name, _ in self.confirmations.waiting()):
             return "asks"
-        has_messages = branch in self._running or bool(self._queues.get(branch))
+        has_messages = branch in self._running or self._waiting.count(branch) > 0
         is_at_work = has_messages or self.branch(branch).is_at_work
         return "running" if is_at_work else "idle"
 
@@ -152,11 +150,11 @@ class UserConversation:
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, as `accept`; it is on disk then."""
-        accepted = self.accept(user, message)
+        accepted = await self.accept(user, message)
         await self.workers.flush(self.index.flusher())
         return accepted
 
-    def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
+    async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, which is answered when its turn comes.
 
         The caller flushes the index before it tells the client; the answer may begin before. A
@@ -169,60 +167,70 @@ class UserConversation:
             SessionError: If the branch does not exist, or the session was closed.
         """
         self.branch(message.branch)
-        known = self.index.message(message.id)
-        if known is not None:
-            known.require_same(message)
-            if not self._is_left(known):
-                return known
-        if self.workers.admission.is_stopping:
-            raise stopping()
-        if self._is_closed:
-            raise SessionClosed("The session was closed meanwhile. Send the message again.")
-        queue = self._queues.setdefault(message.branch, deque())
-        if len(queue) >= _MOST_WAITING:
-            detail = f"{len(queue)} messages wait on the branch {message.branch} already."
-            raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
-        check_spending(self.workers.accounts, user)
-        self.open_messages.add(message.id)
+        # In turn: the same message, sent twice at once, is found the second time.
+        return await self.index.calls.in_turn(partial(self._accept, user, message))
+
+    async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
+        self._changes += 1  # the session is not closed as one that nobody uses
         try:
-            accepted = known or self.index.add_message(message)
-        except BaseException:
-            self.open_messages.discard(message.id)
-            raise
-        queue.append(message)
+            known = await self.index.calls.statements(partial(self.index.message, message.id))
+            if known is not None:
+                known.require_same(message)
+                if not self._is_left(known):
+                    return known
+            await self._check_room(user, message.branch)
+            self.open_messages.add(message.id)
+            try:
+                add = partial(self.index.add_message, message)
+                accepted = known if known else await self.index.calls.statements(add)
+            except BaseException:
+                self.open_messages.discard(message.id)
+                raise
+        finally:
+            self._changes -= 1
+        self._waiting.add(message)
         self.used_at = time.monotonic()
         if message.branch not in self._tasks:
             task = asyncio.ensure_future(self._work(user, message.branch))
             self._tasks[message.branch] = task
         return accepted
 
+    async def _check_room(self, user: User, branch: str) -> None:
+        if self.workers.admission.is_stopping:
+            raise stopping()
+        if self._is_closed:
+            raise SessionClosed("The session was closed meanwhile. Send the message again.")
+        if self._waiting.count(branch) >= _MOST_WAITING:
+            detail = f"{_MOST_WAITING} messages wait on the branch {branch} already."
+            raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
+        accounts = self.workers.accounts
+        await accounts.calls.statements(partial(check_spending, accounts, user))
+
     def _is_left(self, known: IndexedMessage) -> bool:
         is_own = known.state == "queued" and known.server == self.index.server
         return is_own and known.id not in self.open_messages
 
-    def withdraw(self, message_id: str) -> IndexedMessage:
+    async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
 
         Raises:
             RequestRefused: If there is none, or it is being answered or was.
         """
-        for queue in self._queues.values():
-            for message in queue:
-                if message.id == message_id:
-                    self.index.update(message_id, state="withdrawn")
-                    queue.remove(message)
-                    self.open_messages.end(message_id)
-                    return self.message(message_id)
-        found = self.message(message_id)
+        calls = self.index.calls
+        is_withdrawn = await calls.in_turn(partial(self._waiting.withdraw, message_id))
+        found = await calls.statements(partial(self.message, message_id))
+        if is_withdrawn:
+            return found
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
 
-    def give_up(self, message_id: str) -> None:
-        """Withdraw a message that waits, or stop its answer."""
-        running = {running: branch for branch, running in self._running.items()}
-        if message_id in running:
-            self.stop(running[message_id])
-        elif any(one.id == message_id for queue in self._queues.values() for one in queue):
-            self.withdraw(message_id)
+    async def give_up(self, message_id: str) -> None:
+        """Withdraw a message that waits or is being accepted, or stop its answer."""
+        await self.index.calls.in_turn(partial(self._give_up, message_id))
+
+    async def _give_up(self, message_id: str) -> None:
+        if not await self._waiting.withdraw(message_id):
+            for branch in [name for name, one in self._running.items() if one == message_id]:
+                self.stop(branch)
 
     def message(self, message_id: str) -> IndexedMessage:
         """Return a message of this session.
@@ -255,16 +263,21 @@ class UserConversation:
 
     async def _work(self, user: User, branch: str) -> None:
         """Answer the messages of a branch, one after another."""
-        queue = self._queues[branch]
         try:
-            while queue:
+            while self._waiting.count(branch):
                 async with self.workers.admission.place(user.name), self._turn(branch):
                     async with self._releasing:
                         pass  # its kernels end before they are used again
-                    if queue:  # the last one may have been withdrawn while it waited
-                        await self._answer_next(user, queue.popleft())
+                    message = await self._waiting.take(branch)
+                    if message is not None:  # the last one may have been withdrawn while it waited
+                        await self._answer_next(user, message)
         except RequestRefused as refused:
-            self._end_waiting(branch, _CUT if self.workers.admission.is_stopping else str(refused))
+            answer = _CUT if self.workers.admission.is_stopping else str(refused)
+            while self._waiting.count(
+                branch
+            ):  # one more may be accepted while their ends are written
+                self._waiting.cut(answer, branch)
+                await self._waiting.end_cut()
         finally:
             del self._tasks[branch]
 
@@ -321,22 +334,6 @@ class UserConversation:
     def _turn(self, branch: str) -> asyncio.Lock:
         return self._turns.setdefault(branch, asyncio.Lock())
 
-    def _end_waiting(self, branch: str, answer: str = _CUT) -> None:
-        """Close the messages that wait; of one that cannot be, its server has ended for others."""
-        queue = self._queues.get(branch, deque())
-        while queue:
-            message_id = queue.popleft().id
-            with self._logged(message_id):
-                self.index.update(message_id, state="stopped", answer=answer)
-            self.open_messages.end(message_id)
-
-    @contextmanager
-    def _logged(self, message_id: str) -> Iterator[None]:
-        try:
-            yield
-        except ServerError:
-            self.workers.log.exception(f"the outcome of message {message_id} is not written")
-
     def _answer(self, user: User, message: IndexedMessage) -> None:
         """Answer a message, in a thread of its own."""
         try:
@@ -348,8 +345,10 @@ class UserConversation:
             answer = "The server failed; its log has the details under the id of this message."
             outcome = {"state": "failed", "answer": answer}
         self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
-        with self._logged(message.id):
+        try:
             retry_while_lost(partial(self.index.update, message.id, **outcome), self._end_of_waits)
+        except ServerError:
+            self.workers.log.exception(f"the outcome of message {message.id} is not written")
         self.open_messages.end(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
@@ -374,19 +373,20 @@ class UserConversation:
         """Wait until no message runs."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def interrupt(self) -> None:
-        """End what runs on all branches soon, and what waits at once."""
+    async def interrupt(self) -> None:
+        """End what runs on all branches soon, and what waits."""
         self._end_of_waits.set()
-        for branch in list(self._queues):
-            self._end_waiting(branch)
+        self._waiting.cut(_CUT)
         for branch in list(self._running):
             self.stop(branch)
         self.confirmations.close()
+        await self._waiting.end_cut()
 
     async def close(self) -> None:
         """End its messages, then the session."""
         self._is_closed = True
-        self.interrupt()
+        await self.index.calls.settle()  # a message that was being accepted waits now
+        await self.interrupt()
         await asyncio.to_thread(self.session.stop)
         await self.settle()
 

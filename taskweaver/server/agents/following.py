@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
@@ -150,62 +152,85 @@ class StreamReaders:
         sources: Mapping[str, EventSource],
         positions: Mapping[str, int],
         end: StreamEnd | None = None,
+        calls: LoopCalls | None = None,
     ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
         """Yield events of sources after some, each with its source's name; none to keep alive.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
+        Sources are read up to the last that changed, and all in a silence: a database that comes
+        last, and is read by its `calls`, holds up nothing as long as it does not change.
         """
-        now, left = dict(positions), dict(sources)
-        with self._heard(sources, end) as alarm:
+        now, left, changed = dict(positions), dict(sources), set(sources)
+        with self._heard(sources, end, changed) as alarm:
             while True:
                 alarm.reset()
+                names = list(left)
+                while names and names[-1] not in changed:
+                    names.pop()
+                changed.difference_update(names)  # first: they are read again if they ring now
                 will_end = self.is_stopping or (end is not None and end.is_reached())
                 try:
-                    events = _new_events(left, now)
+                    read = partial(_new_events, left, now, names)
+                    if calls is not None and len(names) == len(left):
+                        events = await calls.statements(read)
+                    else:
+                        events = read()
                 except SessionError:  # the reader asks anew, and is told what it missed
                     return
                 now |= {name: event.number for name, event in events}
                 if events:
                     yield events
                     if len(events) >= _AT_ONCE:
+                        changed.update(names)  # they may have more
                         await asyncio.sleep(0)  # others have their turn
                     elif not will_end:
                         await alarm.pause()  # of a live answer, the next events go in one piece
                 elif will_end or not left:
                     return
                 elif not await alarm.wait():
+                    changed.update(left)
                     yield ()
 
     @contextmanager
-    def _heard(self, sources: Mapping[str, EventSource], end: StreamEnd | None) -> Iterator[Alarm]:
-        """Give an alarm that sources and an end ring, as does the stop of the server."""
+    def _heard(
+        self, sources: Mapping[str, EventSource], end: StreamEnd | None, changed: set[str]
+    ) -> Iterator[Alarm]:
+        """Give an alarm that sources and an end ring, as does the stop of the server.
+
+        The names of sources that rang are added to `changed`.
+        """
         alarm = Alarm()
+
+        def ring(name: str) -> None:
+            changed.add(name)
+            alarm.ring()
+
         rings: list[tuple[Listenable, Callable[[], None]]]
-        rings = [(source, alarm.ring) for source in sources.values()]
+        rings = [(source, partial(ring, name)) for name, source in sources.items()]
         if end is not None:
             rings.append((end.source, alarm.ring_at_once))
         self._alarms.add(alarm)
-        for source, ring in rings:
-            source.listen(ring)
+        for source, on_event in rings:
+            source.listen(on_event)
         try:
             yield alarm
         finally:
             self._alarms.discard(alarm)
-            for source, ring in rings:
-                source.unlisten(ring)
+            for source, on_event in rings:
+                source.unlisten(on_event)
 
 
 def _new_events(
-    sources: dict[str, EventSource], positions: Mapping[str, int]
+    sources: dict[str, EventSource], positions: Mapping[str, int], names: Sequence[str]
 ) -> list[tuple[str, SourceEvent]]:
-    """Return the next events of all sources; one that was closed is left out from now on.
+    """Return the next events of some sources; one that was closed is left out from now on.
 
     What a source tells comes after what the sources before it had told by then: the last one is
     read first, and waits while one before it has more.
     """
     read: dict[str, Sequence[SourceEvent]] = {}
-    for name in reversed(list(sources)):
+    for name in reversed(names):
         try:
             read[name] = source_events = sources[name].read(positions[name], _AT_ONCE)
         except SessionClosed:

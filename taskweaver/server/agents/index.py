@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
 from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
@@ -111,11 +112,12 @@ class IndexServers(Protocol):
 class AgentIndex:
     """An index. Close it; thread-safe. Each change is on disk when a method returns.
 
-    That of `add_message`, which the event loop calls, is so after a flush.
+    That of `add_message`, a statement of the event loop, is so after a flush.
 
     The methods raise ServerError if the database cannot be read or written.
 
     Attributes:
+        calls: Calls of the methods from the event loop.
         server: Id of this server.
         is_shared: Whether several servers use it.
     """
@@ -124,7 +126,7 @@ class AgentIndex:
         """Use the index of a user in a database, which the caller closes.
 
         Messages that the sudden end of a server cut are marked; where others share the index, by
-        every later reading too.
+        every reading.
 
         Args:
             database: The database.
@@ -135,14 +137,12 @@ class AgentIndex:
         self._servers = servers
         self._user = user
         self._listeners: list[Callable[[], None]] = []
+        self.calls = LoopCalls(database)
         self.server = servers.id
         self.is_shared = servers.is_shared
         servers.listen(user, self.wake)
-        try:
+        if not self.is_shared:
             self._mark_cut(self.messages(states=OPEN_STATES))
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         """Hear of changes no longer."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.following import StreamEnd
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.errors import ServerError
 
 
 class OpenMessages:
@@ -43,3 +49,71 @@ class OpenMessages:
     def unlisten(self, on_end: Callable[[], None]) -> None:
         """Call a function no longer."""
         self._listeners.remove(on_end)
+
+
+class WaitingMessages:
+    """Messages that wait, in their order on each branch; used in the event loop's thread alone."""
+
+    def __init__(self, index: AgentIndex, open_: OpenMessages, log: TelemetryLogger) -> None:
+        self._index = index
+        self._open = open_
+        self._log = log
+        self._queues: dict[str, deque[IndexedMessage]] = {}
+        self._cut: deque[tuple[str, str]] = deque()
+        self._withdrawing = asyncio.Lock()
+
+    def count(self, branch: str) -> int:
+        """Return how many wait on a branch."""
+        return len(self._queues.get(branch, ()))
+
+    def __bool__(self) -> bool:
+        """Return whether one waits."""
+        return any(self._queues.values())
+
+    def add(self, message: IndexedMessage) -> None:
+        """Add a message to its branch."""
+        self._queues.setdefault(message.branch, deque()).append(message)
+
+    async def take(self, branch: str) -> IndexedMessage | None:
+        """Take the next one of a branch, after one that is being withdrawn; None if none is left.
+
+        Nothing else runs in the event loop between this and what the caller does next.
+        """
+        async with self._withdrawing:
+            queue = self._queues.get(branch)
+            return queue.popleft() if queue else None
+
+    async def withdraw(self, message_id: str) -> bool:
+        """Withdraw a message, in a turn of the index; return whether it waits."""
+        async with self._withdrawing:
+            waiting = [one for queue in self._queues.values() for one in queue]
+            found = next((one for one in waiting if one.id == message_id), None)
+            if found is None:
+                return False
+            change = partial(self._index.update, message_id, state="withdrawn")
+            await self._index.calls.in_thread(change)
+            if found in self._queues[found.branch]:  # else it was cut meanwhile
+                self._queues[found.branch].remove(found)
+            self._open.end(message_id)
+            return True
+
+    def cut(self, answer: str, branch: str | None = None) -> None:
+        """Let those of a branch, or all, wait no longer; `end_cut` gives them this answer."""
+        for queue in self._queues.values() if branch is None else [self._queues[branch]]:
+            self._cut.extend((one.id, answer) for one in queue)
+            queue.clear()
+
+    async def end_cut(self) -> None:
+        """Write the ends of those that were cut; of one that cannot be, the log tells."""
+        await self._index.calls.in_turn(self._end_cut)
+
+    async def _end_cut(self) -> None:
+        while self._cut:
+            message_id, answer = self._cut.popleft()
+            if message_id in self._open:  # else it was withdrawn meanwhile
+                change = partial(self._index.update, message_id, state="stopped", answer=answer)
+                try:
+                    await self._index.calls.in_thread(change)
+                except ServerError:  # its server has ended for others
+                    self._log.exception(f"the outcome of message {message_id} is not written")
+                self._open.end(message_id)

@@ -98,9 +98,8 @@ class AgentSessions:
             async with asyncio.timeout(grace_s):
                 await asyncio.shield(settled)
         except TimeoutError:
-            for conversation in open_:
-                conversation.interrupt()
-            await asyncio.wait([settled], timeout=_INTERRUPTED_S)
+            ends = asyncio.gather(*(item.interrupt() for item in open_), return_exceptions=True)
+            await asyncio.wait([asyncio.gather(settled, ends)], timeout=_INTERRUPTED_S)
         finally:
             self.readers.stop()
 
@@ -111,4 +110,4 @@ class AgentSessions:
         outcomes = await asyncio.gather(*closing, return_exceptions=True)
         self._workers.log_failures("the sessions of a user are not closed", outcomes)
         self._workers.threads.shutdown()
-        self._indexes.close()
+        await asyncio.to_thread(self._indexes.close)

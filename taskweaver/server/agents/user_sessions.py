@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from taskweaver.app.service import AppService
 from taskweaver.app.session_manager import SessionManager
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage
+from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage, IndexedSession
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up, stopping
@@ -103,12 +103,15 @@ class UserSessions:
         """Make a session."""
         async with self._opening:
             session = await asyncio.to_thread(self.manager.get_session)
+            made = self._added(session)  # first: who hears of it finds it open
         try:
-            self.index.add_session(session.session_id, title)
+            add = partial(self.index.add_session, session.session_id, title)
+            await self.index.calls.change(add)
         except BaseException:
+            del self._open[session.session_id]
             await asyncio.to_thread(session.stop)
             raise
-        return self._added(session)
+        return made
 
     async def conversation(self, session_id: str) -> UserConversation:
         """Return a session, opened if need be.
@@ -127,11 +130,11 @@ class UserSessions:
                 raise stopping()
             found = self._open.get(session_id)
             if found is None or found.session.is_closed:
+                await self.index.calls.in_thread(partial(self._require, session_id))
                 found = self._added(await asyncio.to_thread(self._opened, session_id))
         return found
 
     def _opened(self, session_id: str) -> Session:
-        self._require(session_id)
         if not self.index.is_shared:
             return self.manager.create_session(session_id)
         for pause_s in _LOOKS_S:
@@ -158,8 +161,12 @@ class UserSessions:
         Raises:
             RequestRefused: If the user has no such session.
         """
-        await asyncio.to_thread(self._require, session_id)
-        return await asyncio.to_thread(self.index.messages, session_id)
+
+        def read() -> list[IndexedMessage]:
+            self._require(session_id)
+            return self.index.messages(session_id)
+
+        return await self.index.calls.in_thread(read)
 
     def _added(self, session: Session) -> UserConversation:
         made = UserConversation(session, self.index, self._workers)
@@ -169,12 +176,13 @@ class UserSessions:
     async def listed(self) -> list[ListedSession]:
         """Return the sessions, the newest first."""
         async with self._opening:  # to look whether one is locked takes its lock for a moment
+            indexed = await self.index.calls.in_thread(self.index.sessions)
             work: dict[str, Activity] = {
                 item.session.session_id: "asks" if item.confirmations.waiting() else "running"
                 for item in self.open_conversations
                 if item.is_at_work
             }
-            return await asyncio.to_thread(self._list, work)
+            return await asyncio.to_thread(self._list, indexed, work)
 
     async def find(self, query: str, session_id: str) -> list[dict[str, Any]]:
         """Return the passages of one session, or of all, that have a word of a query.
@@ -187,8 +195,10 @@ class UserSessions:
         async with self._opening:
             return await asyncio.to_thread(self._service.memory_search, query, session_id)
 
-    def _list(self, work: Mapping[str, Activity]) -> list[ListedSession]:
-        titles = {item.session: item for item in self.index.sessions()}
+    def _list(
+        self, indexed: Sequence[IndexedSession], work: Mapping[str, Activity]
+    ) -> list[ListedSession]:
+        titles = {item.session: item for item in indexed}
         found = {}
         for item in self._stored.read():
             known = titles.get(item.session_id)
@@ -220,12 +230,12 @@ class UserSessions:
             await conversation.close()
             folder = self.manager.sessions_folder
             await asyncio.to_thread(remove_session, folder, session_id)
-        self.index.remove_session(session_id)
+        await self.index.calls.change(partial(self.index.remove_session, session_id))
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; raises as `conversation`."""
         await self.conversation(session_id)
-        self.index.rename_session(session_id, title)
+        await self.index.calls.change(partial(self.index.rename_session, session_id, title))
 
     async def release_idle(self, idle_s: float) -> None:
         """End the processes of sessions that nobody used for a while."""
@@ -273,7 +283,7 @@ class UserSessions:
     async def notice_ended_servers(self) -> None:
         """Mark the open messages of servers that have ended; listeners of the index hear of it."""
         try:
-            await asyncio.to_thread(self.index.messages, states=OPEN_STATES)
+            await self.index.calls.in_thread(partial(self.index.messages, states=OPEN_STATES))
         except DatabaseLost:  # the presence of the server logs that
             return
         except ServerError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -13,20 +15,21 @@ SCHEMA = "taskweaver"
 """Name of the tables' schema, of the channel of notifications, and of the program."""
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# A lock that another server keeps holds up a change, and all users of its connection behind it, for
-# two seconds at most; a server that stands still in a transaction keeps it for twenty.
+# A lock that another server keeps holds up a change, and those of the same user behind it, for two
+# seconds at most each; a server that stands still in a transaction keeps it for twenty.
+_LIMIT = "idle_in_transaction_session_timeout"
 _LIMIT_OPTIONS = (
-    "-c statement_timeout=30s -c lock_timeout=2s"
-    " -c idle_in_transaction_session_timeout=20s"
+    f"-c statement_timeout=30s -c lock_timeout=2s -c {_LIMIT}=20s"
     # The database frees the locks of a lost host after 25 s, instead of the system's two hours.
     " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 )
+_NOTIFIED_S = 3.0
 _REFUSED_BY_POOLER = "unsupported startup parameter"
 _POOLER = (
     "It is reached by a pooler of connections, such as PgBouncer, which loses locks and"
     " notifications: name PostgreSQL itself in server.database."
 )
-# Who waits for the database holds up all requests: a host that gives no answer is given up soon.
+# Requests wait for the database: a host that gives no answer is given up soon.
 _LIMITS: dict[str, Any] = {
     "connect_timeout": 3,
     "keepalives_idle": 10,
@@ -43,7 +46,7 @@ def connect(address: PostgresAddress) -> Connection:
 
     Raises:
         DatabaseLost: If the database does not answer, or refuses the login, or is reached by a
-            pooler of connections.
+            pooler that gives its connection to others between transactions.
     """
     own = address.parts()
     settings: dict[str, Any] = {**_LIMITS, **own}
@@ -53,7 +56,7 @@ def connect(address: PostgresAddress) -> Connection:
     try:
         connection = psycopg.connect(autocommit=True, **settings)
         try:
-            is_direct = _is_direct(connection)
+            is_kept = _is_kept(connection, settings)
         except BaseException:
             connection.close()
             raise
@@ -63,17 +66,45 @@ def connect(address: PostgresAddress) -> Connection:
         if _REFUSED_BY_POOLER in problem:
             detail += f" {_POOLER}"
         raise DatabaseLost(detail, is_undone=True) from error
-    if not is_direct:
+    if not is_kept:
         connection.close()
         raise DatabaseLost(f"{address.name} cannot be used. {_POOLER}", is_undone=True)
     return connection
 
 
-def _is_direct(connection: Connection) -> bool:
-    """Return whether no pooler stands in between.
+def _is_kept(connection: Connection, settings: dict[str, Any]) -> bool:
+    """Return whether a connection keeps its process of the database, with settings and locks.
 
-    It has numbers of its own for its connections. One that leaves out the options of a connection
-    would have the tables made in another schema, and no statement limited.
+    That is certain where the process has the number that the connection tells. Poolers and other
+    front ends have numbers of their own; one that left out the options of a connection would have
+    the tables made in another schema, and no statement limited.
     """
-    asked = connection.execute("SELECT pg_backend_pid(), current_setting('search_path')")
-    return asked.fetchone() == (connection.info.backend_pid, SCHEMA)
+    path, limit = "current_setting('search_path')", f"current_setting('{_LIMIT}')"
+    asked = connection.execute(f"SELECT {path}, {limit}, pg_backend_pid()".encode())
+    path, limit, process = asked.fetchone() or ("", "0", 0)
+    if path != SCHEMA or limit == "0":
+        return False
+    return process == connection.info.backend_pid or _keeps_locks(connection, settings)
+
+
+def _keeps_locks(connection: Connection, settings: dict[str, Any]) -> bool:
+    """Try the lock of a session and a notification between two connections.
+
+    A pooler gives the process that holds the lock to the other connection, or that of the other one
+    to this; and a notification to neither, where others keep it busy.
+    """
+    key = secrets.randbits(62)
+    channel = f"{SCHEMA}_{key}"
+    with closing(psycopg.connect(autocommit=True, **settings)) as other:
+        connection.execute("SELECT pg_advisory_lock(%s)", [key])
+        connection.execute(f"LISTEN {channel}".encode())
+        if other.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() != (False,):
+            return False
+        other.execute("BEGIN")
+        other.execute("SELECT pg_notify(%s, %s)", [channel, ""])  # it keeps a process meanwhile
+        if connection.execute("SELECT pg_advisory_unlock(%s)", [key]).fetchone() != (True,):
+            return False
+        other.execute("COMMIT")
+        come = list(connection.notifies(timeout=_NOTIFIED_S, stop_after=1))
+        connection.execute(f"UNLISTEN {channel}".encode())
+        return bool(come)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 
 import psycopg
 from psycopg import errors
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import SCHEMA, Connection, connect
+from taskweaver.server.databases.connecting import SCHEMA, Connection
+from taskweaver.server.databases.pool import AWAY, LentConnection, PostgresPool
 from taskweaver.server.databases.schemas import POSTGRESQL
 from taskweaver.server.databases.statements import (
     AlreadyThere,
@@ -26,16 +28,19 @@ from taskweaver.server.errors import RequestRefused, ServerError
 
 # PostgreSQL's texts cannot hold this character; the other is one that no text is to hold.
 _NUL, _STANDS_FOR_NUL = "\0", "\U0010ffff"
-# Without the reason, which names hosts and users: clients without a token see this. The presence of
-# the server writes the reason that it meets at the same address to the log.
-_AWAY = "The database of the server does not answer."
-_LONG_S = 1.0
 _USERS, _MIGRATION = 0x5457_0001, 0x5457_0002
 """Classes of advisory locks: one for each user's index, and one for the change of the schema."""
+_MOST_AT_ONCE = 8
+"""Most connections, and most threads of the event loop's calls."""
+_TURN_S = 5.0
 
 
 class PostgresDatabase:
-    """A connection to the database, made again when it was lost."""
+    """Some connections to a database, made again when they were lost.
+
+    Attributes:
+        threads: Threads for calls from the event loop.
+    """
 
     def __init__(self, address: PostgresAddress, server: str = "") -> None:
         """Connect; make the tables if there are none.
@@ -50,15 +55,14 @@ class PostgresDatabase:
         """
         self._address = address
         self._server = server
-        self._lock = threading.Lock()
-        self._is_committing = self._is_closed = False
-        self._not_before = 0.0
-        self._connection = connect(address)
+        self._turns: dict[str, threading.Lock] = {}
+        self._pool = PostgresPool(address, _MOST_AT_ONCE)
+        self.threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="database")
         try:
-            with self._explained():
-                self._migrate(self._connection)
+            with self._lent() as one:
+                self._migrate(one.connection)
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
 
     def _migrate(self, connection: Connection) -> None:
@@ -84,42 +88,40 @@ class PostgresDatabase:
             connection.execute("UPDATE version SET number = %s", [len(POSTGRESQL)])
 
     def close(self) -> None:
-        """Close the connection; safe to call again."""
-        with self._lock:
-            self._is_closed = True
-            self._connection.close()
+        """Close the connections; safe to call again."""
+        self.threads.shutdown()
+        self._pool.close()
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            raise self._explanation(error) from error
+    def _lent(self) -> Iterator[LentConnection]:
+        with self._pool.lent() as one:
+            try:
+                yield one
+            except psycopg.Error as error:
+                raise self._explanation(one, error) from error
 
-    def _explanation(self, error: psycopg.Error) -> ServerError:
+    def _explanation(self, one: LentConnection, error: psycopg.Error) -> ServerError:
         problem = error.diag.message_primary or " ".join(str(error).split())
         if isinstance(error, errors.UniqueViolation):
             return AlreadyThere(f"{self._address.name} has this already: {problem}.")
         if isinstance(error, errors.DiskFull):
             return RequestRefused(507, "disk-full", "There is no room on the database's disk.")
-        if self._connection.closed:
-            return DatabaseLost(_AWAY, is_undone=not self._is_committing)
+        if one.connection.closed:
+            return DatabaseLost(AWAY, is_undone=not one.is_committing)
         if isinstance(error, psycopg.OperationalError):  # a limit of time, or of connections
-            busy = f"The database of the server is busy: {problem}."
-            return DatabaseLost(busy, is_undone=not self._is_committing)
+            return _busy(problem, is_undone=not one.is_committing)
         is_denied = isinstance(error, errors.InsufficientPrivilege)
         hint = f"Grant the right to make the schema {SCHEMA}, or make it." if is_denied else ""
         return ServerError(f"{self._address.name} cannot be used: {problem}.", hint)
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
-        with self._lock, self._explained():
-            self._is_committing = False
+        with self._lent() as one:
             try:
-                return self._run(sql, *values).rows
+                return _run(one, sql, *values).rows
             except psycopg.OperationalError as error:
-                self._connect_again(error)
-                return self._run(sql, *values).rows
+                one.connect_again(error)
+                return _run(one, sql, *values).rows
 
     @contextmanager
     def changing(
@@ -129,69 +131,69 @@ class PostgresDatabase:
         is_flushed: bool = True,  # noqa: ARG002 - each is on disk when it ends
     ) -> Iterator[RunStatement]:
         """Begin a transaction."""
-        with self._lock, self._explained():
-            self._is_committing = False
+        with self._turn(user) if user else nullcontext(), self._lent() as one:
             try:
-                self._begin(user)
-                yield self._run
-                self._is_committing = True
-                self._commit(user)
+                _begin(one, user)
+                yield partial(_run, one)
+                one.is_committing = True
+                self._commit(one, user)
             except BaseException:
                 with suppress(psycopg.Error):  # the first error is the one to tell
-                    self._connection.rollback()
+                    one.connection.rollback()
                 raise
+
+    @contextmanager
+    def _turn(self, user: str) -> Iterator[None]:
+        """Wait for other changes of a user here: one connection at most waits for the user's lock.
+
+        Raises:
+            DatabaseLost: If they take long.
+        """
+        turn = self._turns.setdefault(user, threading.Lock())
+        if not turn.acquire(timeout=_TURN_S):
+            raise _busy("other changes of this user wait", is_undone=True)
+        try:
+            yield
+        finally:
+            turn.release()
 
     def flusher(self) -> Callable[[], None]:
         """Return a function that does nothing: each transaction is on disk when it ends."""
         return lambda: None
 
-    def _begin(self, user: str) -> None:
-        """Begin, on a new connection where the last one was lost: nothing is changed yet."""
-        # One number is given to one change at a time, and seen by others in this order.
-        key = zlib.crc32(user.encode()) % (1 << 31)
-        lock = f"; SELECT pg_advisory_xact_lock({_USERS}, {key})" if user else ""
-        begin = f"BEGIN{lock}".encode()
-        try:
-            self._connection.execute(begin, prepare=False)
-        except psycopg.OperationalError as error:
-            self._connect_again(error)
-            self._connection.execute(begin, prepare=False)
-
-    def _connect_again(self, error: psycopg.OperationalError) -> None:
-        """Connect where an error means that the connection was lost, else raise the error.
-
-        At most half of the time is spent on a host that gives no answer at all.
-
-        Raises:
-            DatabaseLost: If the database does not answer, or was closed here.
-        """
-        if self._is_closed or not self._connection.closed:
-            raise error
-        begun = time.monotonic()
-        if begun < self._not_before:
-            raise DatabaseLost(_AWAY, is_undone=True)
-        try:
-            self._connection = connect(self._address)
-        except DatabaseLost as lost:
-            now = time.monotonic()
-            self._not_before = 2 * now - begun if now - begun > _LONG_S else 0.0
-            raise DatabaseLost(_AWAY, is_undone=True) from lost
-
-    def _commit(self, user: str) -> None:
+    def _commit(self, one: LentConnection, user: str) -> None:
         end: SQL | Composed = SQL("COMMIT")
         if user and self._server:
             told = Literal(f"{self._server} {user}")
             end = SQL("NOTIFY ") + Identifier(SCHEMA) + SQL(", ") + told + SQL("; ") + end
-        self._connection.execute(end, prepare=False)
+        one.connection.execute(end, prepare=False)
 
-    def _run(self, sql: str, *values: object) -> StatementOutcome:
-        sent = [
-            value.replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
-            for value in values
-        ]
-        with self._connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
-            rows = cursor.fetchall() if cursor.description else []
-            return StatementOutcome([_with_nul(row) for row in rows], cursor.rowcount)
+
+def _busy(problem: str, *, is_undone: bool) -> DatabaseLost:
+    return DatabaseLost(f"The database of the server is busy: {problem}.", is_undone=is_undone)
+
+
+def _begin(one: LentConnection, user: str) -> None:
+    """Begin, on a new connection where the last one was lost: nothing is changed yet."""
+    # One number is given to one change at a time, and seen by others in this order.
+    key = zlib.crc32(user.encode()) % (1 << 31)
+    lock = f"; SELECT pg_advisory_xact_lock({_USERS}, {key})" if user else ""
+    begin = f"BEGIN{lock}".encode()
+    try:
+        one.connection.execute(begin, prepare=False)
+    except psycopg.OperationalError as error:
+        one.connect_again(error)
+        one.connection.execute(begin, prepare=False)
+
+
+def _run(one: LentConnection, sql: str, *values: object) -> StatementOutcome:
+    sent = [
+        value.replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
+        for value in values
+    ]
+    with one.connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
+        rows = cursor.fetchall() if cursor.description else []
+        return StatementOutcome([_with_nul(row) for row in rows], cursor.rowcount)
 
 
 def _with_nul(row: Row) -> Row:

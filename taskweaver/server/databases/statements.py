@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -82,7 +83,15 @@ class ServerDatabase(Protocol):
 
     The methods raise ServerError if it cannot be read or written, and of these DatabaseLost if it
     does not answer, and RequestRefused (507) if its disk is full.
+
+    Attributes:
+        threads: Threads in which the event loop calls a database that may let it wait; None for a
+            file, in which only a flush takes long.
     """
+
+    @property
+    def threads(self) -> ThreadPoolExecutor | None:
+        """Threads in which the event loop calls it; None for a file."""
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
@@ -93,8 +102,8 @@ class ServerDatabase(Protocol):
         """Begin a transaction; it is on disk when the block ends, and undone when it raises.
 
         Args:
-            user: User whose index is changed: such transactions follow one another, and the
-                servers that share the index are woken. Empty for other changes.
+            user: User whose data are changed: such transactions follow one another, and where it is
+                an index, the servers that share it are woken. Empty for other changes.
             is_flushed: Whether to wait for the disk. Otherwise a power cut may undo the
                 transaction until the next flush; the end of this process does not.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pydantic import BaseModel
 
@@ -126,8 +127,9 @@ class MomentOperations:
             lambda branch: branch.merge(wanted.source, wanted.policy, wanted.choices),
         )
         if report.applied:
-            session_id = conversation.session.session_id
-            conversation.index.note_merge(session_id, call.path("branch"), wanted.source)
+            index, session_id = conversation.index, conversation.session.session_id
+            note = partial(index.note_merge, session_id, call.path("branch"), wanted.source)
+            await index.calls.change(note)
         return models.Merged(
             taken=report.taken, conflicts=report.conflicts, is_applied=report.applied
         )
