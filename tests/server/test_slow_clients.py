@@ -107,13 +107,14 @@ def test_a_client_that_does_not_read_is_dropped(server: Served) -> None:
         assert size < 100_000_000
 
 
-def test_a_client_in_time_is_served(server: Served) -> None:
+def test_a_client_in_time_is_served(tmp_path: Path) -> None:
     headers = {"Content-Type": "application/octet-stream"}
     content = (b"x" * 100_000 for _ in range(50))
-    assert (
-        server.client("").put("/up", content=content, headers=headers).json()["size"] == 5_000_000
-    )
-    assert len(server.client("").get("/down").content) == 100_000_000
+    with served([BulkDoor()], tmp_path) as server:
+        client = server.client("")
+        taken = client.put("/up", content=content, headers=headers)
+        assert taken.json()["size"] == 5_000_000
+        assert len(client.get("/down").content) == 100_000_000
 
 
 def _is_ended(link: socket.socket) -> bool:
