@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from mcp_.example_running import http_server, stdio
+from mcp_.example_running import http_server
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -101,7 +101,7 @@ def said(round_: Round) -> str:
     return round_.post_list[-1].message
 
 
-def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
+def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path, example: Example) -> None:
     script = Script(
         [
             planner_reply("CodeInterpreter", "add"),
@@ -109,7 +109,7 @@ def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
             planner_reply("User", "it is 5"),
         ]
     )
-    config = {"mcp.servers": {"ex": stdio(tools=["add"], confirm="never")}}
+    config = {"mcp.servers": {"ex": example.server(tools=["add"])}}
     with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
         round_ = app.get_session().send_message("add")
     assert round_.state == "finished"
