@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from sizes import some
 from support import make_project
 from tool_replies import called
 
@@ -114,7 +115,7 @@ def test_look_then_compute_is_one_order(project: Path, form: str) -> None:
     assert "Region" in newest(calls[4])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_a_cell_that_is_marked_as_the_last_costs_no_further_call(project: Path, form: str) -> None:
     (round_,), calls = play(
         project,
@@ -151,7 +152,7 @@ def test_an_interpreter_alone_answers_the_question(project: Path, form: str) -> 
     assert "df: " in newest(calls[3])  # the variables, before the next question
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_its_own_failure_is_corrected_and_a_look_is_no_try(project: Path, form: str) -> None:
     (round_,), calls = play(
         project,
@@ -182,7 +183,7 @@ def test_the_same_cell_for_ever_ends_with_an_answer(project: Path, form: str) ->
         assert list(schema["properties"]["response"]["properties"]) == ["thought", "message"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_after_eight_cells_an_answer_is_asked_for(project: Path, form: str) -> None:
     cells = [cell(form, f"{n} + 1") for n in range(8)]
     (round_,), _ = play(
@@ -202,7 +203,7 @@ def test_after_eight_cells_an_answer_is_asked_for(project: Path, form: str) -> N
     assert round_.state == "finished"
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_an_empty_reply_after_an_outcome_is_nudged_then_the_outcome_is_reported(
     project: Path, form: str
 ) -> None:
@@ -312,7 +313,7 @@ def test_an_interpreter_reads_the_files_once_and_then_their_changes(
     assert sum('"made.csv"' in text and "rows" in text for text in last) == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_an_interpreter_sees_its_figures_in_their_round(project: Path, form: str) -> None:
     plot = "plt.bar(['North', 'South'], [3, 5])\nplt.title('Counts')\nplt.savefig('chart.png')"
     code = f"import matplotlib.pyplot as plt\n{plot}"
