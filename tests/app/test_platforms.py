@@ -93,7 +93,7 @@ def test_a_session_on_macos_answers_runs_code_and_ends_all_it_started(project: P
 
 
 def test_the_first_line_on_macos_says_what_works(project: Path) -> None:
-    done = on("macos", "-m", "taskweaver", "-p", str(project), "-m", "how many rows has tiny.csv?")
+    done = on("macos", "-m", "taskweaver", "-p", str(project), "-m", "/plugins")
     assert done.returncode == 0, done.stderr
     assert "macOS: chats, plugins and roles work" in " ".join(f"{done.stdout}{done.stderr}".split())
 
@@ -142,11 +142,15 @@ IMPORTS = """
 import importlib, sys
 from taskweaver.utils.system.platform import UnsupportedPlatform
 
+failed = ()
 for name in sys.argv[1:]:
+    if name.startswith(failed):
+        continue  # its package is imported before it, and fails as it did
     try:
         importlib.import_module(name)
     except UnsupportedPlatform as error:
         print(error)
+        failed += (f"{name}.",)
 """
 SENTENCE = "Windows: use WSL 2, https://aka.ms/wsl, and install TaskWeaver in its Linux."
 
