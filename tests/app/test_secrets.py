@@ -182,7 +182,7 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
     assert f"the key is {place.key}" in experience.read_text()
     place.check_files()
-    facts = place.chat("--json", "--resume", text="find out once more")
+    facts = place.run("-p", project, "--json", "--resume", text="find out once more")
     assert f'"answer": "the key is {MASK}' in facts
     place.run("-p", project, "replay", str(experience), "--json", status=None)
     place.run("-p", project, "doctor", status=None)
