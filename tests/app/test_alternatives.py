@@ -27,7 +27,7 @@ BASE = "base = 10; open('note.txt', 'w').write('main')"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(form: str, code: str) -> list[bytes]:

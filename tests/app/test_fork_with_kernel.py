@@ -26,7 +26,9 @@ def write(messages: object) -> str:
 
 
 def opened(folder: Path, **config: object) -> TaskWeaverApp:
-    return TaskWeaverApp(make_project(folder / "project"), model=write, config=ALONE | config)
+    return TaskWeaverApp(
+        make_project(folder / "project", has_table=False), model=write, config=ALONE | config
+    )
 
 
 @pytest.fixture

@@ -50,7 +50,9 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
     except SandboxUnavailable as error:
         pytest.skip(str(error))
     config: dict[str, Any] = {"session.roles": ["code_interpreter"], "execution.sandbox": tier}
-    with TaskWeaverApp(make_project(tmp_path / "project"), model=write, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "project", has_table=False), model=write, config=config
+    ) as app:
         yield app.get_session()
 
 

@@ -34,7 +34,7 @@ FREE = "def free():\n    open('mark', 'w').write('ran')\n    return {'a': 5}, 'n
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = make_project(tmp_path / "project")
+    folder = make_project(tmp_path / "project", has_table=False)
     add_plugin(folder, "double", DOUBLE)
     add_plugin(folder, "free", FREE)
     return folder

@@ -162,7 +162,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         pytest.skip("bubblewrap does not run here")
     keys = {"execution.sandbox": request.param, "execution.zygote": True}
     temporary = Path(tempfile.mkdtemp(prefix="killed-", dir="/tmp"))  # names of sockets are short
-    yield Place(make_project(tmp_path / "project", keys), temporary)
+    yield Place(make_project(tmp_path / "project", keys, has_table=False), temporary)
     shutil.rmtree(temporary)
 
 

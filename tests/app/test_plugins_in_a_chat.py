@@ -23,7 +23,7 @@ GOOD = 'def good() -> int:\n    """Count."""\n    return 7\n'
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = make_project(tmp_path / "project")
+    folder = make_project(tmp_path / "project", has_table=False)
     (folder / "plugins").mkdir()
     put(folder, "good", GOOD)
     return folder

@@ -26,7 +26,7 @@ Body = list[bytes]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 class Played:

@@ -42,7 +42,7 @@ NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(code: str, intent: str = "look") -> tuple[str, object]:
@@ -146,7 +146,7 @@ def test_48_49_reasoning_and_signatures_go_back_after_a_resume_too(project: Path
 
 @pytest.fixture(scope="module")
 def _signed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Round]:
-    project = make_project(tmp_path_factory.mktemp("signed") / "project")
+    project = make_project(tmp_path_factory.mktemp("signed") / "project", has_table=False)
     with app_at(project, [signed("6 * 7", "8 * 9"), good("It is 42.")]) as (app, _):
         return project, app.get_session().send_message("go")
 

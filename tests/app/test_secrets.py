@@ -155,7 +155,7 @@ def place(
             "code_interpreter.max_retry_count": 1,
             "session.data_dir": "${AppBaseDir}/data",
         }
-        project = make_project(tmp_path / "home" / "project", config)
+        project = make_project(tmp_path / "home" / "project", config, has_table=False)
         yield Place(project, endpoint, key, warm_commands)
 
 
@@ -292,7 +292,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elsew
             "llm.model": "m",
             "session.roles": ["code_interpreter"],
         }
-        yield Elsewhere(make_project(tmp_path / "project", config), endpoint, replies)
+        yield Elsewhere(
+            make_project(tmp_path / "project", config, has_table=False), endpoint, replies
+        )
 
 
 def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(elsewhere: Elsewhere) -> None:

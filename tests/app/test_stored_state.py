@@ -29,7 +29,7 @@ from taskweaver.session.session import Session
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def opened(project: Path, **config: object) -> TaskWeaverApp:
@@ -429,7 +429,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     It lies at the same place each time, where its state is known as this installation's own.
     """
     folder = tmp_path_factory.mktemp("damaged")
-    project, kept = make_project(folder / "project"), folder / "kept"
+    project, kept = make_project(folder / "project", has_table=False), folder / "kept"
     ran_before(project, "big = list(range(400_000)); small = 5")
     shutil.copytree(project, kept)
 
@@ -641,7 +641,7 @@ def test_a_warm_and_sandboxed_kernel_restores_too(tmp_path: Path) -> None:
     if not has_bwrap():
         pytest.skip("no bubblewrap")
     config: dict[str, Any] = {"execution.zygote": True, "execution.sandbox": "bwrap"}
-    project = make_project(tmp_path / "project", config)
+    project = make_project(tmp_path / "project", config, has_table=False)
     (number,) = ran_before(project, "import random; frame = pd.DataFrame({'a': [1]}); x = 5; x")
     look = "import glob, os; sorted(os.listdir('..')), glob.glob('/tmp/**/chunks', recursive=True)"
     with opened(project) as app:

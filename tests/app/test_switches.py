@@ -109,7 +109,7 @@ NO_SWITCHES = {
 
 def run(folder: Path, config: dict[str, Any], *codes: str) -> list[str]:
     """Have cells run in a session, one after another; return all that was said of each."""
-    project = make_project(folder / "project")
+    project = make_project(folder / "project", has_table=False)
     script = Script([code_reply(code) for code in codes])
     usual = {"session.roles": ["code_interpreter"], "code_interpreter.max_retry_count": 0}
     with TaskWeaverApp(project, model=script, config=usual | config) as app:

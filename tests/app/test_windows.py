@@ -30,7 +30,7 @@ REFUSALS = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def tokens_in(call: Call) -> int:

@@ -43,7 +43,7 @@ def texts(log: EventLog, after: int = 0, limit: int = 500) -> list[str]:
 
 def test_a_session_keeps_what_its_listeners_hear(tmp_path: Path) -> None:
     script = Script([planner_reply("User", "one"), planner_reply("User", "two")])
-    with TaskWeaverApp(make_project(tmp_path / "project"), model=script) as app:
+    with TaskWeaverApp(make_project(tmp_path / "project", has_table=False), model=script) as app:
         session = app.get_session()
         assert session.events.last == 0
         first = session.send_message("hello")
