@@ -36,7 +36,7 @@ COPY = "import shutil; shutil.copy('chart.png', 'second.png')"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(code: str, intent: str = "draw") -> tuple[str, object]:

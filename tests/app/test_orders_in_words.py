@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fake_endpoint import Call, good, serving
 from sizes import some
-from support import make_project
+from support import add_table, make_project
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
@@ -29,7 +29,7 @@ ALONE = {"session.roles": ["code_interpreter"]}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(form: str, code: str, *, is_last: bool = False) -> list[bytes]:
@@ -89,6 +89,7 @@ def texts(post: Post, kind: AttachmentType) -> list[str]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_look_then_compute_is_one_order(project: Path, form: str) -> None:
+    add_table(project)
     (round_,), calls = play(
         project,
         form,
@@ -132,6 +133,7 @@ def test_a_cell_that_is_marked_as_the_last_costs_no_further_call(project: Path, 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_interpreter_alone_answers_the_question(project: Path, form: str) -> None:
+    add_table(project)
     (one, _), calls = play(
         project,
         form,
@@ -302,6 +304,7 @@ TABLE = "pd.DataFrame({'a': [1, 2]}).to_csv('made.csv')"
 def test_an_interpreter_reads_the_files_once_and_then_their_changes(
     project: Path, form: str
 ) -> None:
+    add_table(project)
     replies = [cell(form, "x = 1"), words(form, "One."), cell(form, TABLE), words(form, "Two.")]
     _, calls = play(project, form, *replies, words(form, "Three."), rounds=3, **ALONE)
     for before, after in itertools.pairwise(calls):

@@ -58,7 +58,10 @@ def test_a_chat_builds_syntax_trees_under_the_lock_alone(tmp_path: Path) -> None
 
 
 def test_applications_open_side_by_side(tmp_path: Path) -> None:
-    projects = [make_project(tmp_path / str(n), {"llm.api_type": "offline"}) for n in range(4)]
+    projects = [
+        make_project(tmp_path / str(n), {"llm.api_type": "offline"}, has_table=False)
+        for n in range(4)
+    ]
 
     def open_often(project: Path) -> int:
         for _ in range(2):
@@ -71,7 +74,7 @@ def test_applications_open_side_by_side(tmp_path: Path) -> None:
 
 
 def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"llm.api_type": "offline"})
+    project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
     kept: list[weakref.ref[Any]] = []
     with TaskWeaverApp(project) as app:
         for number in range(5):
@@ -91,7 +94,7 @@ def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
 
 
 def test_sessions_open_and_stop_in_threads(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"llm.api_type": "offline"})
+    project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
     with TaskWeaverApp(project) as app, ThreadPoolExecutor(4) as threads:
 
         def use(number: int) -> object:
@@ -109,7 +112,7 @@ def test_a_round_is_interrupted_while_its_kernel_starts(
     """Its cell would run for ten minutes: it ends at once, or does not begin."""
     if sandbox == "bwrap" and not has_bwrap():
         pytest.skip("bubblewrap does not work here")
-    project = make_project(tmp_path / "project", {"execution.sandbox": sandbox})
+    project = make_project(tmp_path / "project", {"execution.sandbox": sandbox}, has_table=False)
     replies = [
         planner_reply("CodeInterpreter", "work"),
         code_reply("import time\ntime.sleep(600)"),

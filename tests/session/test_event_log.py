@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -64,6 +65,7 @@ def test_a_session_keeps_what_its_listeners_hear(tmp_path: Path) -> None:
         assert again.events.last == events[-1].number
 
 
+@settings(max_examples=examples(40))
 @given(
     sizes=st.lists(st.integers(1, 300), max_size=6),
     texts_=st.lists(st.text(st.characters()), max_size=8),
