@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sizes import some
 from support import make_project
 
 import taskweaver
@@ -159,7 +160,8 @@ def test_no_import_fails_on_windows_without_the_reason() -> None:
     packages = pkgutil.walk_packages(taskweaver.__path__, "taskweaver.", onerror=lambda _: None)
     inside = ("taskweaver.ces.inkernel", "taskweaver.__main__")
     names = [module.name for module in packages if not module.name.startswith(inside)]
-    done = on("windows", "-c", IMPORTS, *names)
+    tried = some([name for first in range(4) for name in names[first::4]], len(names) // 4)
+    done = on("windows", "-c", IMPORTS, *tried)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()) == {SENTENCE}
 
