@@ -42,9 +42,12 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage report --fail-under=90
 
 long: $(VENV)/.ready-long  ## Run live forks, races, kills, random trees and damaged blocks at full size.
-	FORKS=20 $(BIN)/python -m pytest tests/ces/forking tests/ces/sandbox/test_entry.py --timeout=600
+	FORKS=20 $(BIN)/python -m pytest tests/ces/forking tests/ces/sandbox/test_entry.py \
+	  tests/ces/sandbox/test_sandbox.py tests/ces/kernel/test_kernel_fork.py tests/app/test_hostile_forks.py \
+	  --timeout=600
 	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
-	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s
+	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s --hypothesis-profile=long
+	KILLS=100 $(BIN)/python -m pytest tests/app/test_stored_state.py -k any_moment --timeout=14400
 	TREES=2000 BLOCKS=4000 $(BIN)/python -m pytest --timeout=3600 \
 	  tests/memory/branched/test_property.py tests/memory/branched/test_mutated_blocks.py
 	$(BIN)/python -m bench.branched_kills 10000

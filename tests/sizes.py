@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import hypothesis
+
+_Case = TypeVar("_Case")
 
 
 def examples(number: int) -> int:
     """Return how many examples a property is tried with, given their number in the gate."""
     return max(1, number * hypothesis.settings().max_examples // 100)
+
+
+def some(cases: Sequence[_Case], number: int) -> Sequence[_Case]:
+    """Return the first cases of a test that shows the same with each; `make long` has all."""
+    return cases if hypothesis.settings().max_examples > 100 else cases[:number]

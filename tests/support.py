@@ -87,17 +87,31 @@ class OnStatus:
             self._act()
 
 
-def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:
-    """Make a project folder with a small data file; its kernels start cold, and in no sandbox.
+def make_project(
+    folder: Path, config: dict[str, Any] | None = None, *, has_table: bool = True
+) -> Path:
+    """Make a project folder; its kernels start cold, and in no sandbox.
 
     It is the user's own: the user has trusted it.
+
+    Args:
+        folder: The folder, which is made.
+        config: Keys of its configuration.
+        has_table: Whether its data folder has a small table. The first prompt for code has a kernel
+            look at it, which costs half as much as a cell, and starts the kernel.
     """
     (folder / "data").mkdir(parents=True)
     keys = {"execution.zygote": False, "execution.sandbox": "none"} | (config or {})
     (folder / "taskweaver_config.json").write_text(json.dumps(keys))
-    (folder / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
+    if has_table:
+        add_table(folder)
     trust_project(folder)
     return folder
+
+
+def add_table(project: Path) -> None:
+    """Put a small table into the data folder of a project."""
+    (project / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
 
 
 def trust_project(folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_endpoint import Call, good, serving
+from sizes import some
 from support import Listener, make_project
 from tool_replies import called
 
@@ -20,12 +21,13 @@ from taskweaver.session.session import Session
 
 FORMS = ("tools", "json", "fences")
 ORDERS = {"double": "Set base to its double.", "treble": "Set base to its treble."}
+NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
 BASE = "base = 10; open('note.txt', 'w').write('main')"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(form: str, code: str) -> list[bytes]:
@@ -80,7 +82,7 @@ def session_with(
     with serving(reply) as endpoint:
         keys = {
             "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m",
-            "llm.api_key": "k", "llm.max_retries": 0, "llm.form": form, **config,
+            "llm.api_key": "k", "llm.max_retries": 0, "llm.form": form, **NO_STATES, **config,
         }  # fmt: skip
         with TaskWeaverApp(project, config=keys) as app, app.get_session(session_id) as session:
             yield session
@@ -116,7 +118,7 @@ def result(session: Session, question: str) -> str:
     return str(reports[-1])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 2))
 def test_alternatives_stay_on_branches_of_their_own(project: Path, form: str) -> None:
     with session_with(project, form, doubling(form)) as session:
         session.send_message("set the base")
@@ -135,25 +137,20 @@ def test_alternatives_stay_on_branches_of_their_own(project: Path, form: str) ->
             assert value in result(session, "which base?")
             assert (session.execution_cwd / "note.txt").read_text() == name
             assert session.memory.conversation.rounds[1].post_list[-1].message.startswith("Doubled")
+    checks = round_.post_list[-1].get_attachment(AttachmentType.answer_check)
+    assert [check.content for check in checks] == ["supported"], "by numbers of the alternatives"
 
 
 def test_alternatives_are_restored_with_their_variables(project: Path) -> None:
-    with session_with(project, "tools", doubling("tools")) as session:
+    kept: dict[str, object] = {"session.state_limit_mb": 512}
+    with session_with(project, "tools", doubling("tools"), **kept) as session:
         session.send_message("set the base")
         session.send_message("compare the double with the treble")
         session_id = session.session_id
-    with session_with(project, "tools", doubling("tools"), session_id) as session:
+    with session_with(project, "tools", doubling("tools"), session_id, **kept) as session:
         for name, value in (("main", "10"), ("double", "20"), ("treble", "30")):
             session.checkout(name)
             assert value in result(session, "which base?"), name
-
-
-def test_numbers_of_alternatives_support_an_answer(project: Path) -> None:
-    with session_with(project, "tools", doubling("tools")) as session:
-        session.send_message("set the base")
-        round_ = session.send_message("compare the double with the treble")
-    checks = round_.post_list[-1].get_attachment(AttachmentType.answer_check)
-    assert [check.content for check in checks] == ["supported"]
 
 
 def test_alternatives_run_at_the_same_time_and_are_shown_in_order(project: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Listener, OnStatus, Script, code_reply, make_project, planner_reply
+from support import Listener, OnStatus, Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
@@ -60,7 +60,7 @@ from taskweaver.role.role import RoleEntry
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def answer(_messages: Sequence[ChatMessage]) -> str:
@@ -78,6 +78,7 @@ def add_role(project: Path, name: str, source: str, module: str) -> None:
 def test_a_project_is_found_from_a_folder_inside_it(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    add_table(project)
     monkeypatch.chdir(project / "data")
     assert TaskWeaverApp.discover_app_dir() == (project, True, False)
     assert TaskWeaverApp.discover_app_dir(project / "data") == (project / "data", False, False)
@@ -140,7 +141,7 @@ def test_a_role_of_the_project_takes_part(project: Path) -> None:
 
 def test_roles_of_one_name_in_two_projects_are_two(tmp_path: Path) -> None:
     for mark in ("one", "two"):
-        folder = make_project(tmp_path / mark)
+        folder = make_project(tmp_path / mark, has_table=False)
         (folder / "roles" / "parrot").mkdir(parents=True)
         (folder / "roles" / "parrot" / "words.py").write_text(f"WORD = {mark!r}\n")
         source = ROLE.replace("last.message + self.config.mark", "WORD")
@@ -352,6 +353,7 @@ def test_a_stopped_application_or_session_is_not_handed_out(project: Path) -> No
 
 
 def test_an_edited_data_file_is_brought_again_and_that_is_said(project: Path) -> None:
+    add_table(project)
     script = Script([planner_reply("User", "ok")] * 2)
     with TaskWeaverApp(project, model=script) as app:
         session = app.get_session()

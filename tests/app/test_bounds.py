@@ -22,7 +22,7 @@ ALONE = {"session.roles": ["code_interpreter"]}
 
 def test_what_a_cell_leaves_behind_is_reported_to_user_and_model(tmp_path: Path) -> None:
     listener, script = Listener(), Script([code_reply(LEFT), code_reply("20 + 1")])
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, model=script, config=ALONE) as app:
         session = app.get_session()
         first = session.send_message("go", listener)
@@ -35,7 +35,7 @@ def test_what_a_cell_leaves_behind_is_reported_to_user_and_model(tmp_path: Path)
 
 def test_doctor_and_the_application_list_the_same_bounds(tmp_path: Path) -> None:
     config = {"execution.memory_limit_mb": 700, "execution.open_file_limit": 0}
-    project = make_project(tmp_path / "project", config)
+    project = make_project(tmp_path / "project", config, has_table=False)
     with TaskWeaverApp(project) as app:
         listed = [str(bound) for bound in app.bounds]
         assert listed == [str(bound) for bound in app.get_session().bounds]

@@ -51,7 +51,9 @@ def model() -> Meeting:
 @pytest.fixture
 def session(tmp_path: Path, model: Meeting) -> Iterator[Session]:
     config = {"limits.session_rounds": 12}
-    with TaskWeaverApp(make_project(tmp_path / "project"), model=model, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "project", has_table=False), model=model, config=config
+    ) as app:
         yield app.get_session()
 
 
@@ -138,7 +140,7 @@ def test_a_branch_that_is_not_there_and_a_session_that_was_stopped(session: Sess
 @pytest.fixture
 def coding(tmp_path: Path) -> Iterator[Session]:
     config = {"session.roles": ["code_interpreter"]}
-    project = make_project(tmp_path / "project", {"execution.zygote": True})
+    project = make_project(tmp_path / "project", {"execution.zygote": True}, has_table=False)
     with TaskWeaverApp(project, model=lambda _: "", config=config) as app:
         yield app.get_session()
 

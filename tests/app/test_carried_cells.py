@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import Listener, Script, code_reply, make_project, planner_reply
+from support import Listener, Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.render import RoundView
@@ -23,7 +23,7 @@ KIND = AttachmentType
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(code: str, intent: str = "look", **fields: str) -> str:
@@ -51,6 +51,7 @@ def only(post: object, kind: AttachmentType) -> str:
 
 
 def test_a_question_takes_two_calls_and_the_report_carries_the_cell(project: Path) -> None:
+    add_table(project)
     code = "pd.read_csv('tiny.csv')['Count'].sum()"
     replies = [cell(code, "sum of Count"), planner_reply("User", "The sum is 8.")]
     round_, script, _ = play(project, replies, "what is the sum of Count in tiny.csv?")
@@ -73,6 +74,7 @@ def test_a_question_takes_two_calls_and_the_report_carries_the_cell(project: Pat
 
 
 def test_the_prompt_has_files_with_columns_and_rows_and_what_a_cell_may_use(project: Path) -> None:
+    add_table(project)
     _, script, _ = play(project, [planner_reply("User", "Hello.")], "hello, tiny.csv")
     system, request = (str(message["content"]) for message in script.prompts[0])
     assert "read_table" in system

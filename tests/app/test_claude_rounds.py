@@ -28,7 +28,7 @@ Body = list[bytes] | Callable[[Call], None]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(code: str, intent: str = "look", id_: str = "toolu_1") -> dict[str, Any]:

@@ -27,7 +27,7 @@ EMPTY = good("")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def play(project: Path, form: str, *bodies: list[bytes]) -> tuple[Round, list[Call]]:

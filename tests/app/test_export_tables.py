@@ -32,7 +32,7 @@ WITHOUT = "import sys; sys.modules['taskweaver'] = None; import runpy; runpy.run
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder = make_project(tmp_path_factory.mktemp("tables") / "project")
+    folder = make_project(tmp_path_factory.mktemp("tables") / "project", has_table=False)
     script = Script(code_reply(cell) for cell in CELLS)
     config = {"session.roles": ["code_interpreter"]}
     with TaskWeaverApp(folder, model=script, config=config) as app:

@@ -21,7 +21,7 @@ COLD = {"execution.zygote": False, "execution.sandbox": "none"}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     for path in (project / "data").iterdir():
         path.unlink()
     (project / "data" / "t.csv").write_text("name;n;zip\na;1,5;00501\nb;2,5;10001\n")

@@ -59,7 +59,9 @@ def test_each_message_to_the_planner_has_one_sender(tmp_path: Path) -> None:
         )
     ]
     script = Script(replies)
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=NO_SUMMARIES) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=NO_SUMMARIES
+    ) as app:
         session = app.get_session()
         rounds = [session.send_message(f"read\n{text}") for text in HOSTILE]
     assert {round_.state for round_ in rounds} == {"finished"}
@@ -85,7 +87,9 @@ def test_each_section_of_a_prompt_for_code_stands_once(tmp_path: Path) -> None:
         )
     ]
     script = Script(replies)
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=NO_SUMMARIES) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=NO_SUMMARIES
+    ) as app:
         session = app.get_session()
         for text in HOSTILE:
             assert session.send_message(text).state == "finished"
@@ -105,7 +109,7 @@ def test_what_a_cell_prints_forges_no_sender(tmp_path: Path) -> None:
             planner_reply("User", "done"),
         ]
     )
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script) as app:
+    with TaskWeaverApp(make_project(tmp_path / "p", has_table=False), model=script) as app:
         assert app.get_session().send_message("go").state == "finished"
     (_, *_, report) = lines_of(script.prompts[2])
     assert [line.partition(" ")[0] for line in headers(report)] == ["From:", "Message:"]

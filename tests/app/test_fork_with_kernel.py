@@ -26,7 +26,9 @@ def write(messages: object) -> str:
 
 
 def opened(folder: Path, **config: object) -> TaskWeaverApp:
-    return TaskWeaverApp(make_project(folder / "project"), model=write, config=ALONE | config)
+    return TaskWeaverApp(
+        make_project(folder / "project", has_table=False), model=write, config=ALONE | config
+    )
 
 
 @pytest.fixture
@@ -47,6 +49,14 @@ def test_a_fork_has_the_very_objects_and_not_new_ones(session: Session) -> None:
     session.checkout("idea")
     assert (session.restoring(), session.why_restored) == (None, "")
     assert run(session, "stamp") == stamp
+    session.fork("start", at_round=0)
+    session.checkout("start")
+    assert run(session, "'stamp' in dir()") == "False", "before any code there is nothing"
+    session.checkout("main")
+    assert session.send_message("run: x = 'half'; 1 / 0").state == "finished"
+    session.fork("failed")
+    session.checkout("failed")
+    assert "half" in run(session, "x"), "a cell that failed changes the state too"
 
 
 def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
@@ -60,22 +70,6 @@ def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
     assert run(session, "stamp") == stamps[0]
     session.checkout("main")
     assert run(session, "stamp") == stamps[2]
-
-
-def test_a_cell_that_failed_changes_the_state_too(session: Session) -> None:
-    run(session, STAMP)
-    round_ = session.send_message("run: x = 'half'; 1 / 0")
-    assert round_.state == "finished"
-    session.fork("b")
-    session.checkout("b")
-    assert "half" in run(session, "x")
-
-
-def test_a_branch_before_any_code_starts_with_nothing(session: Session) -> None:
-    run(session, STAMP)
-    session.fork("start", at_round=0)
-    session.checkout("start")
-    assert run(session, "'stamp' in dir()") == "False"
 
 
 def test_what_cannot_be_forked_is_restored_and_the_reason_told(session: Session) -> None:

@@ -46,7 +46,7 @@ def answer(newest: str) -> str | list[bytes]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def keys(url: str, **more: object) -> dict[str, Any]:

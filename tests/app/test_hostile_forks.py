@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,8 @@ from taskweaver.console.commands.receipts import export_target
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
-FORKS = 3
+FORKS = int(os.environ.get("FORKS", "2"))
+"""How often the session is forked meanwhile; `make long` does it twenty times."""
 # Puts a link to the victim in the place of whatever appears beside the working directory.
 ATTACK = """
 import os, sys
@@ -50,7 +52,9 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
     except SandboxUnavailable as error:
         pytest.skip(str(error))
     config: dict[str, Any] = {"session.roles": ["code_interpreter"], "execution.sandbox": tier}
-    with TaskWeaverApp(make_project(tmp_path / "project"), model=write, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "project", has_table=False), model=write, config=config
+    ) as app:
         yield app.get_session()
 
 
@@ -62,7 +66,7 @@ def test_code_that_swaps_branches_for_links_reaches_nothing(
     (victim / "cwd").mkdir(parents=True, mode=0o700)
     victim.chmod(0o700)
     before = state_of(victim)
-    files = "[open(f'evil-{n}.pth', 'w').close() for n in range(500)]"
+    files = "[open(f'evil-{n}.pth', 'w').close() for n in range(200)]"
     assert session.send_message(f"run: {files}").state == "finished"
     start = (
         "import subprocess, sys, os; open('a.py', 'w').write(" + repr(ATTACK) + ");"

@@ -57,7 +57,7 @@ NAMES = st.one_of(
     ),
 )
 FUZZ = settings(
-    max_examples=examples(60),
+    max_examples=examples(30),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -273,7 +273,7 @@ def test_an_imported_branch_does_not_become_a_folder_elsewhere(tmp_path: Path) -
 def test_a_session_is_asked_for_by_a_plain_id(tmp_path: Path, session_id: str) -> None:
     project = tmp_path / "project"
     if not project.exists():
-        make_project(project)
+        make_project(project, has_table=False)
     with (
         TaskWeaverApp(project, model=Script([])) as app,
         untouched(tmp_path, project / "logs"),
@@ -363,7 +363,7 @@ ODD = st.one_of(
 
 
 @given(data=st.data())
-@settings(FUZZ, max_examples=examples(100))
+@settings(FUZZ, max_examples=examples(50))
 def test_an_import_is_taken_whole_and_sound_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     items = _exported(tmp_path)
     item = items[data.draw(st.integers(0, len(items) - 1))]
@@ -412,7 +412,7 @@ def test_files_that_code_left_do_not_stop_the_chat(tmp_path: Path) -> None:
             planner_reply("User", "b"), planner_reply("User", "c"),
         ]
     )  # fmt: skip
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     for name in ("data.csv", "more.csv"):
         (project / "data" / name).write_text("fresh")
     with TaskWeaverApp(project, model=script) as app, app.get_session() as session:

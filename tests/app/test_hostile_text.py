@@ -272,7 +272,9 @@ def test_text_in_a_conversation_comes_out_as_it_went_in(tmp_path: Path) -> None:
     script = Script([planner_reply("User", text, plan=text, plan_reasoning=text) for text in said])
     sizes = []
     config = {"planner.prompt_compression": False}
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=config
+    ) as app:
         session = app.get_session()
         for text in said:
             round_ = session.send_message(text)

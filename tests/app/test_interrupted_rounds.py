@@ -25,7 +25,7 @@ CODE = "open('ran', 'w').write('x')"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 class Interrupt(Listener):

@@ -13,7 +13,7 @@ SHIPPED = Path(__file__).parents[2] / "project" / "examples"
 
 
 def test_shipped_examples_carry_their_cells_and_teach_no_orders_in_words(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     shutil.copytree(SHIPPED, project / "examples")
     for form in ("tools", "json", "fences"):
         script = Script([planner_reply("User", "Hello.")])

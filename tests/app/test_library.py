@@ -34,7 +34,7 @@ def test_the_package_names_the_application_and_imports_it_on_demand() -> None:
 def test_a_round_names_the_files_that_its_code_wrote(tmp_path: Path) -> None:
     code = "open('one.txt', 'w').write('1'); import matplotlib.pyplot as plt; plt.plot([1]); 5"
     config = {"session.roles": ["code_interpreter"]}
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, config, model=Script([code_reply(code)])) as app:
         session = app.get_session()
         round_ = session.send_message("draw")

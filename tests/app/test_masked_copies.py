@@ -29,7 +29,7 @@ ALONE = {"session.roles": ["code_interpreter"], "execution.zygote": True}
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWeaverApp]:
     register_secret(SECRET)
-    folder = make_project(tmp_path_factory.mktemp("copies") / "project")
+    folder = make_project(tmp_path_factory.mktemp("copies") / "project", has_table=False)
     replies = [code_reply(cell) for cell in CELLS]
     with TaskWeaverApp(folder, model=Script(replies), config=ALONE) as app:
         yield app
@@ -94,7 +94,7 @@ def test_an_export_without_a_secret_is_exact(app: TaskWeaverApp, tmp_path: Path)
 
 
 def test_a_resumed_session_passes_a_masked_cell_over_and_names_it(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"session.state_limit_mb": 0})
+    project = make_project(tmp_path / "project", {"session.state_limit_mb": 0}, has_table=False)
     replies = [code_reply("a = 5"), code_reply(f"b = {SECRET!r}")]
     with TaskWeaverApp(project, model=Script(replies), config=ALONE) as app:
         session = app.get_session()
@@ -146,7 +146,7 @@ def test_code_of_the_users_own_that_holds_a_mask_does_not_run(app: TaskWeaverApp
 
 
 def test_the_offline_analyst_says_why_a_masked_cell_did_not_run(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"llm.api_type": "offline"})
+    project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
     with TaskWeaverApp(project) as app, app.get_session() as session:
         round_ = session.send_message(f"run this code: key = '{MASK}'; len(key)")
     assert f"Cell 1 holds {MASK}" in round_.post_list[-1].message

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from mcp_.example_running import http_server, stdio
+from mcp_.example_running import http_server
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -90,7 +90,9 @@ def ask(
     """Have each cell written in a round of its own."""
     script, listener = Script([code_reply(cell) for cell in cells]), Listener()
     values = ALONE | {"mcp.servers": servers, "code_interpreter.max_retry_count": 0} | config
-    with TaskWeaverApp(make_project(folder / "p"), model=script, config=values) as app:
+    with TaskWeaverApp(
+        make_project(folder / "p", has_table=False), model=script, config=values
+    ) as app:
         session = app.get_session()
         session.event_emitter.confirmation_handler = handler
         rounds = [session.send_message("go", listener) for _ in cells]
@@ -101,7 +103,7 @@ def said(round_: Round) -> str:
     return round_.post_list[-1].message
 
 
-def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
+def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path, example: Example) -> None:
     script = Script(
         [
             planner_reply("CodeInterpreter", "add"),
@@ -109,8 +111,10 @@ def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
             planner_reply("User", "it is 5"),
         ]
     )
-    config = {"mcp.servers": {"ex": stdio(tools=["add"], confirm="never")}}
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+    config = {"mcp.servers": {"ex": example.server(tools=["add"])}}
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=config
+    ) as app:
         round_ = app.get_session().send_message("add")
     assert round_.state == "finished"
     for prompt in script.prompts[:2]:
@@ -125,7 +129,9 @@ def test_in_the_sandbox_and_in_a_branch(tmp_path: Path, example: Example) -> Non
     script = Script([code_reply(cell) for cell in cells])
     servers = {"ex": example.server(tools=["add"])}
     config = ALONE | {"mcp.servers": servers, "execution.sandbox": "bwrap"}
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=config
+    ) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
         session.checkout(session.fork("other"))
@@ -241,7 +247,9 @@ def test_the_default_is_to_ask(tmp_path: Path, example: Example) -> None:
 
 def test_doctor_lists_servers_and_tools(tmp_path: Path, example: Example) -> None:
     servers = {"ex": example.server(tools=["add", "greet"]), "gone": {"command": "no-such-program"}}
-    project = make_project(tmp_path / "p", {"mcp.servers": servers, "llm.api_type": "offline"})
+    project = make_project(
+        tmp_path / "p", {"mcp.servers": servers, "llm.api_type": "offline"}, has_table=False
+    )
     result = CliRunner().invoke(commands, ["-p", str(project), "doctor"])
     assert "ok    mcp       ex: ex_add, ex_greet" in result.output
     assert "warn  mcp       MCP server 'gone': 'no-such-program' is not there." in result.output
@@ -259,7 +267,9 @@ def test_without_the_package_the_chat_goes_on_and_says_what_to_install(
 
 
 def test_a_wrong_configuration_is_told_at_start(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "p", {"mcp.servers": {"ex": {"comand": "x"}}})
+    project = make_project(
+        tmp_path / "p", {"mcp.servers": {"ex": {"comand": "x"}}}, has_table=False
+    )
     result = CliRunner().invoke(commands, ["-p", str(project), "-m", "hi"])
     assert result.exit_code == 2
     assert "mcp.servers.ex: needs either `command` or `url`." in result.output
@@ -269,7 +279,7 @@ def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path, exampl
     script = Script([code_reply("a = ex_greet('Ada')"), code_reply("b = ex_add(1)")])
     config = ALONE | {"mcp.servers": {"ex": example.server()}}
     config |= {"session.state_limit_mb": 0}
-    project = make_project(tmp_path / "p")
+    project = make_project(tmp_path / "p", has_table=False)
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
         rounds = [session.send_message("go") for _ in range(2)]
@@ -321,7 +331,7 @@ def test_the_console_lists_tools_and_shows_what_a_call_would_do(
     tmp_path: Path, example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = {"mcp.servers": {"ex": example.server(tools=["add"])}, "llm.api_type": "offline"}
-    project = make_project(tmp_path / "p", config)
+    project = make_project(tmp_path / "p", config, has_table=False)
     result = CliRunner().invoke(commands, ["-p", str(project), "-m", "/plugins"])
     assert "ex_add" in result.output
     assert "Add two numbers." in result.output
@@ -356,7 +366,9 @@ def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(
         "mcp.servers": {"ex": example.server(confirm="always")},
     }  # fmt: skip
     script = Script(replies)
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=config
+    ) as app:
         session = app.get_session()
         session.event_emitter.confirmation_handler = person
         round_ = session.send_message("go")

@@ -50,8 +50,25 @@ def project(app: TaskWeaverApp) -> Path:
     return app.app_dir
 
 
+@pytest.fixture(scope="module")
+def conversation(app: TaskWeaverApp) -> Iterator[Session]:
+    """A session that goes on through the tests, whose kernel runs before the first of them."""
+    with app.get_session() as session:
+        ask(session, "run this code: 1")
+        yield session
+
+
 @pytest.fixture
-def session(app: TaskWeaverApp, project: Path) -> Iterator[Session]:
+def session(conversation: Session, project: Path) -> Session:
+    """The session of the tests that ask about files which they name, without others' files."""
+    for path in conversation.execution_cwd.iterdir():
+        path.unlink()
+    return conversation
+
+
+@pytest.fixture
+def new_session(app: TaskWeaverApp, project: Path) -> Iterator[Session]:
+    """A session of a test's own: its first question has no request before it."""
     with app.get_session() as session:
         yield session
 
@@ -89,19 +106,19 @@ def test_follow_ups_change_the_request_before(session: Session) -> None:
     assert ".png" in ask(session, "now plot it").message
 
 
-def test_a_column_that_is_not_there_is_named_with_those_that_are(session: Session) -> None:
-    refused = ask(session, "sum of Profit by Region in s.csv")
+def test_a_column_that_is_not_there_is_named_with_those_that_are(new_session: Session) -> None:
+    refused = ask(new_session, "sum of Profit by Region in s.csv")
     assert stop(refused) == "TaskFailure"
     assert "I did not understand `Profit`." in refused.message
     assert "`Unit Price`" in refused.message
-    answer = ask(session, "sum of Unit Price by Region in s.csv")
+    answer = ask(new_session, "sum of Unit Price by Region in s.csv")
     assert ["South", "2.0"] in [line.split() for line in answer.message.splitlines()]
 
 
-def test_an_ambiguous_word_is_asked_about(session: Session, project: Path) -> None:
+def test_an_ambiguous_word_is_asked_about(new_session: Session, project: Path) -> None:
     table = TABLE.assign(**{"Ship Date": TABLE["Order Date"]})
     table.to_csv(project / "data" / "s.csv", index=False)
-    question = ask(session, "sum of Count per month in s.csv")
+    question = ask(new_session, "sum of Count per month in s.csv")
     assert stop(question) == "Clarification"
     assert "`Order Date` or `Ship Date`" in question.message
 
@@ -172,13 +189,13 @@ def test_semicolons_spaces_in_names_and_empty_files_are_met(
 
 
 def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
-    session: Session, project: Path
+    new_session: Session, project: Path
 ) -> None:
     (project / "data" / "gaps.csv").write_text("g,v\nx,1\n,2\nx,3\n")
-    assert "1 without `g`" in ask(session, "sum of v by g in gaps.csv").message
+    assert "1 without `g`" in ask(new_session, "sum of v by g in gaps.csv").message
     rows = "".join(f"r{n},{n}\n" for n in range(9))
     (project / "data" / "odd.csv").write_text(f"m,n\n{rows}r9,none given\n")
-    answer = ask(session, "sum of n in odd.csv")
+    answer = ask(new_session, "sum of n in odd.csv")
     assert "`n` does not hold numbers" in answer.message
 
 
@@ -200,13 +217,13 @@ def test_numbers_written_as_text_are_computed_with(
     assert result in ask(session, f"{question} in text.csv").message
 
 
-@pytest.mark.parametrize("function", ["sum", "mean", "max"])
-def test_a_column_of_text_is_told_to_be_one(session: Session, project: Path, function: str) -> None:
+def test_a_column_of_text_is_told_to_be_one(new_session: Session, project: Path) -> None:
     (project / "data" / "codes.csv").write_text("label,n\nA1,1\nB2,2\n17,3\n")
-    answer = ask(session, f"{function} of label in codes.csv")
-    assert "`label` does not hold numbers" in answer.message
-    assert "`n`" in answer.message
-    assert stop(answer) == "TaskFailure"
+    for function in ("sum", "mean", "max"):
+        answer = ask(new_session, f"{function} of label in codes.csv")
+        assert "`label` does not hold numbers" in answer.message
+        assert "`n`" in answer.message
+        assert stop(answer) == "TaskFailure"
 
 
 def test_an_edited_file_is_read_again(session: Session, project: Path) -> None:
@@ -254,8 +271,8 @@ def test_columns_may_be_named_like_functions(
     assert result in ask(session, f"{question} in kw.csv").message
 
 
-def test_a_kernel_that_dies_is_told_as_that(session: Session) -> None:
-    assert "kernel died" in ask(session, "run this code: import os; os._exit(1)").message
+def test_a_kernel_that_dies_is_told_as_that(new_session: Session) -> None:
+    assert "kernel died" in ask(new_session, "run this code: import os; os._exit(1)").message
 
 
 def test_the_rest_of_the_menu_answers(session: Session) -> None:

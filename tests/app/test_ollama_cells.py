@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("no_states")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(code: str, intent: str = "look") -> dict[str, Any]:

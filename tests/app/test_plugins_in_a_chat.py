@@ -23,7 +23,7 @@ GOOD = 'def good() -> int:\n    """Count."""\n    return 7\n'
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = make_project(tmp_path / "project")
+    folder = make_project(tmp_path / "project", has_table=False)
     (folder / "plugins").mkdir()
     put(folder, "good", GOOD)
     return folder
@@ -70,111 +70,117 @@ def chat(project: Path, *cells: str, **config: Any) -> Said:
         )
 
 
-@pytest.mark.parametrize(
-    ("stem", "body", "problem"),
-    [
-        ("odd", "def odd():\n    return 1\n", "odd has no docstring"),
-        ("odd", 'def print():\n    """A."""\n', "'print' means something else"),
-        ("odd", 'def pd():\n    """A."""\n', "'pd' means something else"),
-        ("odd", 'def get_ipython():\n    """A."""\n', "'get_ipython' means something else"),
-        ("odd", 'def good():\n    """A."""\n', "another plugin called 'good'"),
-        ("odd", f"{GOOD}\n@register_plugin\n{GOOD}", "registers a second plugin"),
-    ],
-)
-def test_a_plugin_that_cannot_be_read_is_told_at_the_start(
-    project: Path, stem: str, body: str, problem: str
-) -> None:
-    path = put(project, stem, body)
+UNREADABLE = {
+    "silent": ("def silent():\n    return 1\n", "silent has no docstring"),
+    "builtin": ('def print():\n    """A."""\n', "'print' means something else"),
+    "library": ('def pd():\n    """A."""\n', "'pd' means something else"),
+    "shell": ('def get_ipython():\n    """A."""\n', "'get_ipython' means something else"),
+    "second": ('def good():\n    """A."""\n', "another plugin called 'good'"),
+    "twice": (
+        GOOD.replace("good", "twice") + f"\n@register_plugin\n{GOOD}", "registers a second plugin"
+    ),
+}  # fmt: skip
+DESCRIBED: dict[str, tuple[dict[str, Any], str]] = {
+    "listless": ({"parameters": "x"}, "`parameters` must be a list"),
+    "total": ({"name": "sum"}, "'sum' means"),
+}
+
+
+def test_plugins_that_cannot_be_read_are_told_at_the_start(project: Path) -> None:
+    problems = {put(project, stem, body): said for stem, (body, said) in UNREADABLE.items()}
+    for stem, (changes, said) in DESCRIBED.items():
+        put(project, stem, f"def {stem}():\n    return 1\n")
+        problems[described(project, stem, **changes)] = said
     said = chat(project, "good()")
-    (told,) = said.at_start
-    assert problem in told
-    assert str(path) in told
+    assert len(said.at_start) == len(problems)
+    for path, problem in problems.items():
+        (told,) = [line for line in said.at_start if str(path) in line]
+        assert problem in told
     assert "7" in said.answers[0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [({"parameters": "x"}, "`parameters` must be a list"), ({"name": "sum"}, "'sum' means")],
-)
-def test_a_wrong_description_is_told_at_the_start(
-    project: Path, changes: dict[str, Any], problem: str
-) -> None:
-    put(project, "odd", "def odd():\n    return 1\n")
-    path = described(project, "odd", **changes)
-    said = chat(project, "good()")
-    (told,) = said.at_start
-    assert problem in told
-    assert str(path) in told
-    assert "7" in said.answers[0]
+HANGS = "__import__('threading').Event().wait()"
 
 
 @pytest.mark.parametrize(
-    ("start", "problem"),
+    "starts",
     [
-        ("import nothing_of_this_name", "ModuleNotFoundError"),
-        ("register_plugin(good)", "registers 2 plugins"),
-        ("raise ValueError('no')", "ValueError: no"),
-        ("while True: pass", "did not load within 3 s"),
-        ("import os; os._exit(3)", "ended the Python session"),
+        {
+            "missing": ("import nothing_of_this_name", "ModuleNotFoundError"),
+            "two": ("register_plugin(good)", "registers 2 plugins"),
+            "raising": ("raise ValueError('no')", "ValueError: no"),
+            "hanging": (HANGS, "did not load within 3 s"),
+        },
+        {"ending": ("import os; os._exit(3)", "ended the Python session")},
     ],
+    ids=["problems", "end"],
 )
 def test_a_plugin_that_does_not_load_is_told_with_the_first_message(
-    project: Path, start: str, problem: str
+    project: Path, starts: dict[str, tuple[str, str]]
 ) -> None:
-    path = put(project, "odd", 'def odd():\n    """A."""\n\n\ndef good(): ...\n\n\n' + start + "\n")
+    paths = {
+        stem: put(project, stem, f'def {stem}():\n    """A."""\n\n\ndef good(): ...\n\n\n{start}\n')
+        for stem, (start, _) in starts.items()
+    }
     said = chat(project, "good()", "good() + 1", execution__cell_timeout_s=3)
     assert said.at_start == []
-    (told,) = said.warnings
-    assert problem in told
-    assert f"'odd' ({path})" in told
+    assert len(said.warnings) == len(starts)
+    for stem, (_, problem) in starts.items():
+        (told,) = [line for line in said.warnings if f"'{stem}' ({paths[stem]})" in line]
+        assert problem in told
+        assert f"def {stem}(" not in said.prompts[0]
     assert "7" in said.answers[0]
     assert "8" in said.answers[1]
-    assert "def odd(" not in said.prompts[0]
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ("raise ValueError('too small')", "ValueError: too small"),
-        ("while True: pass", "stopped after 3 s"),
-        ("import os; os._exit(3)", "all variables are gone"),
-    ],
-)
-def test_a_plugin_that_fails_when_called_is_told_with_its_file(
-    project: Path, body: str, problem: str
-) -> None:
-    path = put(project, "odd", f'def odd():\n    """A."""\n    {body}\n')
-    said = chat(project, "odd()", "good()", execution__cell_timeout_s=3)
-    assert problem in said.answers[0]
-    assert f"Plugins in this cell: odd ({path})." in said.answers[0]
-    assert "7" in said.answers[1]
+def test_a_plugin_that_fails_when_called_is_told_with_its_file(project: Path) -> None:
+    bodies = {
+        "raising": ("raise ValueError('too small')", "ValueError: too small"),
+        "hanging": (HANGS, "stopped after 3 s"),
+        "ending": ("import os; os._exit(3)", "all variables are gone"),
+    }
+    paths = {
+        stem: put(project, stem, f'def {stem}():\n    """A."""\n    {body}\n')
+        for stem, (body, _) in bodies.items()
+    }
+    cells = [cell for stem in bodies for cell in (f"{stem}()", "good()")]
+    said = chat(project, *cells, execution__cell_timeout_s=3)
+    for (stem, (_, problem)), failed, after in zip(
+        bodies.items(), said.answers[::2], said.answers[1::2], strict=True
+    ):
+        assert problem in failed
+        assert f"Plugins in this cell: {stem} ({paths[stem]})." in failed
+        assert "7" in after
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("Odd()", "cannot be shown: ValueError: no"),
-        ("Slow()", "showing it took too long"),
-        ("__import__('threading').Lock()", "unlocked _thread.lock object"),
-        ("(n for n in range(3))", "generator object"),
-        ("float('nan')", "nan"),
-        ("'\\ud800'", "?"),
-    ],
-)
-def test_a_value_that_cannot_be_shown_or_kept_does_not_matter(
-    project: Path, value: str, shown: str
-) -> None:
-    body = (
-        f'def odd():\n    """A."""\n    return {value}\n\n\n'
+VALUES = {
+    "failing": ("Odd()", "cannot be shown: ValueError: no"),
+    "slow": ("Slow()", "showing it took too long"),
+    "lock": ("__import__('threading').Lock()", "unlocked _thread.lock object"),
+    "generator": ("(n for n in range(3))", "generator object"),
+    "none": ("float('nan')", "nan"),
+    "surrogate": ("'\\ud800'", "?"),
+}
+
+
+def test_a_value_that_cannot_be_shown_or_kept_does_not_matter(project: Path) -> None:
+    classes = (
         "class Odd:\n    def __repr__(self):\n        raise ValueError('no')\n\n\n"
-        "class Slow:\n    def __repr__(self):\n        while True:\n            pass\n"
+        f"class Slow:\n    def __repr__(self):\n        {HANGS}\n"
     )
-    path = put(project, "odd", body)
-    said = chat(project, "odd()", "good()")
-    assert shown in said.answers[0]
-    if "show" in shown:
-        assert f"plugin odd ({path})" in said.answers[0]
-    assert "7" in said.answers[1]
+    paths = {
+        stem: put(project, stem, f'def {stem}():\n    """A."""\n    return {value}\n\n\n{classes}')
+        for stem, (value, _) in VALUES.items()
+    }
+    cells = [cell for stem in VALUES for cell in (f"{stem}()", "good()")]
+    said = chat(project, *cells, code_generator__compaction_threshold=len(cells) + 1)
+    for (stem, (_, shown)), answer, after in zip(
+        VALUES.items(), said.answers[::2], said.answers[1::2], strict=True
+    ):
+        assert shown in answer
+        if "show" in shown:
+            assert f"plugin {stem} ({paths[stem]})" in answer
+        assert "7" in after
 
 
 def test_a_file_of_two_gigabytes_is_left_out_and_told(project: Path) -> None:

@@ -51,7 +51,7 @@ class Person:
 def ask(folder: Path, config: dict[str, Any], *cells: str, handler: Any = None) -> list[Round]:
     """Have each cell written in a round of its own; return the rounds."""
     script = Script([code_reply(cell) for cell in cells])
-    project = make_project(folder / "project")
+    project = make_project(folder / "project", has_table=False)
     with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
         session = app.get_session()
         session.event_emitter.confirmation_handler = handler
@@ -65,7 +65,7 @@ def marks(folder: Path) -> list[Path]:
 def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Path) -> None:
     bad = code_reply(f"import subprocess\n{MARK}")
     script = Script([bad, code_reply("'fine'")])
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, model=script, config=ALONE | VERIFIED) as app:
         round_ = app.get_session().send_message("go")
     assert marks(tmp_path) == []
@@ -81,7 +81,7 @@ def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Pat
 def test_a_model_that_insists_is_given_up(tmp_path: Path) -> None:
     config = VERIFIED | {"code_interpreter.max_retry_count": 1}
     script = Script([code_reply(f"eval('1'); {MARK}")] * 2)
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
         round_ = app.get_session().send_message("go")
     assert marks(tmp_path) == []
@@ -134,7 +134,9 @@ def test_the_author_of_an_order_is_shown_the_code_that_a_person_changed(tmp_path
     script = Script(
         [planner_reply("CodeInterpreter", "count", code="a = 1"), planner_reply("User", "done")]
     )
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=CONFIRMED) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=CONFIRMED
+    ) as app:
         session, listener = app.get_session(), Listener()
         session.event_emitter.confirmation_handler = Person(EditedContent("a = 'by hand'\na"))
         session.send_message("go", listener)
@@ -165,7 +167,7 @@ def test_a_policy_holds_for_what_a_person_wrote(tmp_path: Path) -> None:
 
 
 def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     script = Script([code_reply(MARK), code_reply(MARK)])
     config = ALONE | CONFIRMED | {"code_interpreter.confirmation_timeout_s": 1.0}
     with TaskWeaverApp(project, model=script, config=config) as app:
@@ -209,7 +211,9 @@ def spender(replies: int) -> Script:
 def test_a_round_stops_at_its_tokens_and_the_next_goes_on(tmp_path: Path) -> None:
     failing = [code_reply("1 / 0")] * 2
     config = ALONE | {"limits.round_tokens": 100}
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=Script(failing), config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=Script(failing), config=config
+    ) as app:
         session = app.get_session()
         for _ in failing:
             listener = Listener()
@@ -233,7 +237,7 @@ def test_a_round_stops_at_its_tokens_and_the_next_goes_on(tmp_path: Path) -> Non
 def test_a_session_stops_at_its_limit_until_it_is_extended(
     tmp_path: Path, limit: dict[str, Any], part: str
 ) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, model=spender(2), config=ALONE | limit) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
@@ -250,7 +254,9 @@ def test_a_session_stops_at_its_limit_until_it_is_extended(
 
 def test_a_limit_on_money_without_prices_is_said(tmp_path: Path) -> None:
     config = ALONE | {"limits.session_cost": 5.0}
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=spender(1), config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=spender(1), config=config
+    ) as app:
         session = app.get_session()
         session.send_message("go")
         with pytest.raises(LimitReached, match=r"llm\.prompt_price"):
@@ -264,7 +270,9 @@ def test_a_prompt_file_without_the_texts_of_checks_takes_the_packaged_ones(tmp_p
     write_yaml(file, mine | {"revise_refused": "Mine: {PROBLEMS}"})
     config = ALONE | VERIFIED | {"code_generator.prompt_file_path": str(file)}
     script = Script([code_reply("eval('1')"), code_reply("1")])
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=config
+    ) as app:
         app.get_session().send_message("go")
     assert "## Policy" in script.last(0)
     assert "Mine: Line 1: 'eval' is not allowed." in script.last()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from sizes import some
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -33,7 +34,7 @@ class Parrot(Echo):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 @contextmanager
@@ -367,16 +368,22 @@ def test_old_rounds_are_summed_up_as_configured(project: Path, role: str) -> Non
     assert "q 2." not in first
 
 
-@pytest.mark.parametrize("role", COMPACTING_ROLES)
-@pytest.mark.parametrize(
-    ("keys", "count"),
-    [
-        ({"prompt_compression": False}, 0),
-        ({"compaction_threshold": 50}, 0),
-        ({"compaction_threshold": 50, "compaction_token_threshold": 1}, 2),
-        ({"compaction_retain_recent": 9}, 0),
-    ],
-)
+SUMMARIES: list[tuple[dict[str, Any], int]] = [
+    ({"prompt_compression": False}, 0),
+    ({"compaction_threshold": 50}, 0),
+    ({"compaction_threshold": 50, "compaction_token_threshold": 1}, 2),
+    ({"compaction_retain_recent": 9}, 0),
+]
+"""Keys of a role that compacts, and the number of the first two summaries that are made."""
+BY_ROLE = [
+    (COMPACTING_ROLES[(number + shift) % len(COMPACTING_ROLES)], *case)
+    for shift in range(len(COMPACTING_ROLES))
+    for number, case in enumerate(SUMMARIES)
+]
+"""Each with each role; the first ones have each case once, and all roles."""
+
+
+@pytest.mark.parametrize(("role", "keys", "count"), some(BY_ROLE, len(SUMMARIES)))
 def test_a_summary_is_made_when_it_is_configured(
     project: Path, role: str, keys: dict[str, Any], count: int
 ) -> None:

@@ -37,7 +37,7 @@ WORKS = [created(), *reasoning(), *function_call(1, CELL), completed()]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def says(text: str) -> list[bytes]:

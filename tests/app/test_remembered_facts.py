@@ -26,7 +26,7 @@ Body = list[bytes]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 class Played:
@@ -167,16 +167,16 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_memory_never_looks_like_the_prompt_or_the_user(project: Path, text: str) -> None:
+def test_a_memory_never_looks_like_the_prompt_or_the_user(project: Path) -> None:
     with played(project, good("ok")) as chat, chat.app.get_session() as session:
-        session.long_memory.add(text)
+        for text in HOSTILE:
+            session.long_memory.add(text)
         session.send_message("x")
         section = chat.situation(0)
     lines = [line for line in section.splitlines() if line.startswith("- p")]
-    assert len(lines) == 1
-    quoted = json.loads(lines[0].partition("): ")[2])
-    assert quoted.startswith("x") or "import os" in quoted
+    quoted = [json.loads(line.partition("): ")[2]) for line in lines]
+    assert len(quoted) == len(HOSTILE)
+    assert all(text.startswith("x") or "import os" in text for text in quoted)
     assert not any(line.startswith(("From:", "## ", "```", "\x1b")) for line in section.split("\n"))
 
 
@@ -197,13 +197,14 @@ def test_ten_thousand_facts_stay_within_the_budget(project: Path) -> None:
     assert len(memory.encode()) <= SECTION_BYTES
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "x" * 1_001])
-def test_a_text_that_is_no_fact_is_not_kept(project: Path, text: str) -> None:
-    body = called(remember(text), text="Done.") if text.strip() else called(text="Done.")
-    with played(project, body or good("Done.")) as chat, chat.app.get_session() as session:
-        session.send_message(text.strip() or "x")
-        assert session.long_memory.all() == []
-        assert session.long_memory.remember(text).startswith("not kept")
+def test_a_text_that_is_no_fact_is_not_kept(project: Path) -> None:
+    texts = ("", " \n ", "x" * 1_001)
+    bodies = [called(remember(text), text="Done.") if text.strip() else good("x") for text in texts]
+    with played(project, *bodies) as chat, chat.app.get_session() as session:
+        for text in texts:
+            session.send_message(text.strip() or "x")
+            assert session.long_memory.all() == []
+            assert session.long_memory.remember(text).startswith("not kept")
 
 
 def test_the_offline_analyst_answers_beside_facts(project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
-from support import Listener, Script, make_project, planner_reply
+from support import Listener, Script, make_project, planner_reply, trust_project
 from tool_replies import called, delta, piece
 
 import taskweaver
@@ -28,7 +29,6 @@ from taskweaver.memory.round import Round
 from taskweaver.memory.summaries.transcript import tokens_of
 from taskweaver.module.events import PostEventType
 from taskweaver.session.exports.export import export
-from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -42,7 +42,7 @@ NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def cell(code: str, intent: str = "look") -> tuple[str, object]:
@@ -144,10 +144,30 @@ def test_48_49_reasoning_and_signatures_go_back_after_a_resume_too(project: Path
         assert [call["id"] for call in reply["tool_calls"]] == ["call_0", "call_1"]
 
 
-def test_90_another_model_goes_on_with_a_neutral_history(project: Path) -> None:
+@pytest.fixture(scope="module")
+def _signed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Round]:
+    project = make_project(tmp_path_factory.mktemp("signed") / "project", has_table=False)
     with app_at(project, [signed("6 * 7", "8 * 9"), good("It is 42.")]) as (app, _):
-        app.get_session().send_message("go")
-    with app_at(project, [good("Yes.")], model="other") as (app, asked):
+        return project, app.get_session().send_message("go")
+
+
+@pytest.fixture
+def signed_project(_signed: tuple[Path, Round], tmp_path: Path) -> Path:
+    """A project with a session that has a record, which the test may go on with."""
+    folder = tmp_path / "signed"
+    shutil.copytree(_signed[0], folder)
+    trust_project(folder)
+    return folder
+
+
+@pytest.fixture
+def signed_round(_signed: tuple[Path, Round]) -> Round:
+    """The round of that session."""
+    return _signed[1]
+
+
+def test_90_another_model_goes_on_with_a_neutral_history(signed_project: Path) -> None:
+    with app_at(signed_project, [good("Yes.")], model="other") as (app, asked):
         assert app.resume_session().send_message("sure?").state == "finished"
     check_pairs(asked[0]["messages"])
     text = json.dumps(asked[0])
@@ -161,11 +181,11 @@ def test_90_another_model_goes_on_with_a_neutral_history(project: Path) -> None:
     [{"llm.form": "json"}, {"llm.form": "fences"}, {"planner.prompt_file_path": str(VERSION_1)}],
     ids=["json", "fences", "version_1"],
 )
-def test_90_another_form_goes_on_without_records(project: Path, config: dict[str, object]) -> None:
-    with app_at(project, [signed("6 * 7", "8 * 9"), good("It is 42.")]) as (app, _):
-        app.get_session().send_message("go")
+def test_90_another_form_goes_on_without_records(
+    signed_project: Path, config: dict[str, object]
+) -> None:
     answer = good(planner_reply("User", "Yes."))
-    with app_at(project, [answer], **config) as (app, asked):
+    with app_at(signed_project, [answer], **config) as (app, asked):
         assert app.resume_session().send_message("sure?").state == "finished"
     text = json.dumps(asked[0])
     assert "It is 42." in text
@@ -173,10 +193,9 @@ def test_90_another_form_goes_on_without_records(project: Path, config: dict[str
         assert mark not in text
 
 
-def test_a_record_counts_where_rounds_are_summarised(project: Path) -> None:
-    (round_,) = signed_session(project).memory.conversation.rounds
-    shown = Round.from_dict(round_.shown_dict())
-    assert tokens_of(round_, 2_000) > tokens_of(shown, 2_000) > 0
+def test_a_record_counts_where_rounds_are_summarised(signed_round: Round) -> None:
+    shown = Round.from_dict(signed_round.shown_dict())
+    assert tokens_of(signed_round, 2_000) > tokens_of(shown, 2_000) > 0
 
 
 def test_50_a_refused_signature_does_not_end_the_session(project: Path) -> None:
@@ -211,13 +230,16 @@ def test_equal_chats_of_two_sessions_have_equal_prompts(project: Path) -> None:
     assert [body["messages"] for body in asked[:3]] == [body["messages"] for body in asked[3:]]
 
 
-@pytest.mark.parametrize("name", ["python", "functions.run_python", "execute_code"])
-def test_18_another_name_of_the_tool_runs_the_cell(project: Path, name: str) -> None:
-    bodies = [called((name, {"code": "6 * 7"})), good("It is 42.")]
-    with app_at(project, bodies) as (app, asked):
-        assert app.get_session().send_message("go").post_list[-1].message == "It is 42."
-    (call,) = asked[1]["messages"][-2]["tool_calls"]
-    assert call["function"]["name"] == "run_python"
+def test_18_another_name_of_the_tool_runs_the_cell(project: Path) -> None:
+    names = ("python", "functions.run_python", "execute_code")
+    bodies = [(called((name, {"code": f"6 * {n}"})), good(f"{n}.")) for n, name in enumerate(names)]
+    with app_at(project, [body for pair in bodies for body in pair]) as (app, asked):
+        session = app.get_session()
+        for n, _ in enumerate(names):
+            assert session.send_message("go").post_list[-1].message == f"{n}."
+            assert str(6 * n) in results(asked[-1])[-1]
+            (call,) = asked[-1]["messages"][-2]["tool_calls"]
+            assert call["function"]["name"] == "run_python"
 
 
 def test_16_a_call_without_a_name_is_corrected_as_text(project: Path) -> None:
@@ -251,19 +273,6 @@ def test_91_both_branches_of_a_fork_go_on_with_a_valid_history(project: Path) ->
     assert "c = 3" not in json.dumps(asked[-1])
 
 
-def signed_session(project: Path, listener: Listener | None = None) -> Session:
-    with app_at(project, [signed("6 * 7"), good("It is 42.")]) as (app, _):
-        session = app.get_session()
-        session.send_message("go", listener)
-        (post,) = [
-            post
-            for post in session.memory.conversation.rounds[0].post_list
-            if post.get_attachment(AttachmentType.reply_record)
-        ]
-        assert SECRET in json.dumps(post.to_dict())
-        return session
-
-
 def test_a_record_is_shown_nowhere(project: Path, tmp_path: Path) -> None:
     listener = Listener()
     with app_at(project, [signed("6 * 7"), good("It is 42.")]) as (app, _):
@@ -285,10 +294,9 @@ def test_a_record_is_shown_nowhere(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_masked_copy_of_a_memory_has_no_record_and_a_private_one_has_it(
-    project: Path, tmp_path: Path
+    signed_project: Path, tmp_path: Path
 ) -> None:
-    signed_session(project)
-    with BranchedMemory(memory_file(project)) as store:
+    with BranchedMemory(memory_file(signed_project)) as store:
         store.export(tmp_path / "masked.jsonl")
         store.export(tmp_path / "private.jsonl", is_private=True)
     assert "reply_record" not in (tmp_path / "masked.jsonl").read_text()
@@ -299,11 +307,10 @@ def test_a_masked_copy_of_a_memory_has_no_record_and_a_private_one_has_it(
 
 
 def test_an_earlier_version_says_that_the_file_is_newer(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    signed_project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    signed_session(project)
     monkeypatch.setattr(schema, "VERSION", schema.VERSION - 1)
-    with app_at(project, []) as (app, _), pytest.raises(StoreTooNew, match="newer version"):
+    with app_at(signed_project, []) as (app, _), pytest.raises(StoreTooNew, match="newer version"):
         app.resume_session()
 
 
@@ -343,10 +350,9 @@ def delete_reports(project: Path) -> None:
         connection.commit()
 
 
-def test_89_a_call_whose_result_is_lost_may_have_run(project: Path) -> None:
-    signed_session(project)
-    delete_reports(project)
-    with app_at(project, [good("Then not.")]) as (app, asked):
+def test_89_a_call_whose_result_is_lost_may_have_run(signed_project: Path) -> None:
+    delete_reports(signed_project)
+    with app_at(signed_project, [good("Then not.")]) as (app, asked):
         assert app.resume_session().send_message("and?").state == "finished"
     check_pairs(asked[0]["messages"])
     assert results(asked[0])[-1] == NOT_ENDED
@@ -425,16 +431,24 @@ def test_24_where_all_replies_are_empty_the_last_outcome_is_reported(project: Pa
     assert len(asked) < 6
 
 
-@pytest.mark.parametrize("finish", ["length", "stop"])
-def test_13_14_broken_arguments_are_corrected_as_text(project: Path, finish: str) -> None:
-    broken = called(("run_python", '{"code": "x = (1,'), finish=finish)
-    with app_at(project, [broken, called(cell("6 * 7")), good("It is 42.")]) as (app, asked):
-        round_ = app.get_session().send_message("go")
-    assert round_.post_list[-1].message == "It is 42."
+def test_13_14_broken_arguments_are_corrected_as_text(project: Path) -> None:
+    bodies = [
+        body
+        for finish in ("length", "stop")
+        for body in (
+            called(("run_python", '{"code": "x = (1,'), finish=finish),
+            called(cell("6 * 7")),
+            good(f"It is 42, {finish}."),
+        )
+    ]
+    with app_at(project, bodies) as (app, asked):
+        session = app.get_session()
+        for finish in ("length", "stop"):
+            assert session.send_message("go").post_list[-1].message == f"It is 42, {finish}."
     for body in asked:
         check_pairs(body["messages"])
-    newest = asked[1]["messages"][-2:]
-    assert all("tool_calls" not in message for message in newest)
+    for corrected in (asked[1], asked[4]):
+        assert all("tool_calls" not in message for message in corrected["messages"][-2:])
 
 
 def test_27_a_plain_answer_where_tools_are_ignored_lowers_nothing(project: Path) -> None:

@@ -28,7 +28,7 @@ ALONE = {"session.roles": ["code_interpreter"]}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def codes(*cells: str) -> Script:
@@ -53,7 +53,7 @@ def talk(project: Path, rounds: int = 1) -> str:
 
 
 def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, model=Script([planner_reply("User", "hello")])) as app:
         app.get_session().send_message("hi")
     (file,) = project.glob("workspace/sessions/*/memory.sqlite")
@@ -249,7 +249,7 @@ def test_a_secret_of_the_environment_is_named_and_cannot_be_rebuilt(project: Pat
 
 def test_a_list_of_sessions_that_is_read_again_has_what_changed(tmp_path: Path) -> None:
     script = Script([planner_reply("User", "x")] * 4)
-    with TaskWeaverApp(make_project(tmp_path / "project"), model=script) as app:
+    with TaskWeaverApp(make_project(tmp_path / "project", has_table=False), model=script) as app:
         folder = app.session_manager.sessions_folder
         listed = SessionListing(folder)
         assert listed.read() == []

@@ -155,7 +155,7 @@ def place(
             "code_interpreter.max_retry_count": 1,
             "session.data_dir": "${AppBaseDir}/data",
         }
-        project = make_project(tmp_path / "home" / "project", config)
+        project = make_project(tmp_path / "home" / "project", config, has_table=False)
         yield Place(project, endpoint, key, warm_commands)
 
 
@@ -182,7 +182,7 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
     assert f"the key is {place.key}" in experience.read_text()
     place.check_files()
-    facts = place.chat("--json", "--resume", text="find out once more")
+    facts = place.run("-p", project, "--json", "--resume", text="find out once more")
     assert f'"answer": "the key is {MASK}' in facts
     place.run("-p", project, "replay", str(experience), "--json", status=None)
     place.run("-p", project, "doctor", status=None)
@@ -292,7 +292,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elsew
             "llm.model": "m",
             "session.roles": ["code_interpreter"],
         }
-        yield Elsewhere(make_project(tmp_path / "project", config), endpoint, replies)
+        yield Elsewhere(
+            make_project(tmp_path / "project", config, has_table=False), endpoint, replies
+        )
 
 
 def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(elsewhere: Elsewhere) -> None:

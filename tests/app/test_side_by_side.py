@@ -55,7 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "import threading\nMEETING = threading.Barrier(2)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
-    found = make_project(tmp_path / "project")
+    found = make_project(tmp_path / "project", has_table=False)
     for name in ("one", "two"):
         folder = found / "roles" / name
         folder.mkdir(parents=True)

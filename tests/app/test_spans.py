@@ -54,7 +54,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 
 def project(folder: Path, **config: Any) -> Path:
-    made = make_project(folder / "p", ON | config)
+    made = make_project(folder / "p", ON | config, has_table=False)
     (made / "plugins").mkdir()
     (made / "plugins" / "double.py").write_text(PLUGIN)
     return made

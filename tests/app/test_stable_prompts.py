@@ -73,9 +73,14 @@ def stable_text(body: Body) -> str:
     return json.dumps([body["tools"], *body["messages"]])[:-1]
 
 
-def test_each_prompt_of_a_chat_with_cells_begins_with_the_one_before(project: Path) -> None:
-    bodies = played(project)
-    texts = [stable_text(body) for body in bodies]
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> list[Body]:
+    """The requests of a chat in which nothing else happens."""
+    return played(make_project(tmp_path_factory.mktemp("chat") / "project"))
+
+
+def test_each_prompt_of_a_chat_with_cells_begins_with_the_one_before(chat: list[Body]) -> None:
+    texts = [stable_text(body) for body in chat]
     assert len(texts) == 2 * ROUNDS
     for number, (before, after) in enumerate(pairwise(texts)):
         assert after.startswith(before), number
@@ -83,8 +88,8 @@ def test_each_prompt_of_a_chat_with_cells_begins_with_the_one_before(project: Pa
     assert reused > 0.9
 
 
-def test_the_situation_is_whole_once_and_then_names_changes(project: Path) -> None:
-    messages = played(project)[-1]["messages"]
+def test_the_situation_is_whole_once_and_then_names_changes(chat: list[Body]) -> None:
+    messages = chat[-1]["messages"]
     asked = [str(m["content"]) for m in messages if m["role"] == "user"]
     assert '- "tiny.csv", 2 rows, columns' in asked[0]
     assert sum(text.count('"tiny.csv"') for text in asked) == 1

@@ -93,7 +93,7 @@ def go_on_after_a_stop(
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -54,7 +54,7 @@ BASE: dict[str, Any] = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = make_project(tmp_path / "project")
+    folder = make_project(tmp_path / "project", has_table=False)
     role = folder / "roles" / "guide"
     role.mkdir(parents=True)
     (role / "guide.py").write_text(GUIDE)

@@ -18,6 +18,7 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -85,6 +86,15 @@ ELSEWHERE = {
     "limits.session_cost": "app/test_policy.py",
     "limits.session_rounds": "app/test_policy.py",
 }
+TOGETHER = [
+    ("execution.memory_limit_mb", "execution.open_file_limit", "execution.folder_limit_mb"),
+    (
+        "execution.file_limit_mb", "execution.network", "execution.read_only_paths",
+        "execution.process_limit",
+    ),
+]  # fmt: skip
+"""Keys that are set in one session: a limit of its own costs a session a start from nothing."""
+ALONE = [(key,) for key in CASES if not any(key in keys for keys in TOGETHER)]
 NO_SWITCHES = {
     "execution.zygote",
     "code_interpreter.auto_plugin_selection_topk",
@@ -97,13 +107,17 @@ NO_SWITCHES = {
 }
 
 
-def run(folder: Path, config: dict[str, Any], code: str) -> str:
-    """Have a cell run in an application; return all that was said of it."""
-    project = make_project(folder / "project")
-    script = Script([code_reply(code)] * 2)
+def run(folder: Path, config: dict[str, Any], *codes: str) -> list[str]:
+    """Have cells run in a session, one after another; return all that was said of each."""
+    project = make_project(folder / "project", has_table=False)
+    script = Script([code_reply(code) for code in codes])
     usual = {"session.roles": ["code_interpreter"], "code_interpreter.max_retry_count": 0}
     with TaskWeaverApp(project, model=script, config=usual | config) as app:
-        posts = app.get_session().send_message("go").post_list
+        session = app.get_session()
+        return [said_in(session.send_message("go").post_list) for _ in codes]
+
+
+def said_in(posts: list[Post]) -> str:
     said = [item for post in posts for item in post.attachment_list]
     kinds = {AttachmentType.execution_result, AttachmentType.code_error}
     more = {AttachmentType.verification, AttachmentType.artifact_paths}
@@ -116,13 +130,14 @@ def test_landlock_keeps_code_from_files_of_elsewhere(tmp_path: Path) -> None:
     except SandboxUnavailable:
         pytest.skip("Landlock does not run here")
     (tmp_path / "a.txt").write_text("keep")
-    said = run(tmp_path, {"execution.sandbox": "landlock"}, f"open('{tmp_path}/a.txt').read()")
+    config = {"execution.sandbox": "landlock"}
+    (said,) = run(tmp_path, config, f"open('{tmp_path}/a.txt').read()")
     assert "Permission denied" in said
 
 
-@pytest.mark.parametrize("key", CASES)
-def test_what_a_key_forbids_fails(tmp_path: Path, key: str) -> None:
-    config, code, reason = CASES[key]
+@pytest.mark.parametrize("keys", [*TOGETHER, *ALONE], ids=", ".join)
+def test_what_a_key_forbids_fails(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    config = {name: value for key in keys for name, value in CASES[key][0].items()}
     if "execution.sandbox" in config and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
     outside = tmp_path / "outside"
@@ -131,35 +146,30 @@ def test_what_a_key_forbids_fails(tmp_path: Path, key: str) -> None:
     paths = {
         name: [str(outside)] if value == ["OUTSIDE"] else value for name, value in config.items()
     }
-    said = run(tmp_path, paths, code.replace("OUTSIDE", str(outside)))
-    assert reason in said
-    assert "The code ran to its end" not in said
+    codes = [CASES[key][1].replace("OUTSIDE", str(outside)) for key in keys]
+    for key, said in zip(keys, run(tmp_path, paths, *codes), strict=True):
+        assert CASES[key][2] in said, key
+        assert "The code ran to its end" not in said, key
     assert (outside / "a.txt").read_text() == "keep"
 
 
-def test_output_beyond_its_limit_is_left_out(tmp_path: Path) -> None:
-    said = run(tmp_path, {"execution.output_limit_kb": 1}, "print('y' * 3000)")
-    assert "left out" in said
-    assert "y" * 2000 not in said
-
-
-def test_the_log_of_a_kernel_is_cut_at_its_limit(tmp_path: Path) -> None:
-    code = (
+def test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out(tmp_path: Path) -> None:
+    log = (
         "import sys\n"
         "log = open(sys.stdout._original_stdstream_copy, 'wb', closefd=False)\n"
         "for n in range(4): log.write(b'x' * (1 << 20)); log.flush()"
     )
-    said = run(tmp_path, {"execution.log_limit_mb": 1}, code)
-    assert "execution.log_limit_mb" in said
+    files = "open('small.bin', 'wb').write(b'1')\nopen('large.bin', 'wb').write(b'1' * (2 << 20))"
+    limits = ("output_limit_kb", "log_limit_mb", "artifact_limit_mb")
+    config = {f"execution.{name}": 1 for name in limits}
+    output, logged, listed = run(tmp_path, config, "print('y' * 3000)", log, files)
+    assert "left out" in output
+    assert "y" * 2000 not in output
+    assert "execution.log_limit_mb" in logged
     logs = list(tmp_path.rglob("kernel.log"))
     assert [path.stat().st_size <= 1 << 20 for path in logs] == [True]
-
-
-def test_an_artifact_beyond_its_limit_is_not_listed(tmp_path: Path) -> None:
-    code = "open('small.bin', 'wb').write(b'1')\nopen('large.bin', 'wb').write(b'1' * (2 << 20))"
-    said = run(tmp_path, {"execution.artifact_limit_mb": 1}, code)
-    assert "small.bin" in said
-    assert "file: large.bin" not in said
+    assert "small.bin" in listed
+    assert "file: large.bin" not in listed
 
 
 def test_every_key_that_holds_something_back_has_a_test() -> None:

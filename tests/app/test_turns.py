@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import Listener, Script, code_reply, make_project, planner_reply
+from support import Listener, Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage
@@ -21,7 +21,7 @@ UNUSABLE = planner_reply("Nobody", "no")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def play(
@@ -39,6 +39,7 @@ def hops(round_: Round) -> list[str]:
 
 
 def test_a_question_is_planned_computed_and_answered(project: Path) -> None:
+    add_table(project)
     round_, script, listener = play(
         project,
         [
@@ -297,7 +298,7 @@ def test_a_listener_that_raises_does_not_end_the_round(project: Path) -> None:
 
 
 def test_two_apps_with_their_sessions_do_not_meet(project: Path, tmp_path: Path) -> None:
-    other = make_project(tmp_path / "other")
+    other = make_project(tmp_path / "other", has_table=False)
 
     def model(messages: list[ChatMessage]) -> str:
         return planner_reply("User", str(messages[-1]["content"]).splitlines()[-1])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_endpoint import Call, FakeEndpoint, good, serving
+from sizes import some
 from support import make_project
 from tool_replies import called
 
@@ -29,7 +30,7 @@ REFUSALS = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def tokens_in(call: Call) -> int:
@@ -59,11 +60,11 @@ def keys(endpoint: FakeEndpoint) -> dict[str, object]:
     return {**more, "llm.api_key": "k", "llm.max_retries": 0, "planner.prompt_compression": False}
 
 
-@pytest.mark.parametrize("words", REFUSALS.values(), ids=REFUSALS)
-def test_a_session_goes_on_after_its_window_is_full(project: Path, words: str) -> None:
+@pytest.mark.parametrize("name", some(["named", "unnamed", "both"], 2))
+def test_a_session_goes_on_after_its_window_is_full(project: Path, name: str) -> None:
     refused: list[int] = []
     with (
-        serving(limited(words, refused)) as endpoint,
+        serving(limited(REFUSALS[name], refused)) as endpoint,
         TaskWeaverApp(project, config=keys(endpoint)) as app,
         app.get_session() as session,
     ):

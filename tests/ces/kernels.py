@@ -15,7 +15,7 @@ from taskweaver.ces.common import Client, ExecutionResult, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 
-FORKS = int(os.environ.get("FORKS", "2"))
+FORKS = int(os.environ.get("FORKS", "1"))
 """How often a test of live forks forks; `make long` does it twenty times."""
 needs_thread_owners = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -43,7 +44,7 @@ def texts(log: EventLog, after: int = 0, limit: int = 500) -> list[str]:
 
 def test_a_session_keeps_what_its_listeners_hear(tmp_path: Path) -> None:
     script = Script([planner_reply("User", "one"), planner_reply("User", "two")])
-    with TaskWeaverApp(make_project(tmp_path / "project"), model=script) as app:
+    with TaskWeaverApp(make_project(tmp_path / "project", has_table=False), model=script) as app:
         session = app.get_session()
         assert session.events.last == 0
         first = session.send_message("hello")
@@ -64,6 +65,7 @@ def test_a_session_keeps_what_its_listeners_hear(tmp_path: Path) -> None:
         assert again.events.last == events[-1].number
 
 
+@settings(max_examples=examples(40))
 @given(
     sizes=st.lists(st.integers(1, 300), max_size=6),
     texts_=st.lists(st.text(st.characters()), max_size=8),

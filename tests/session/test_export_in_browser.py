@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
 from nbconvert import HTMLExporter
 from search_story import node, small_run
-from sizes import examples
+from sizes import examples, some
 from warm_kernels import WarmKernels
 from warm_workers import WarmWorkers
 
@@ -183,7 +183,7 @@ def dangers(html: str) -> list[str]:
 
 @pytest.mark.parametrize("renderer", RENDERERS)
 @given(text=TEXTS)
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_every_reader_agrees_that_nothing_acts(renderer: Callable[[str], str], text: str) -> None:
     for written in (
         inert_markdown(text),
@@ -226,7 +226,7 @@ def test_the_final_memory_of_a_run_runs_and_loads_nothing(tab: Tab, tmp_path: Pa
 
 
 @given(text=TEXTS)
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_what_was_written_once_is_read_the_same_again(text: str) -> None:
     once = inert_markdown(text)
     assert dangers(commonmark(inert_markdown(once))) == []
@@ -235,5 +235,7 @@ def test_what_was_written_once_is_read_the_same_again(text: str) -> None:
 
 # The last one: payloads that work leave the browser in any state.
 def test_without_the_allow_list_the_payloads_work(tab: Tab, tmp_path: Path) -> None:
-    working = [text for text in (*SCRIPTS, *LOADS) if shown(tab, tmp_path, commonmark(text))]
-    assert len(working) >= 40, [text for text in (*SCRIPTS, *LOADS) if text not in working]
+    payloads = [*SCRIPTS, *LOADS]
+    tried = some([text for first in range(3) for text in payloads[first::3]], len(payloads) // 3)
+    working = [text for text in tried if shown(tab, tmp_path, commonmark(text))]
+    assert len(working) > len(tried) / 2, [text for text in tried if text not in working]

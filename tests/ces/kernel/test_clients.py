@@ -22,7 +22,7 @@ def test_clients_that_were_stopped_are_released(tmp_path: Path) -> None:
     manager = limited(tmp_path)
     try:
         kept = []
-        for number in range(200):
+        for number in range(50):
             client = manager.get_session_client(str(number))
             kept.append(weakref.ref(client))
             client.stop()
@@ -82,7 +82,7 @@ def test_clients_come_and_go_in_many_threads(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         begin.wait()
-        for turn in range(50):
+        for turn in range(20):
             folder = tmp_path / str(turn % 3)
             manager.get_session_client(f"{number}-{turn}", session_dir=folder).stop()
 

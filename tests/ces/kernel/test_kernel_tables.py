@@ -56,19 +56,6 @@ def test_a_name_bound_anew_is_the_users(fresh: Client) -> None:
     assert dict(run(fresh, "read_table = 3").variables) == {"read_table": "3"}
 
 
-@pytest.mark.usefixtures("cold_kernels")
-def test_the_readers_are_imported_at_the_first_call(tmp_path: Path) -> None:
-    """A kernel that starts from nothing waits for none of them; a warm process has them."""
-    code = "import sys\n(callable(profile_tables), 'taskweaver.tables.reading' in sys.modules)"
-
-    manager = code_execution_service_factory(tmp_path, limits=LIMITS)
-    try:
-        cold = manager.get_session_client("cold", cwd=tmp_path / "cwd")
-        assert str(run(cold, code).output) == "(True, False)"
-    finally:
-        manager.clean_up()
-
-
 def test_a_forked_kernel_has_the_names_and_the_last_profile(
     warm: Manager, fresh: Client, tmp_path: Path
 ) -> None:
@@ -103,3 +90,16 @@ def test_reports_of_reads_are_taken_as_claims(kernel: Client) -> None:
     )
 
     assert [read.plan.steps for read in run(kernel, forged).tables] == [(Tidy("rows"),)]
+
+
+@pytest.mark.usefixtures("cold_kernels")
+def test_the_readers_are_imported_at_the_first_call(tmp_path: Path) -> None:
+    """A kernel that starts from nothing waits for none of them; a warm process has them."""
+    code = "import sys\n(callable(profile_tables), 'taskweaver.tables.reading' in sys.modules)"
+
+    manager = code_execution_service_factory(tmp_path, limits=LIMITS)
+    try:
+        cold = manager.get_session_client("cold", cwd=tmp_path / "cwd")
+        assert str(run(cold, code).output) == "(True, False)"
+    finally:
+        manager.clean_up()

@@ -50,7 +50,7 @@ subprocess.Popen([sys.executable, '-I', '-c', code], start_new_session=True).pid
 SWAP_HOMES = """
 import glob, os, subprocess, sys
 code = '''
-import os, sys
+import os, sys, time
 parent = sys.argv[1]
 while True:
     for name in os.listdir(parent):
@@ -59,6 +59,7 @@ while True:
                 os.rename(parent + "/" + name, parent + "/aside-" + name)
                 os.symlink("/nowhere", parent + "/" + name)
             except OSError: pass
+    time.sleep(0.001)
 '''
 homes = os.path.dirname(os.path.dirname(glob.glob('/tmp/tw-*/**/c.json', recursive=True)[0]))
 subprocess.Popen([sys.executable, '-I', '-c', code, homes], start_new_session=True).pid
@@ -79,7 +80,9 @@ def session(tmp_path: Path) -> Iterator[Session]:
         "execution.sandbox": "bwrap", "execution.start_timeout_s": 600.0,
         "execution.cell_timeout_s": 600.0,
     }  # fmt: skip
-    with TaskWeaverApp(make_project(tmp_path / "project", keys), model=lambda _: "") as app:
+    with TaskWeaverApp(
+        make_project(tmp_path / "project", keys, has_table=False), model=lambda _: ""
+    ) as app:
         yield app.get_session()
 
 

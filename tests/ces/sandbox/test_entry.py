@@ -452,7 +452,7 @@ def test_sessions_that_open_at_once_have_sandboxes_of_their_own(
     opened: Callable[..., KernelManager],
 ) -> None:
     manager = opened()
-    clients = [manager.get_session_client(str(number)) for number in range(8)]
+    clients = [manager.get_session_client(str(number)) for number in range(5)]
     for client in clients:
         client.start()
     code = "import os; [os.readlink('/proc/self/ns/' + n) for n in ('pid', 'mnt', 'user')]"
@@ -519,7 +519,7 @@ for number in range(4):
 
 @needs_bwrap
 def test_an_owner_that_is_killed_while_sandboxes_start_leaves_no_process(tmp_path: Path) -> None:
-    for number in range(4 * FORKS):
+    for number in range(3 * FORKS):
         folder = tmp_path / str(number)
         folder.mkdir()
         owner = subprocess.Popen(

@@ -7,8 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.claims import MAX_CHARS, claims_in
@@ -178,6 +179,7 @@ FRAMES = ["The mean is {}.", "{}", "It was {}, as expected.", "| mean | {} |", "
 VALUES = st.floats(11, 9e8).map(lambda value: round(value, 6))
 
 
+@settings(max_examples=examples(40))
 @given(VALUES, st.integers(1, 4), st.sampled_from(sorted(STYLES)), st.sampled_from(FRAMES))
 def test_a_value_is_found_in_every_style(value: float, places: int, style: str, frame: str) -> None:
     shown = STYLES[style](value, places)
@@ -186,6 +188,7 @@ def test_a_value_is_found_in_every_style(value: float, places: int, style: str, 
     assert unsupported(answer, f"a  {value!r}\nb  -1") == [], answer
 
 
+@settings(max_examples=examples(40))
 @given(VALUES, st.integers(1, 4), st.sampled_from(sorted(STYLES)), st.data())
 def test_a_changed_digit_is_seen(
     value: float, places: int, style: str, data: st.DataObject
@@ -202,6 +205,7 @@ def test_a_changed_digit_is_seen(
     assert unsupported(f"The mean is {changed}.", f"mean  {value!r}") != [], changed
 
 
+@settings(max_examples=examples(40))
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_text_can_be_checked(answer: str, outcome: str) -> None:
     unsupported(answer, outcome)
