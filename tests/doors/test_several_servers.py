@@ -351,6 +351,20 @@ def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared) -
         assert len(client.get(f"{session}/rounds").json()["rounds"]) == 1
 
 
+def test_a_session_is_at_work_while_it_accepts_a_message(shared: Shared) -> None:
+    with shared.user("bob") as bob, ThreadPoolExecutor(2) as threads:
+        client = shared.clients(bob)[0]
+        session = new_session(client)
+        body = {"text": "say: last", "message_id": "last"}
+        with locked_user(shared.address, "bob") as await_waiting:
+            sent = threads.submit(client.post, f"{session}/messages", json=body)
+            await_waiting()
+            problem(client.post(f"{session}/release"), 409, "session-busy")
+            deleted = threads.submit(client.delete, session)
+        assert (sent.result(LIMIT_S).status_code, deleted.result(LIMIT_S).status_code) == (202, 204)
+        problem(client.get(session), 404, "not-found")
+
+
 def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_path: Path) -> None:
     """A message that is being accepted is answered, or withdrawn where that is asked for."""
 
