@@ -351,8 +351,22 @@ def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared) -
         assert len(client.get(f"{session}/rounds").json()["rounds"]) == 1
 
 
+def test_a_session_is_at_work_while_it_accepts_a_message(shared: Shared) -> None:
+    with shared.user("bob") as bob, ThreadPoolExecutor(2) as threads:
+        client = shared.clients(bob)[0]
+        session = new_session(client)
+        body = {"text": "say: last", "message_id": "last"}
+        with locked_user(shared.address, "bob") as await_waiting:
+            sent = threads.submit(client.post, f"{session}/messages", json=body)
+            await_waiting()
+            problem(client.post(f"{session}/release"), 409, "session-busy")
+            deleted = threads.submit(client.delete, session)
+        assert (sent.result(LIMIT_S).status_code, deleted.result(LIMIT_S).status_code) == (202, 204)
+        problem(client.get(session), 404, "not-found")
+
+
 def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_path: Path) -> None:
-    """A message that is being accepted is answered, or withdrawn where that is asked for."""
+    """Messages that are or wait to be accepted: answered, or withdrawn where none else asks."""
 
     async def play(
         app: TaskWeaverApp, accounts: Accounts, indexes: SharedIndexes
@@ -361,25 +375,27 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
         conversation = await sessions.of(user).create("")
         session_id = conversation.session.session_id
 
-        async def cancelled(name: str) -> None:
-            message = IndexedMessage(name, session_id, "main", "ask", f"say: {name}")
+        async def cancel(name: str, *more: str) -> None:
             with locked_user(shared.address, user.name) as await_waiting:
-                accepting = asyncio.ensure_future(conversation.accept(user, message))
+                messages = [
+                    IndexedMessage(one, session_id, "main", "ask", f"say: {one}")
+                    for one in (name, *more)
+                ]
+                work = [asyncio.ensure_future(conversation.accept(user, messages[0]))]
+                work += [
+                    asyncio.ensure_future(conversation.submit(user, one)) for one in messages[1:]
+                ]
                 await asyncio.to_thread(await_waiting)
                 assert conversation.is_at_work
-                accepting.cancel()
-                await asyncio.wait([accepting])
-                assert accepting.cancelled()
-                if name == "withdrawn":
-                    withdrawing = asyncio.ensure_future(conversation.give_up(name))
-                    await asyncio.sleep(0)  # it begins
-                    withdrawing.cancel()
+                for one in work:
+                    one.cancel()
+            await asyncio.wait(work)
+            assert all(one.cancelled() for one in work)
             await conversation.index.calls.settle()
 
-        await cancelled("answered")
+        await cancel("answered")
         await conversation.settle()
-        for name in ("wait here", "withdrawn"):
-            await cancelled(name)
+        await cancel("wait here", "withdrawn", "too")
         shared.model.let_go("wait here")
         await conversation.settle()
         found = await conversation.index.calls.in_thread(conversation.index.messages)
@@ -395,7 +411,11 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
         TaskWeaverApp(project, model=shared.model, trust=True) as app,
     ):
         states = asyncio.run(play(app, accounts, indexes))
-    assert states == {"answered": "finished", "wait here": "finished", "withdrawn": "withdrawn"}
+    assert states == {
+        "answered": "finished",
+        "wait here": "finished",
+        **dict.fromkeys(("withdrawn", "too"), "withdrawn"),
+    }
 
 
 def test_users_are_managed_in_the_database(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:

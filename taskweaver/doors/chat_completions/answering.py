@@ -51,11 +51,7 @@ class ChatAnswer:
         await own.check_kernels(user, place.conversation, place.branch)
         session_id = place.conversation.session.session_id
         message = IndexedMessage(self._id, session_id, place.branch, "ask", place.text)
-        try:
-            await place.conversation.submit(user, message)
-        except BaseException:  # it may be accepted, and not on disk
-            await self.give_up()
-            raise
+        await place.conversation.submit(user, message)
 
     @property
     def is_done(self) -> bool:

@@ -149,9 +149,13 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message, as `accept`; it is on disk then."""
-        accepted = await self.accept(user, message)
-        await self.workers.flush(self.index.flusher())
+        """Accept a message of a new id, as `accept`; it is on disk then, or else given up."""
+        try:
+            accepted = await self.accept(user, message)
+            await self.workers.flush(self.index.flusher())
+        except BaseException:  # also cancelled before its turn to be accepted came
+            await self.give_up(message.id)
+            raise
         return accepted
 
     async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
@@ -273,9 +277,8 @@ class UserConversation:
                         await self._answer_next(user, message)
         except RequestRefused as refused:
             answer = _CUT if self.workers.admission.is_stopping else str(refused)
-            while self._waiting.count(
-                branch
-            ):  # one more may be accepted while their ends are written
+            # One more may be accepted while their ends are written.
+            while self._waiting.count(branch):
                 self._waiting.cut(answer, branch)
                 await self._waiting.end_cut()
         finally:

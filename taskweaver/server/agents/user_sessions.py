@@ -108,7 +108,7 @@ class UserSessions:
             add = partial(self.index.add_session, session.session_id, title)
             await self.index.calls.change(add)
         except BaseException:
-            del self._open[session.session_id]
+            self._open.pop(session.session_id, None)
             await asyncio.to_thread(session.stop)
             raise
         return made
