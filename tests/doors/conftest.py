@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from browser import WARM_BROWSER
 from leftovers import nothing_left
 from served import Served, served
 from warm_kernels import WarmKernels
@@ -27,7 +28,7 @@ def _nothing_left_running() -> None:
 def _nothing_left_by_the_file(
     _warm_kernels: WarmKernels, _warm_workers: WarmWorkers
 ) -> Iterator[None]:
-    with nothing_left(_warm_kernels, _warm_workers):
+    with nothing_left(_warm_kernels, _warm_workers, WARM_BROWSER):
         yield
 
 
