@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 from browser import WARM_BROWSER
 from leftovers import nothing_left
-from warm_commands import WarmCommands, forked_commands
+from warm_commands import WarmCommands
 from warm_kernels import WarmKernels, warm_kernels
 from warm_workers import WarmWorkers, warm_workers
 
@@ -162,11 +162,12 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def warm_commands() -> Iterator[WarmCommands]:
+@pytest.fixture(scope="session")
+def warm_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
     """Commands of the program, each a process of its own that does not import anew."""
-    with forked_commands() as commands:
-        yield commands
+    commands = WarmCommands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +221,9 @@ def _measure_other_processes_where_they_are_the_point(
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_running(_warm_kernels: WarmKernels, _warm_workers: WarmWorkers) -> Iterator[None]:
+def _nothing_left_running(
+    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
+) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
-    with nothing_left(_warm_kernels, _warm_workers, WARM_BROWSER):
+    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
         yield
