@@ -21,7 +21,7 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.session import Session
 
-ROUNDS = sized(300, 12)
+ROUNDS, ASKED = sized((300, None), (4, 2))
 WINDOW = 8_192
 CHARS_OF_A_TOKEN = 3.4
 PATIENCE_S = 600.0
@@ -130,7 +130,8 @@ def _play(session: Session) -> list[float]:
 
 def _known(session: Session, model: Forgetful) -> int:
     """Return how many facts stand in a prompt, or in what is looked up."""
-    return sum(_is_known(session, model, query, fact) for _, query, fact in (*FACTS, *PRINTED))
+    asked = (*FACTS, *PRINTED)[:ASKED]
+    return sum(_is_known(session, model, query, fact) for _, query, fact in asked)
 
 
 def _is_known(session: Session, model: Forgetful, query: str, fact: str) -> bool:

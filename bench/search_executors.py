@@ -24,7 +24,8 @@ from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
-EVALUATIONS = sized(60, 2)
+EVALUATIONS, MORE = sized((60, 2), (2, 1))
+"""Number of evaluations, and of Dask workers where there are more than one."""
 SLEEP_S = 0.2
 SLOTS = 8
 COMMAND = f"sleep {SLEEP_S:g}; mkdir -p working; echo '{{\"metric\": 1}}' > working/result.json"
@@ -73,7 +74,7 @@ def run(count: int = EVALUATIONS) -> dict[str, float]:
             here = seconds(local, Path(folder), count)
         finally:
             local.close()
-    one, two = on_dask(1, count), on_dask(2, count)
+    one, two = on_dask(1, count), on_dask(MORE, count)
     return {
         "evaluations": count,
         "dask_one": one,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
@@ -27,18 +29,13 @@ class Tab:
         complaints: What it wrote to its console, exceptions and refusals among it.
     """
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, tools: DevTools, session: str) -> None:
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self._session = ""
-        self._tools = DevTools(program, self._heard)
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = str(found["sessionId"])
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        self._tools, self._session = tools, session
 
-    def _heard(self, event: DevToolsEvent) -> None:
+    def heard(self, event: DevToolsEvent) -> None:
+        """Note an event of the page."""
         if event.method == "Network.requestWillBeSent":
             self.requests.append(event.params["request"]["url"])
         if event.method in {
@@ -144,8 +141,66 @@ class Tab:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+
+class WarmBrowser:
+    """Keeps a browser for the tests of all files in a row that open tabs in it.
+
+    Starting it costs as much as a test. Each tab has cookies and storage of its own.
+    """
+
+    def __init__(self) -> None:
+        self._tools: DevTools | None = None
+        self._tabs: dict[str, Tab] = {}
+
+    @property
+    def pids(self) -> set[int]:
+        """Process ids of the browser, which starts and ends processes for pages as it likes."""
+        if self._tools is None:
+            return set()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            below = psutil.Process(self._tools.pid).children(recursive=True)
+            return {self._tools.pid, *(process.pid for process in below)}
+        return {self._tools.pid}
+
+    @contextmanager
+    def tab(self) -> Iterator[Tab]:
+        """Open a tab; skip the test where no browser is installed."""
+        if self._tools is None:
+            self._tools = DevTools(_find(), self._heard)
+        context = self._call("Target.createBrowserContext")["browserContextId"]
+        try:
+            target = self._call("Target.createTarget", url="about:blank", browserContextId=context)
+            found = self._call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+            made = self._tabs[found["sessionId"]] = Tab(self._tools, found["sessionId"])
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                made.call(f"{domain}.enable")
+            yield made
+            del self._tabs[found["sessionId"]]
+            self._call("Target.disposeBrowserContext", browserContextId=context)
+        except BaseException:
+            self.close()  # the next test gets another one
+            raise
+
+    def _call(self, method: str, **params: Any) -> dict[str, Any]:
+        assert self._tools is not None
+        return self._tools.call(method, params, within_s=WITHIN_S)
+
+    def _heard(self, event: DevToolsEvent) -> None:
+        tab = self._tabs.get(event.session)
+        if tab is not None:
+            tab.heard(event)
+
     def close(self) -> None:
-        self._tools.close()
+        """End the browser, if there is one."""
+        self._tabs.clear()
+        tools, self._tools = self._tools, None
+        if tools is not None:
+            tools.close()
+
+
+WARM_BROWSER = WarmBrowser()
+"""The browser of this process's tests; `conftest.py` ends it after the last file that uses it."""
+chromium_tab = WARM_BROWSER.tab
 
 
 def _luminance(colour: str) -> float:
@@ -157,17 +212,11 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@contextmanager
-def chromium_tab() -> Iterator[Tab]:
-    """Open a tab; skip the test where no browser is installed."""
+def _find() -> Path:
     names = ("chromium", "google-chrome", "chromium-browser")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None and os.environ.get("BROWSER_REQUIRED"):
         pytest.fail("no Chromium here: apt-get install chromium")
     if found is None:
         pytest.skip("no Chromium here")
-    made = Tab(Path(found))
-    try:
-        yield made
-    finally:
-        made.close()
+    return Path(found)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from browser import WARM_BROWSER
 from leftovers import nothing_left
-from warm_commands import WarmCommands, forked_commands
+from warm_commands import WarmCommands
 from warm_kernels import WarmKernels, warm_kernels
 from warm_workers import WarmWorkers, warm_workers
 
@@ -134,6 +135,19 @@ def _workers_go_on(_warm_workers: WarmWorkers) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _browser_ends() -> Iterator[None]:
+    yield
+    WARM_BROWSER.close()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _browser_goes_on(request: pytest.FixtureRequest) -> None:
+    """Keep the browser of the files before for one that opens pages; others run without it."""
+    if "browser" not in _marks(request.path):
+        WARM_BROWSER.close()
+
+
 @pytest.fixture
 def cold_workers(_warm_workers: WarmWorkers) -> Iterator[None]:
     """Start and end each worker as its search asks."""
@@ -148,11 +162,12 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def warm_commands() -> Iterator[WarmCommands]:
+@pytest.fixture(scope="session")
+def warm_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
     """Commands of the program, each a process of its own that does not import anew."""
-    with forked_commands() as commands:
-        yield commands
+    commands = WarmCommands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +221,9 @@ def _measure_other_processes_where_they_are_the_point(
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_running(_warm_kernels: WarmKernels, _warm_workers: WarmWorkers) -> Iterator[None]:
+def _nothing_left_running(
+    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
+) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
-    with nothing_left(_warm_kernels, _warm_workers):
+    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
         yield

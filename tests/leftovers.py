@@ -7,10 +7,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import psutil
-from warm_kernels import WarmKernels
-from warm_workers import WarmWorkers
+
+
+class Warm(Protocol):
+    """What starts processes that tests share."""
+
+    @property
+    def pids(self) -> set[int]:
+        """Ids of those that are there now."""
 
 
 def _pids_below(pid: int) -> set[int]:
@@ -20,7 +27,7 @@ def _pids_below(pid: int) -> set[int]:
     return children.union(*map(_pids_below, children))
 
 
-def _descendants(warm: Sequence[WarmKernels | WarmWorkers]) -> list[psutil.Process]:
+def _descendants(warm: Sequence[Warm]) -> list[psutil.Process]:
     """Return the processes below this one, without the warm ones."""
     kept = set().union(*(one.pids for one in warm))
     try:
@@ -28,11 +35,12 @@ def _descendants(warm: Sequence[WarmKernels | WarmWorkers]) -> list[psutil.Proce
     except OSError:  # one of them has just ended, or the system has no such files
         is_alone = False
     found = [] if is_alone else psutil.Process().children(recursive=True)
+    kept = kept.union(*(one.pids for one in warm))  # a browser starts some at any time
     return [process for process in found if process.pid not in kept]
 
 
 @contextmanager
-def nothing_left(*warm: WarmKernels | WarmWorkers) -> Iterator[None]:
+def nothing_left(*warm: Warm) -> Iterator[None]:
     """Fail if the block leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())
     children = {child.pid for child in _descendants(warm)}

@@ -115,14 +115,18 @@ def problem(response: httpx2.Response, status: int, kind: str) -> dict[str, Any]
 
 @contextmanager
 def serving(
-    project: Path, *arguments: str, command: str = "serve", **environment: str
+    project: Path,
+    *arguments: str,
+    command: str = "serve",
+    program: Sequence[str] = (sys.executable, "-m", "taskweaver"),
+    **environment: str,
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Give the process of a server, and the line that it announces itself with."""
-    program = [sys.executable, "-m", "taskweaver", "-p", str(project), command, "--port", "0"]
+    whole = [*program, "-p", str(project), command, "--port", "0", *arguments]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
     env |= environment
     with subprocess.Popen(
-        [*program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
     ) as process:
         assert process.stdout is not None
         try:

@@ -10,19 +10,21 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-_STATUS_BYTES = 10
+from warm_relay import ask
+
 _USED = (
     "taskweaver.app.app",
     "taskweaver.ces.kernel.channel",
@@ -31,37 +33,79 @@ _USED = (
     "taskweaver.code_interpreter",
     "taskweaver.llm.offline",
     "taskweaver.planner",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "taskweaver.app.search_service",
+    "taskweaver.treesearch.reports.run_results",
+    "taskweaver.doors.agent_api.door",
+    "taskweaver.server.serving",
 )
-"""What most commands import."""
+"""What most commands, searches and servers import."""
+_RELAY = str(Path(__file__).with_name("warm_relay.py"))
 
 
-@dataclass(frozen=True, slots=True)
 class WarmCommands:
     """Runs commands.
 
     Attributes:
-        _connection: The connection to the process that forks them.
+        pids: Process ids of the process that forks them, if it runs.
     """
 
-    _connection: socket.socket
+    def __init__(self, folder: Path) -> None:
+        """Prepare it; nothing runs yet. The folder is for a socket."""
+        self._address = str(folder / "commands")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pids(self) -> set[int]:
+        return set() if self._process is None else {self._process.pid}
+
+    @property
+    def program(self) -> list[str]:
+        """What to start in place of ``python -m taskweaver``: it becomes a forked command.
+
+        Its process takes signals, and ends as the command does, which ends with it; the command's
+        process is another one. While coverage is measured it is the program itself.
+        """
+        if "COVERAGE_PROCESS_CONFIG" in os.environ:
+            return [sys.executable, "-m", "taskweaver"]
+        return [sys.executable, "-I", "-S", _RELAY, self._listening()]
 
     def run(
         self, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, text: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, with a text, or the end of all input, at its input."""
-        request = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "env": dict(env)}
         with (
+            socket.socket(socket.AF_UNIX) as connection,
             _source(text) as source,
             tempfile.TemporaryFile("w+") as out,
             tempfile.TemporaryFile("w+") as err,
         ):
+            connection.connect(self._listening())
             streams = [file.fileno() for file in (source, out, err)]
-            socket.send_fds(self._connection, [b" "], streams)
-            self._connection.sendall(json.dumps(request).encode() + b"\n")
-            status = int(self._connection.recv(_STATUS_BYTES))
+            ask(connection, streams, arguments, dict(env), str(cwd or Path.cwd()))
+            _, status = connection.makefile("r")
             for file in (out, err):
                 file.seek(0)
-            return subprocess.CompletedProcess(arguments, status, out.read(), err.read())
+            return subprocess.CompletedProcess(arguments, int(status), out.read(), err.read())
+
+    def _listening(self) -> str:
+        """Start the process that forks commands, if there is none; return its address."""
+        if self._process is None:
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(self._address)
+                listener.listen()
+                number = listener.fileno()
+                command = [sys.executable, __file__, str(number)]
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, pass_fds=[number], start_new_session=True
+                )
+        return self._address
+
+    def close(self) -> None:
+        """End the process that forks commands."""
+        if self._process is not None:
+            self._process.communicate()
 
 
 def _source(text: str) -> IO[bytes]:
@@ -74,35 +118,42 @@ def _source(text: str) -> IO[bytes]:
     return open(out, "rb")  # noqa: PTH123
 
 
-@contextmanager
-def forked_commands() -> Iterator[WarmCommands]:
-    """Start the process that forks commands, and end it at last."""
-    here, there = socket.socketpair()
-    command = [sys.executable, __file__, str(there.fileno())]
-    with here, subprocess.Popen(command, pass_fds=[there.fileno()]) as process:
-        there.close()
-        try:
-            yield WarmCommands(here)
-        finally:
-            here.close()
-            process.wait()
-
-
-def _serve(connection: socket.socket) -> list[str]:
-    """Fork a process for each request; returns in the forked processes, with their arguments."""
+def _serve(listener: socket.socket) -> socket.socket:
+    """Fork a process for each request, until the end of the input; returns in those."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
     while True:
-        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
-        if not streams:
+        readable, _, _ = select.select([listener, sys.stdin], [], [])
+        if listener not in readable:
             os._exit(0)
-        with connection.makefile("r") as lines:
-            request = json.loads(lines.readline())
-        child = os.fork()
-        if child == 0:
-            break
-        for stream in streams:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            return connection
+        connection.close()
+
+
+def _forked(connection: socket.socket) -> list[str]:
+    """Fork a command; returns in it, with its arguments, while this process waits for its end.
+
+    The end of the connection is the end of the command.
+    """
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("r") as lines:
+        request = json.loads(lines.readline())
+    command = os.fork()
+    if command:
+        for stream in (0, 1, 2, *streams):
             os.close(stream)
-        _, status = os.waitpid(child, 0)
-        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        connection.sendall(f"{command}\n".encode())
+        end = os.pidfd_open(command)
+        readable, _, _ = select.select([end, connection], [], [])
+        if end not in readable:
+            os.kill(command, signal.SIGKILL)
+        _, status = os.waitpid(command, 0)
+        with suppress(OSError):  # nobody listens
+            connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        os._exit(0)
     connection.close()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -111,16 +162,18 @@ def _serve(connection: socket.socket) -> list[str]:
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
     time.tzset()
+    if os.environ.get("PYTHONUNBUFFERED"):
+        sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
     return list(request["arguments"])
 
 
 if __name__ == "__main__":
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    listener = socket.socket(fileno=int(sys.argv[1]))
     sys.path[0] = ""  # as for `python -m`
     for name in _USED:
         import_module(name)
     gc.freeze()
     from taskweaver.__main__ import main
 
-    sys.argv[1:] = _serve(connection)
+    sys.argv[1:] = _forked(_serve(listener))
     main()

@@ -11,6 +11,7 @@ import contextlib
 import io
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ from taskweaver.analyst.readings.reading import (
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
 from taskweaver.llm.offline.refusals import files_answer
-from taskweaver.tables.session import profiles, read
+from taskweaver.tables.reading import Table
+from taskweaver.tables.session import READS, profiles, read
 
 _MOST_LOOKS = 3
 
@@ -49,36 +51,48 @@ def ask(questions: Iterable[Question]) -> Iterator[Asked]:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             for file in files:
                 place(file, Path(folder))
-            listed = tuple(map(_listed, files))
+            tables = _Tables()
+            listed = tuple(map(tables.listed, files))
             for question in group:
-                yield Conversation(listed).ask(question, Path(folder))
+                yield Conversation(listed, tables).ask(question, Path(folder))
 
 
-def _profiles(file: str, find: str) -> tuple[TableProfile, ...]:
-    with contextlib.redirect_stdout(io.StringIO()):
-        return read_profiles(repr(profiles(file, find, matches_only=False)))
+class _Tables:
+    """Tables of files, which are read once for all questions about them."""
 
+    def __init__(self) -> None:
+        self._tables: dict[TableId, Table] = {}
 
-def _listed(file: str) -> FileInfo:
-    """Return the entry of a file in the list of files; a file that cannot be read has no parts."""
-    try:
-        tables = _profiles(file, "")
-    except Exception:  # noqa: BLE001 - the list of files of the product names such a file too
-        return FileInfo(file)
-    return FileInfo(
-        file,
-        tuple(
-            PartInfo(table.id.part, tuple(c.name for c in table.columns), table.rows)
-            for table in tables
-        ),
-    )
+    def listed(self, file: str) -> FileInfo:
+        """Return a file's entry in the list of files; one that cannot be read has no parts."""
+        try:
+            found = self.profiles(file, "")
+        except Exception:  # noqa: BLE001 - the list of files of the product names such a file too
+            return FileInfo(file)
+        self._tables |= {table.id: READS.take(file, table.id.part) for table in found}
+        return FileInfo(
+            file,
+            tuple(
+                PartInfo(table.id.part, tuple(c.name for c in table.columns), table.rows)
+                for table in found
+            ),
+        )
+
+    def profiles(self, file: str, find: str) -> tuple[TableProfile, ...]:
+        """Profile a file; the next question gets frames of its own to work on."""
+        for id, table in self._tables.items():
+            if id.file == file:
+                READS.keep(file, id.part, replace(table, frame=table.frame.copy()))
+        with contextlib.redirect_stdout(io.StringIO()):
+            return read_profiles(repr(profiles(file, find, matches_only=False)))
 
 
 class Conversation:
     """A conversation about files of the working folder."""
 
-    def __init__(self, files: tuple[FileInfo, ...]) -> None:
+    def __init__(self, files: tuple[FileInfo, ...], read_once: _Tables) -> None:
         self._files = files
+        self._read_once = read_once
         self._tables: dict[TableId, TableProfile] = {}
         self._dialogue = Dialogue()
         self._names: dict[str, Any] = {"read_table": lambda path, sheet=None: read(path, sheet)}
@@ -100,7 +114,7 @@ class Conversation:
                 break
             for file in outcome.files:
                 try:
-                    looked = _profiles(file, text)
+                    looked = self._read_once.profiles(file, text)
                 except Exception as error:  # noqa: BLE001 - a file that cannot be read
                     return Answer(f"I could not do this. The code failed with: {error}")
                 self._tables |= {table.id: table for table in looked}

@@ -14,15 +14,26 @@ import pytest
 from bench import __main__ as bench
 from bench.common import SMALL
 
-PROGRAM = """
-import sys, traceback
+TESTS = str(Path(__file__).parents[1])
+STARTS = {"sandbox_sessions", "sandbox_start", "warm_start"}
+"""Benchmarks of starts of kernels; the others fork theirs from warm processes that they share."""
+PROGRAM = f"""
+import sys, tempfile, traceback
+from contextlib import nullcontext
+from pathlib import Path
 from bench.__main__ import report
-for name in sys.argv[1:]:
-    print(f"== {name}", flush=True)
-    try:
-        report(name)
-    except BaseException:
-        traceback.print_exc(file=sys.stdout)
+sys.path.append({TESTS!r})
+from taskweaver.ces.limits import KernelLimits
+from warm_kernels import warm_kernels
+folder = tempfile.TemporaryDirectory()
+with folder, warm_kernels(Path(folder.name) / "warm.log", KernelLimits.default()) as warm:
+    for name in sys.argv[1:]:
+        print(f"== {{name}}", flush=True)
+        try:
+            with nullcontext() if name in {STARTS} else warm.in_use():
+                report(name)
+        except BaseException:
+            traceback.print_exc(file=sys.stdout)
 """
 
 

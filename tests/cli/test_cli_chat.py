@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from screen import PATIENCE_S, Screen
 from support import trust_project
+from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations.messages import messages_in
 from taskweaver.cli.main import commands
@@ -242,11 +242,11 @@ def test_a_project_that_does_not_open_ends_the_chat_in_one_line(project: Path) -
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_script_and_its_kernel(
-    project: Path, number: signal.Signals, status: int
+    project: Path, warm_commands: WarmCommands, number: signal.Signals, status: int
 ) -> None:
     code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
     with subprocess.Popen(
-        [sys.executable, "-m", "taskweaver", "-p", str(project), "-m", code],
+        [*warm_commands.program, "-p", str(project), "-m", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from fake_endpoint import Call, good, serving
+from search_figures import bare_figures
 from search_lab import FAST, Climber
 from search_lab import IDEA as CLIMB
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.cli.main import commands
 from taskweaver.llm.types import ModelRequest
@@ -32,6 +33,13 @@ SMALL = {
     "search.stage3_nodes": 0,
     "search.stage4_nodes": 0,
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _figures() -> Iterator[None]:
+    """Draw nothing in the figures of reports, which nobody looks at here."""
+    with bare_figures():
+        yield
 
 
 def make(folder: Path) -> Path:
@@ -372,7 +380,9 @@ def test_settings_of_the_original_are_understood(climbed: Path) -> None:
     assert kept["search.steps"] == 0
 
 
-def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(climbed: Path, climber: LastingClimber) -> None:
+def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
+    climbed: Path, climber: LastingClimber, warm_commands: WarmCommands
+) -> None:
     project, idea = climbed, str(climbed / "climb.md")
     climber.lasts = True
     arguments = ["-p", str(project), "search", idea, "--plain", "--name", "stopped"]
@@ -380,7 +390,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(climbed: Path, climber: Last
     more["memory.enabled"] = False
     configure(project, more)
     with subprocess.Popen(
-        [sys.executable, "-m", "taskweaver", *arguments],
+        [*warm_commands.program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

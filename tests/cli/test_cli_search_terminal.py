@@ -8,14 +8,20 @@ import signal
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fake_endpoint import Call, good, serving
+from search_lab import FAST, IDEA
 from support import make_project
+from test_cli_search import LastingClimber
+
+from taskweaver.llm.types import ModelRequest
 
 pytestmark = pytest.mark.measured
 
-IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
+FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)}
 
 
 def drawn_until(handle: int, text: str, drawn: str = "") -> str:
@@ -31,12 +37,31 @@ def drawn_until(handle: int, text: str, drawn: str = "") -> str:
     return drawn
 
 
-def test_what_is_said_stands_above_the_live_tree(tmp_path: Path) -> None:
-    keys = {"llm.api_type": "offline", "search.workers": 1, "memory.enabled": False}
-    project = make_project(tmp_path / "lab", keys)
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A project whose model answers by rules; each attempt after the first lasts."""
+    climber = LastingClimber()
+    climber.lasts = True
+
+    def play(call: Call) -> None:
+        if "messages" not in call.body:
+            call.answer(200, {"data": [{"id": "m"}]})
+            return
+        messages = call.body["messages"]
+        call.stream(good(climber(messages, ModelRequest(messages))))
+
+    with serving(play) as endpoint:
+        model = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
+        keys = FAST | FORTY | model | {"llm.api_key": "k", "memory.enabled": False}
+        project = make_project(tmp_path / "lab", keys)
+        (project / "climb.md").write_text(IDEA.format("maximize"))
+        yield project
+
+
+def test_what_is_said_stands_above_the_live_tree(project: Path) -> None:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
-    arguments = ["-p", str(project), "search", str(IDEA), "--name", "a"]
+    arguments = ["-p", str(project), "search", str(project / "climb.md"), "--name", "a"]
     with subprocess.Popen(
         [sys.executable, "-m", "taskweaver", *arguments],
         stdin=theirs,

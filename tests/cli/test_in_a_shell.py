@@ -9,8 +9,6 @@ import json
 import os
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.utils.redact import MASK
 
@@ -32,6 +31,8 @@ KEYS = {
     "search.stage3_nodes": 0,
     "search.stage4_nodes": 0,
 }
+STATELESS = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
+"""For sessions that nobody resumes."""
 TOKEN = "token = 'abcdefghijklmnop1234'; len(token)"
 BETWEEN = re.compile(r"""[\s'"`(),;\[\]{}]+""")
 PATH = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
@@ -46,10 +47,12 @@ class Shell:
     Attributes:
         home: The user's home folder.
         cwd: The folder it is in.
+        commands: What starts the program.
     """
 
     home: Path
     cwd: Path
+    commands: WarmCommands
 
     def run(self, *arguments: str, text: str | None = None) -> str:
         """Run the program as the shell does; return its output, in which every path exists."""
@@ -64,15 +67,8 @@ class Shell:
             "PWD": str(self.cwd),
             "OLDPWD": str(self.home),
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "taskweaver", "--trust", *arguments],
-            env=environment,
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            cwd=self.cwd,
+        done = self.commands.run(
+            "--trust", *arguments, env=environment, cwd=self.cwd, text=text or ""
         )
         assert done.returncode == 0, done.stdout + done.stderr
         for printed in (done.stdout, done.stderr):
@@ -111,9 +107,9 @@ class Start:
 PLACES = ("the clone", "the project", "above", "another folder")
 
 
-def started(tmp_path: Path, place: str) -> Start:
+def started(tmp_path: Path, place: str, commands: WarmCommands, **keys: int) -> Start:
     """Make a project, and go to a place to start from."""
-    project = make_project(tmp_path / "clone-of-the-program" / "project", KEYS)
+    project = make_project(tmp_path / "clone-of-the-program" / "project", KEYS | keys)
     other = tmp_path / "quite-another-folder"
     other.mkdir()
     cwd, options = {
@@ -122,7 +118,7 @@ def started(tmp_path: Path, place: str) -> Start:
         "above": (tmp_path, ["-p", str(project.relative_to(tmp_path))]),
         "another folder": (other, ["-p", str(project)]),
     }[place]
-    return Start(Shell(tmp_path, cwd), options, project)
+    return Start(Shell(tmp_path, cwd, commands), options, project)
 
 
 def stored_cells(project: Path) -> list[str]:
@@ -134,8 +130,10 @@ def stored_cells(project: Path) -> list[str]:
     return [str(part["content"]) for part in parts if part["type"] == "reply_content"]
 
 
-def test_what_is_printed_exists_and_what_is_stored_ran(tmp_path: Path) -> None:
-    start = started(tmp_path, "the clone")
+def test_what_is_printed_exists_and_what_is_stored_ran(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
+    start = started(tmp_path, "the clone", warm_commands)
     data = start.project / "data" / "tiny.csv"
     reading = f"path = {str(data)!r}; text = open(path).read(); len(text)"
     saving = "open('saved.txt', 'w').write(path)"
@@ -169,8 +167,10 @@ def test_what_is_printed_exists_and_what_is_stored_ran(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_artifacts_and_findings_are_named_wherever_one_starts(tmp_path: Path, place: str) -> None:
-    start = started(tmp_path, place)
+def test_artifacts_and_findings_are_named_wherever_one_starts(
+    tmp_path: Path, warm_commands: WarmCommands, place: str
+) -> None:
+    start = started(tmp_path, place, warm_commands, **STATELESS)
     facts = start.run("--json", "-m", "run this code: open('saved.txt', 'w').write('done')")
     artifacts = json.loads(facts)["artifacts"]
     assert artifacts
@@ -180,8 +180,10 @@ def test_artifacts_and_findings_are_named_wherever_one_starts(tmp_path: Path, pl
     assert str(start.project / "workspace") in found
 
 
-def test_a_search_names_its_report_and_its_page(tmp_path: Path) -> None:
-    start = started(tmp_path, "the clone")
+def test_a_search_names_its_report_and_its_page(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
+    start = started(tmp_path, "the clone", warm_commands)
     (start.project / "idea.md").write_text(IDEA)
     said = start.run("search", "project/idea.md", "--plain", "--name", "first")
     run = start.project / "experiments" / "first"
@@ -190,10 +192,12 @@ def test_a_search_names_its_report_and_its_page(tmp_path: Path) -> None:
     assert run.stat().st_mode & 0o077 == 0
 
 
-def test_a_configured_key_that_is_the_name_of_the_folder_masks_no_path(tmp_path: Path) -> None:
+def test_a_configured_key_that_is_the_name_of_the_folder_masks_no_path(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     """A local server takes any key, and the name of the project comes to mind."""
     keys = {**KEYS, "llm.api_key": "sales-report", "embedding.api_key": "analyst-home"}
     project = make_project(tmp_path / "analyst-home" / "sales-report", keys)
-    shell = Shell(tmp_path / "analyst-home", project.parent)
+    shell = Shell(tmp_path / "analyst-home", project.parent, warm_commands)
     shown = shell.run("-p", "sales-report", "doctor", "--json")
     assert str(project) in shown

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from mcp_calls import failure, value
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations import mcp_stdio
 from taskweaver.cli.main import commands
@@ -29,7 +30,9 @@ def offline_project(folder: Path) -> Path:
     return make_project(folder / "p", {"llm.api_type": "offline"})
 
 
-def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
+def drive(
+    folder: Path, warm_commands: WarmCommands, steps: Callable[[Any], Awaitable[None]]
+) -> None:
     """Take steps with a client; what the server writes is protocol, or the client would fail."""
     project = offline_project(folder)
 
@@ -37,13 +40,13 @@ def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
     async def transport() -> Any:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
-        command = ["-m", "taskweaver", "-p", str(project), "mcp"]
+        program, *options = [*warm_commands.program, "-p", str(project), "mcp"]
         env = {
             "PYTHONPATH": os.pathsep.join(sys.path),
             "LLM_AUTO_DETECT": "false",
             "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
         }
-        server = StdioServerParameters(command=sys.executable, args=command, env=env, cwd=folder)
+        server = StdioServerParameters(command=program, args=options, env=env, cwd=folder)
         with (folder / "errors.log").open("w") as log:
             async with stdio_client(server, errlog=log) as streams:
                 yield streams
@@ -75,7 +78,7 @@ async def draw_and_remember(client: Any, session: str) -> None:
     assert await value(client, "memory_search", query="zebras count", session=session)
 
 
-def test_a_whole_conversation(tmp_path: Path) -> None:
+def test_a_whole_conversation(tmp_path: Path, warm_commands: WarmCommands) -> None:
     async def steps(client: Any) -> None:
         tools = (await client.list_tools()).tools
         assert sorted(tool.name for tool in tools) == [
@@ -117,10 +120,10 @@ def test_a_whole_conversation(tmp_path: Path) -> None:
         (listed,) = await value(client, "sessions")
         assert listed["session"] == session
 
-    drive(tmp_path, steps)
+    drive(tmp_path, warm_commands, steps)
 
 
-def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+def test_what_goes_wrong_is_told(tmp_path: Path, warm_commands: WarmCommands) -> None:
     async def steps(client: Any) -> None:
         assert "There is no session 'nope'" in await failure(
             client, "ask", question="hi", session="nope"
@@ -137,10 +140,10 @@ def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
         noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
         assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
 
-    drive(tmp_path, steps)
+    drive(tmp_path, warm_commands, steps)
 
 
-def test_a_call_that_is_given_up_ends_its_cell(tmp_path: Path) -> None:
+def test_a_call_that_is_given_up_ends_its_cell(tmp_path: Path, warm_commands: WarmCommands) -> None:
     async def steps(client: Any) -> None:
         first = await value(client, "run_code", code="x = 1")
         code = "open('begun', 'w').close()\nwhile True: pass"
@@ -153,10 +156,12 @@ def test_a_call_that_is_given_up_ends_its_cell(tmp_path: Path) -> None:
         again = await value(client, "run_code", code="x + 1", session=first["session"])
         assert "2" in again["answer"]
 
-    drive(tmp_path, steps)
+    drive(tmp_path, warm_commands, steps)
 
 
-def test_calls_of_a_session_at_one_time_wait_for_each_other(tmp_path: Path) -> None:
+def test_calls_of_a_session_at_one_time_wait_for_each_other(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     async def steps(client: Any) -> None:
         session = (await value(client, "run_code", code="x = 0"))["session"]
         at_once = [value(client, "run_code", code="x += 1; x", session=session) for _ in range(3)]
@@ -167,13 +172,15 @@ def test_calls_of_a_session_at_one_time_wait_for_each_other(tmp_path: Path) -> N
         here = await value(client, "run_code", code="x", session=session, branch="main")
         assert "3" in here["answer"]
 
-    drive(tmp_path, steps)
+    drive(tmp_path, warm_commands, steps)
 
 
-def test_it_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
+def test_it_ends_with_its_input_and_writes_nothing_else(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     project = offline_project(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "taskweaver", "-p", str(project), "mcp"],
+        [*warm_commands.program, "-p", str(project), "mcp"],
         input="no message\n", capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from served import serving
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.cli.main import commands
 from taskweaver.cli.serving import run_server
@@ -70,11 +71,11 @@ def test_users_are_added_listed_and_removed(project: Path) -> None:
 
 
 def test_with_users_there_is_no_other_token_and_actions_are_recorded(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, warm_commands: WarmCommands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     token = run(project, "users", "add", "ann").strip()
-    with serving(project) as (process, line):
+    with serving(project, program=warm_commands.program) as (process, line):
         address = re.search(r"http://\S+", line)
         assert address
         assert "token" not in line
@@ -90,10 +91,10 @@ def test_with_users_there_is_no_other_token_and_actions_are_recorded(
     assert row.split()[4:] == ["POST", "/api/v1/sessions", "/api/v1/sessions", "201"]
 
 
-def test_several_users_need_walls(project: Path) -> None:
+def test_several_users_need_walls(project: Path, warm_commands: WarmCommands) -> None:
     for name in ("ann", "bob"):
         run(project, "users", "add", name)
-    with serving(project) as (process, line):
+    with serving(project, program=warm_commands.program) as (process, line):
         assert line == ""
         _, errors = process.communicate(timeout=100)
     assert process.returncode == 2

@@ -214,7 +214,7 @@ app/test_switches.py::test_an_artifact_beyond_its_limit_is_not_listed
   execution.artifact_limit_mb
 ext_role/test_web_explorer.py::test_a_browser_that_does_not_start_is_told
   web_explorer.browser_path
-ext_role/test_web_explorer.py::test_a_task_that_takes_too_many_steps_tells_how_far_it_came
+ext_role/test_web_explorer.py::test_a_task_ends_with_its_steps_and_is_given_up_while_a_page_loads
   web_explorer.max_steps
 ext_role/test_web_explorer.py::test_an_action_that_fails_is_told_to_the_model_and_time_and_hosts_are_as_configured
   web_explorer.page_timeout_s web_explorer.allowed_hosts

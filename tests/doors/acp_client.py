@@ -12,6 +12,7 @@ from typing import Any
 
 import acp
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+from warm_commands import WarmCommands
 
 LIMIT_S = 120.0
 
@@ -93,10 +94,12 @@ class Editor:
 
 
 @asynccontextmanager
-async def editing(project: Path, log: Path) -> AsyncIterator[tuple[Any, Editor]]:
+async def editing(
+    project: Path, log: Path, commands: WarmCommands
+) -> AsyncIterator[tuple[Any, Editor]]:
     """Give the connection to an agent that was started, and the editor."""
     editor = Editor()
-    program, *arguments = command(project)
+    program, *arguments = *commands.program, *command(project)[3:]
     with log.open("ab") as errors:
         async with acp.spawn_agent_process(
             editor,  # type: ignore[arg-type]

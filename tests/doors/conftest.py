@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from browser import WARM_BROWSER
 from leftovers import nothing_left
 from served import Served, served
+from warm_commands import WarmCommands
 from warm_kernels import WarmKernels
 from warm_workers import WarmWorkers
 
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.doors.agent_api import door
 from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.server.databases import sqlite
 from taskweaver.server.databases.pool import PostgresPool
@@ -46,9 +49,18 @@ def _nothing_left_running() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_left_by_the_file(
-    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers
+    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
 ) -> Iterator[None]:
-    with nothing_left(_warm_kernels, _warm_workers):
+    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _programs_are_forked(warm_commands: WarmCommands) -> Iterator[None]:
+    """Let servers start this program, for searches and checks, without its imports."""
+    own = door._command
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(door, "_command", lambda app: [*warm_commands.program, *own(app)[3:]])
         yield
 
 

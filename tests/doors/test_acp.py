@@ -19,6 +19,7 @@ import pytest
 from acp_client import LIMIT_S, Editor, command, editing, environment
 from click.testing import CliRunner
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations import acp_stdio
 from taskweaver.cli.main import commands
@@ -79,12 +80,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def desk(project: Path) -> Iterator[Desk]:
+def desk(project: Path, warm_commands: WarmCommands) -> Iterator[Desk]:
     folder = project.parent / "own"
     folder.mkdir()
     (folder / "fruit.csv").write_text("Kind,Count\npear,2\nplum,6\n")
     with asyncio.Runner() as runner:
-        context = editing(project, project.parent / "errors.log")
+        context = editing(project, project.parent / "errors.log", warm_commands)
         agent, editor = runner.run(context.__aenter__())
         try:
             yield Desk(runner.run, agent, editor, folder, project)
@@ -226,12 +227,14 @@ def test_a_fork_has_the_variables_and_leaves_the_original(desk: Desk) -> None:
     desk.run(main())
 
 
-def test_a_session_is_listed_and_loaded_after_a_restart(tmp_path: Path) -> None:
+def test_a_session_is_listed_and_loaded_after_a_restart(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline"})
     (tmp_path / "other").mkdir()
 
     async def before() -> tuple[str, str]:
-        async with editing(project, tmp_path / "log") as (agent, editor):
+        async with editing(project, tmp_path / "log", warm_commands) as (agent, editor):
             desk = Desk(lambda work: work, agent, editor, tmp_path, project)
             session = await desk.new()
             await desk.cell(session, "kept = 20\nprint('seen')")
@@ -240,7 +243,7 @@ def test_a_session_is_listed_and_loaded_after_a_restart(tmp_path: Path) -> None:
             return session, fork.session_id
 
     async def after(session: str, fork: str) -> None:
-        async with editing(project, tmp_path / "log") as (agent, editor):
+        async with editing(project, tmp_path / "log", warm_commands) as (agent, editor):
             desk = Desk(lambda work: work, agent, editor, tmp_path, project)
             listed = (await agent.list_sessions(cwd=str(tmp_path))).sessions
             assert [item.session_id for item in listed] == [session, fork]

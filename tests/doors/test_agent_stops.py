@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,9 +110,16 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(project
 
 
 def await_no_kernel(folder: Path, name: str) -> None:
-    """Wait until no kernel runs whose connection file has such a name; no request is sent."""
-    while list((folder / "project").rglob(f"kernels/{name}")):
-        pass
+    """Wait until no kernel runs whose connection file has such a name; no request is sent.
+
+    Folders that go away meanwhile, like those of a state that is being written, are passed over.
+    """
+    pause = threading.Event()
+    while any(
+        Path(place).name == "kernels" and fnmatch.filter(files, name)
+        for place, _, files in os.walk(folder / "project")
+    ):
+        pause.wait(0.02)
 
 
 def has_no_kernel(response: httpx2.Response) -> bool:

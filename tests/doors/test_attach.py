@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import stat
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -16,6 +16,7 @@ import pytest
 from jupyter_clients import LIMIT_S, ask, joined
 from nbclient import NotebookClient
 from support import Listener
+from warm_commands import WarmCommands
 
 from taskweaver import TaskWeaverApp
 from taskweaver.doors.jupyter.attaching import attached
@@ -170,16 +171,17 @@ def test_requests_of_a_client_are_seen_at_once_and_are_use(
 
 
 def test_attach_runs_a_kernel_or_finds_that_of_another_process(
-    app: TaskWeaverApp, folder: Path, session: Session
+    app: TaskWeaverApp, folder: Path, session: Session, warm_commands: WarmCommands
 ) -> None:
     id_ = session.session_id
-    found = _attach(folder, id_)
+    attach = partial(warm_commands.run, "-p", str(folder), "attach", env=os.environ)
+    found = attach(id_)
     assert found.returncode == 0, found.stderr
     file = Path(found.stdout.strip())
     assert file == connection(app, session)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "Another process runs the kernel" in found.stderr
-    assert "no kernel of it runs yet" in _attach(folder, id_, "--branch", "b").stderr
+    assert "no kernel of it runs yet" in attach(id_, "--branch", "b").stderr
     session.stop()
     assert not file.exists()
     with attached(app, id_) as here:
@@ -188,8 +190,3 @@ def test_attach_runs_a_kernel_or_finds_that_of_another_process(
             assert ask(client, "x").text == "41"
     with pytest.raises(SessionError, match="There is no session"), attached(app, "20200101"):
         pass
-
-
-def _attach(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "taskweaver", "-p", str(folder), "attach", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)

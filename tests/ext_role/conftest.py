@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import WARM_BROWSER
 from web_site import Site, find_chromium, site, traces
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _browser_goes_on() -> None:
+    """Run without the browser of other files: the tests here count their own."""
+    WARM_BROWSER.close()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-import pytest
 from support import Listener, Script, make_project, planner_reply
 from web_site import Site, traces
 
@@ -51,22 +50,28 @@ def told(round_: Round) -> Post:
     return post
 
 
-def test_a_price_is_searched_for_and_told(tmp_path: Path, shop: Site, chromium: Path) -> None:
+def test_a_price_is_searched_for_and_the_page_stays_open_for_the_next_task(
+    tmp_path: Path, shop: Site, chromium: Path
+) -> None:
     script = Script(
         [
-            ORDER,
-            act("open", shop.url),
-            act("type", "1", "oolong\n"),
-            act("click", "[1]"),
-            act("back"),
-            act("done", answer="Oolong costs 12.50."),
+            ORDER, act("open", shop.url), act("type", "1", "oolong\n"), act("click", "[1]"),
+            act("back"), act("done", answer="Oolong costs 12.50."),
             planner_reply("User", "It costs 12.50."),
+            ORDER, act("open", f"{shop.url}/about"), act("done", answer="open"), END,
+            ORDER, act("done", answer="from nine to five"), END,
+            ORDER, act("open", f"{shop.url}/fences"), act("done", answer="x"), END,
+            ORDER, act("open", shop.url), *["nonsense"] * 3, END,
         ]
-    )
-    listener = Listener()
+    )  # fmt: skip
     with session(tmp_path, script) as talk:
-        round_ = talk.send_message("How much is Oolong?", listener)
-    post = told(round_)
+        search_for_the_price(talk, script)
+        go_on_with_the_page(talk, script, shop)
+
+
+def search_for_the_price(talk: Session, script: Script) -> None:
+    listener = Listener()
+    post = told(talk.send_message("How much is Oolong?", listener))
     assert post.message == "Oolong costs 12.50."
     plans = [str(item.content) for item in post.get_attachment(AttachmentType.web_exploring_plan)]
     assert len(plans) == 5
@@ -85,27 +90,18 @@ def test_a_price_is_searched_for_and_told(tmp_path: Path, shop: Site, chromium: 
     assert "looking at the page (step 2)" in statuses
 
 
-def test_the_page_stays_open_for_the_next_task_and_is_shown_in_a_fence_it_cannot_leave(
-    tmp_path: Path, shop: Site, chromium: Path
-) -> None:
-    script = Script(
-        [
-            ORDER, act("open", f"{shop.url}/about"), act("done", answer="open"), END,
-            ORDER, act("done", answer="from nine to five"), END,
-            ORDER, act("open", f"{shop.url}/fences"), act("done", answer="x"), END,
-            ORDER, act("open", shop.url), *["nonsense"] * 3, END,
-        ]
-    )  # fmt: skip
-    with session(tmp_path, script) as talk:
-        talk.send_message("open it")
-        post = told(talk.send_message("and when is it open?"))
-        assert post.message == "from nine to five"
-        assert "Open from nine\nto five" in script.last(5)
-        talk.send_message("go")
-        page = script.last(9)
-        start, end = page.index("`````\nTitle: Fences"), page.rindex("`````")
-        assert start < page.index("## Task\nOpen the other page") < end
-        unusable = told(talk.send_message("go")).message
+def go_on_with_the_page(talk: Session, script: Script, shop: Site) -> None:
+    """Find the page as it was left; a page cannot leave the fence it is shown in."""
+    before = len(script.prompts)
+    talk.send_message("open it")
+    post = told(talk.send_message("and when is it open?"))
+    assert post.message == "from nine to five"
+    assert "Open from nine\nto five" in script.last(before + 5)
+    talk.send_message("go")
+    page = script.last(before + 9)
+    start, end = page.index("`````\nTitle: Fences"), page.rindex("`````")
+    assert start < page.index("## Task\nOpen the other page") < end
+    unusable = told(talk.send_message("go")).message
     assert "3 replies of the model could not be used" in unusable
     assert f"The page shown last: {shop.url}/" in unusable
 
@@ -151,15 +147,32 @@ def test_a_reply_that_cannot_be_used_is_sent_back_with_the_reason(tmp_path: Path
             assert script.prompts[4 * number + 2][-2]["content"] == reply
 
 
-def test_a_task_that_takes_too_many_steps_tells_how_far_it_came(
+def test_a_task_ends_with_its_steps_and_is_given_up_while_a_page_loads(
     tmp_path: Path, shop: Site, chromium: Path
 ) -> None:
-    script = Script([ORDER, act("open", shop.url), act("scroll", "down"), END])
+    never = act("open", f"{shop.url}/never")
+    script = Script(
+        [
+            ORDER, act("open", shop.url), act("scroll", "down"), END,
+            ORDER, never, ORDER, act("done", answer="x"), END,
+            ORDER, never,
+        ]
+    )  # fmt: skip
     with session(tmp_path, script, max_steps=2) as talk:
         message = told(talk.send_message("go")).message
-    assert "all 2 steps were used" in message
-    assert "2. scroll down: done" in message
-    assert f"The page shown last: {shop.url}/" in message
+        assert "all 2 steps were used" in message
+        assert "2. scroll down: done" in message
+        assert f"The page shown last: {shop.url}/" in message
+        for way, prompts in ((talk.interrupt, 6), (talk.stop, 11)):
+            listener = Listener()
+            shop.reached.clear()
+            other = shop.when_reached(way)
+            assert talk.send_message("go", listener).state == "failed"
+            other.join()
+            assert len(script.prompts) == prompts
+            assert listener.messages(RoundEventType.round_error)
+            if way == talk.interrupt:
+                assert told(talk.send_message("go on")).message == "x"
 
 
 def browser_of_this() -> psutil.Process:
@@ -193,22 +206,6 @@ def test_a_browser_killed_in_the_middle_is_replaced(
     assert "scroll down: failed: the browser ended: killed by SIGKILL" in prompts[3]
     assert "No page is open yet." in prompts[3]
     assert "Open from nine\nto five" in prompts[4]
-
-
-@pytest.mark.parametrize("way", ["interrupt", "stop"])
-def test_a_round_is_given_up_while_a_page_loads(
-    tmp_path: Path, shop: Site, chromium: Path, way: str
-) -> None:
-    script = Script([ORDER, act("open", f"{shop.url}/never"), ORDER, act("done", answer="x"), END])
-    listener = Listener()
-    with session(tmp_path, script, page_timeout_s=60) as talk:
-        other = shop.when_reached(getattr(talk, way))
-        assert talk.send_message("go", listener).state == "failed"
-        other.join()
-        assert len(script.prompts) == 2
-        if way == "interrupt":
-            assert told(talk.send_message("go on")).message == "x"
-    assert listener.messages(RoundEventType.round_error)
 
 
 def test_no_browser_is_told_with_what_to_do(tmp_path: Path) -> None:

@@ -12,14 +12,11 @@ import pytest
 from browser import Tab, chromium_tab
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leftovers import nothing_left
 from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
 from nbconvert import HTMLExporter
 from search_story import node, small_run
 from sizes import examples, some
-from warm_kernels import WarmKernels
-from warm_workers import WarmWorkers
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -69,19 +66,6 @@ def tab() -> Iterator[Tab]:
     """The tab of all tests; no page does anything in it before the last one."""
     with chromium_tab() as made:
         yield made
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_running() -> None:
-    """Leave the check to the end of the file: the browser starts processes for pages."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _nothing_left_by_the_file(
-    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers
-) -> Iterator[None]:
-    with nothing_left(_warm_kernels, _warm_workers):
-        yield
 
 
 def shown(tab: Tab, folder: Path, body: str) -> list[str]:

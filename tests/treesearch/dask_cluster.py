@@ -13,13 +13,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 _HERE = Path(__file__).parent
 _PR_SET_PDEATHSIG = 1
+_FRUGAL = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "false",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "60s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+}
+"""Without what Dask measures in the background, a hundred times a second, for its dashboard."""
 
 
 @dataclass
@@ -27,23 +34,16 @@ class Cluster:
     """A scheduler and its workers. Close it.
 
     Attributes:
+        program: What starts the processes.
         address: Address of the scheduler.
         pids: Process ids by name; the scheduler is called ``scheduler``.
     """
 
-    folder: Path
+    program: subprocess.Popen[str]
     address: str = ""
     pids: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        paths = [str(_HERE), str(_HERE.parent), str(_HERE.parents[1])]
-        self._program = subprocess.Popen(
-            [sys.executable, __file__, str(self.folder / "cluster.log")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
-            text=True,
-        )
         self.start_scheduler()
 
     def start_scheduler(self) -> None:
@@ -55,11 +55,11 @@ class Cluster:
         self._start(name, {"address": self.address, "threads": threads, "facts": facts})
 
     def _start(self, name: str, command: Mapping[str, Any]) -> str:
-        assert self._program.stdin
-        assert self._program.stdout
-        self._program.stdin.write(json.dumps({"name": name, **command}) + "\n")
-        self._program.stdin.flush()
-        answer = json.loads(self._program.stdout.readline())
+        assert self.program.stdin
+        assert self.program.stdout
+        self.program.stdin.write(json.dumps({"name": name, **command}) + "\n")
+        self.program.stdin.flush()
+        answer = json.loads(self.program.stdout.readline())
         self.pids[name] = answer["pid"]
         return str(answer["address"])
 
@@ -75,13 +75,30 @@ class Cluster:
 
     def close(self) -> None:
         """End all of it."""
-        self._program.communicate()
+        for name in list(self.pids):
+            with suppress(ProcessLookupError):  # workers end without their scheduler
+                self.kill(name)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def cluster_program(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the program that starts the processes of clusters; its log is in a folder."""
+    paths = [str(_HERE), str(_HERE.parent), str(_HERE.parents[1])]
+    with subprocess.Popen(
+        [sys.executable, __file__, str(folder / "cluster.log")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=dict(os.environ) | _FRUGAL | {"PYTHONPATH": os.pathsep.join(paths)},
+        text=True,
+    ) as program:
+        yield program
+        program.communicate()
 
 
 def fake(

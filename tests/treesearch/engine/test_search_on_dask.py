@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from dask_cluster import Cluster
+from dask_cluster import Cluster, cluster_program
 from search_lab import FAST, Climber, lab, search, story
 from worker_signs import appears
 
@@ -28,11 +28,17 @@ SMALL = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 0, "stage4_nodes"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
     from distributed.utils import _offload_executor
 
     _offload_executor.submit(int).result()  # its thread is Dask's own, and stays
-    with Cluster(tmp_path_factory.mktemp("dask")) as made:
+    with cluster_program(tmp_path_factory.mktemp("dask")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(program: subprocess.Popen[str]) -> Iterator[Cluster]:
+    with Cluster(program) as made:
         made.add("a", host="host-a", threads=2)
         made.add("b", host="host-b", threads=2)
         yield made
@@ -104,11 +110,11 @@ def in_background(work: Any) -> tuple[threading.Thread, list[BaseException]]:
 
 
 def test_a_dask_worker_that_is_killed_costs_one_attempt(
-    undisturbed: list[tuple[Any, ...]], tmp_path: Path
+    program: subprocess.Popen[str], undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     sign = tmp_path / "sign"
     project = lab(tmp_path, **{"execution.sandbox": "none"})
-    with Cluster(tmp_path) as small:
+    with Cluster(program) as small:
         for name in ("one", "two"):
             small.add(name, host=name)
         made: list[Search] = []
@@ -127,11 +133,11 @@ def test_a_dask_worker_that_is_killed_costs_one_attempt(
 
 
 def test_a_scheduler_that_is_killed_stops_the_run_which_goes_on_elsewhere(
-    undisturbed: list[tuple[Any, ...]], tmp_path: Path
+    program: subprocess.Popen[str], undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     sign = tmp_path / "sign"
     project = lab(tmp_path, **{"execution.sandbox": "none"})
-    with Cluster(tmp_path) as small:
+    with Cluster(program) as small:
         small.add("one")
         settings = SMALL | on(small)
         model = Waiting(sign, 3)

@@ -17,6 +17,11 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _figures() -> None:
+    """Draw the figures of these reports, as a search does."""
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Climber]:
     """A search in which the second draft does not compile, with all questions asked."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import worker_jobs as jobs
-from dask_cluster import Cluster
+from dask_cluster import Cluster, cluster_program
 from phase_plans import with_code
 from worker_signs import appears, sleeping, vanishes
 
@@ -35,11 +35,19 @@ PLAIN = SandboxRequest("none", SandboxPolicy())
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
     from distributed.utils import _offload_executor
 
     _offload_executor.submit(int).result()  # its thread is Dask's own, and stays
-    with Cluster(tmp_path_factory.mktemp("dask")) as made:
+    with cluster_program(tmp_path_factory.mktemp("dask")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    program: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    with Cluster(program) as made:
         for name in ("a", "b"):
             files = tmp_path_factory.mktemp(name)  # their hosts share no lock
             made.add(name, host=f"host-{name}", threads=2, TMPDIR=str(files))
@@ -270,7 +278,7 @@ def test_the_jobs_of_a_killed_coordinator_end(
 
 
 def test_without_scheduler_or_workers_it_is_not_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_executor, "_CONNECT_S", 0.5)
     monkeypatch.setattr(dask_executor, "_FIRST_WORKER_S", 0.5)
@@ -280,7 +288,7 @@ def test_without_scheduler_or_workers_it_is_not_opened(
     with pytest.raises(ExecutorLost, match="No Dask scheduler answers at nonsense"):
         DaskExecutor("nonsense://x", 1, PLAIN, tmp_path)
     assert not [thread for thread in threading.enumerate() if thread not in before]
-    with Cluster(tmp_path) as bare:
+    with Cluster(program) as bare:
         with pytest.raises(ExecutorLost, match="No worker came"):
             DaskExecutor(bare.address, 1, PLAIN, tmp_path)
         bare.add("blind", is_blind=True)
@@ -304,10 +312,10 @@ def test_without_scheduler_or_workers_it_is_not_opened(
 
 
 def test_jobs_wait_for_a_worker_that_comes_back(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    program: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_executor, "_HOST_GONE_S", 0.5)
-    with Cluster(tmp_path) as small:
+    with Cluster(program) as small:
         small.add("one", host="first")
         executor = DaskExecutor(small.address, 1, PLAIN, tmp_path)
         on = Resources(group="n1-1")
