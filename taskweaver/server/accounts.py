@@ -197,6 +197,10 @@ class Accounts:
         sql = "SELECT name, role, quota, created_at, token_id FROM users ORDER BY name"
         return [_user(*row) for row in self._database.rows(sql)]
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a user of this name."""
+        return bool(self._database.rows("SELECT 1 FROM users WHERE name = ?", name))
+
     def find(self, token: str) -> User | None:
         """Return the user of a token; None for a wrong one. Both take the same time."""
         sql = "SELECT name, role, quota, created_at, token_id, token_hash FROM users"

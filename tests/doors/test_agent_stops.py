@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fnmatch
 import os
 import re
@@ -20,7 +21,13 @@ from jupyter_clients import joined
 from served import LIMIT_S, problem, serving
 from support import code_reply, make_project
 
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.agents import sessions as agent_sessions
+from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.user_sessions import ListedSession
+from taskweaver.server.errors import RequestRefused
 
 MARK = "ends-with-the-server"
 
@@ -212,3 +219,25 @@ def test_code_waits_for_the_answer_of_a_client(tmp_path: Path, answer: str) -> N
         assert ("changed by hand" in ended["answer"]) == (answer == "edit"), ended
         assert client.get(f"{session}/confirmations").json()["confirmations"] == []
         problem(client.post(one, json={"answer": "no"}), 404, "not-found")
+
+
+def test_who_asks_for_a_session_while_it_is_deleted_does_not_bring_it_back(tmp_path: Path) -> None:
+    async def delete_and_ask(app: TaskWeaverApp, accounts: Accounts) -> list[ListedSession]:
+        sessions = AgentSessions(app, accounts, tmp_path / "agents", FileIndexes())
+        try:
+            own = sessions.of(User("ann"))
+            made = await own.create("short")
+            deleting = asyncio.create_task(own.remove(made.session.session_id))
+            while made in own.open_conversations:
+                await asyncio.sleep(0)
+            with pytest.raises(RequestRefused, match="not found"):
+                await own.conversation(made.session.session_id)
+            await deleting
+            return list(await own.listed())
+        finally:
+            await sessions.finish(1)
+            await sessions.close()
+
+    project = make_project(tmp_path / "project")
+    with TaskWeaverApp(project) as app, Accounts.at(tmp_path / "accounts.sqlite") as accounts:
+        assert asyncio.run(delete_and_ask(app, accounts)) == []

@@ -95,6 +95,9 @@ def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
         port = urlsplit(server.url).port or 0
     with serving_offline(folder, port) as server:
         assert shown(server, address).content.startswith(b"\x89PNG")
+        agent = server.client(token)
+        (session,) = agent.get(f"{API}/sessions").json()["sessions"]
+        assert session["state"] == "stored"  # nobody without a token opens it
         signature = address.split("/pictures/")[1].split("/")[0]
         for other in (
             address.replace(signature, "0" * 64),
@@ -104,8 +107,6 @@ def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
         ):
             assert other != address
             problem(shown(server, other), 404, "not-found")
-        agent = server.client(token)
-        (session,) = agent.get(f"{API}/sessions").json()["sessions"]
         assert agent.delete(f"{API}/sessions/{session['session_id']}").status_code == 204
         problem(shown(server, address), 404, "not-found")
 

@@ -16,6 +16,7 @@ import pytest
 from taskweaver.server.agents import following
 from taskweaver.server.agents.following import Alarm, StreamEnd, StreamReaders
 from taskweaver.server.databases.loop_calls import LoopCalls
+from taskweaver.server.databases.statements import DatabaseLost
 
 _WRITERS, _EACH = 4, 500
 
@@ -108,6 +109,26 @@ def test_a_stream_has_all_events_before_its_end_and_leaves_no_listener() -> None
     assert not outcome.listeners
 
 
+def test_an_event_that_comes_as_the_end_is_looked_at_is_not_missed() -> None:
+    pieces, outcome, numbers, looks = Pieces(), Pieces(), list[int](), list[int]()
+
+    def is_ended() -> bool:
+        looks.append(len(looks))
+        if len(looks) == 2:  # as the answering thread does it: the last event, then the end
+            pieces.add()
+            outcome.add()
+        return bool(outcome.all)
+
+    async def follow() -> None:
+        reader = StreamReaders().follow({"": pieces}, {"": 0}, StreamEnd(is_ended, outcome))
+        asyncio.get_running_loop().call_soon(outcome.call)  # to look a second time
+        async for events in reader:
+            numbers.extend(event.number for _, event in events)
+
+    asyncio.run(follow())
+    assert numbers == [1]
+
+
 def test_what_a_later_source_tells_waits_for_the_events_before_it() -> None:
     log, index = Pieces(), Pieces()
     for _ in range(300):
@@ -168,3 +189,35 @@ def test_a_database_is_read_in_a_thread_and_when_it_changed() -> None:
         asyncio.run(follow(SimpleNamespace(threads=threads)))
     assert found == [*(("log", number) for number in range(1, 21)), ("index", 1)]
     assert reads == ["database_0"] * 2
+
+
+def test_a_stream_goes_on_while_its_database_is_away() -> None:
+    log, index = Pieces(), Pieces()
+    read, is_away = index.read, True
+
+    def read_in_database(after: int, limit: int) -> list[Piece]:
+        if is_away:
+            raise DatabaseLost("It is away.", is_undone=True)
+        return read(after, limit)
+
+    index.read = read_in_database  # type: ignore[method-assign]
+    found: list[str] = []
+
+    async def follow(database: Any) -> None:
+        nonlocal is_away
+        readers, calls = StreamReaders(), LoopCalls(database)
+        sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
+        log.add()
+        async for events in readers.follow(sources, positions, calls=calls):
+            found.extend(name for name, _ in events)
+            if found == ["log"]:
+                log.add()
+                index.add()
+            elif found == ["log", "log"]:
+                is_away = False
+                index.call()
+            else:
+                readers.stop()
+
+    asyncio.run(follow(SimpleNamespace(threads=None)))
+    assert found == ["log", "log", "index"]

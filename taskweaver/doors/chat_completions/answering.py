@@ -95,8 +95,7 @@ class ChatAnswer:
         ended = await conversation.index.calls.statements(partial(conversation.message, self._id))
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
-        with_pictures = self._links.with_pictures
-        return await asyncio.to_thread(with_pictures, self._call, conversation, ended)
+        return await self._links.answer(self._call, ended)
 
     @property
     def usage(self) -> Usage:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import os
 import re
 import secrets
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from taskweaver.errors import TaskWeaverError
 from taskweaver.face.figures import is_picture
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
@@ -23,11 +26,12 @@ from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.guard import PICTURES
 from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call, missing
 from taskweaver.server.transfer import download, explained
+from taskweaver.session.storage.store import working_folder
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import PRIVATE, write_bytes
 
-_KEY_FILE, _KEY_BYTES = "picture_key", 32
-_MOST_PICTURES = 20
+_KEY_FILE, _KEY_BYTES = ".picture_key", 32
+"""Name of the file, which no user can have, and size of the key."""
 _NOT_IN_NAMES = re.compile(r"[^\w .,-]")
 
 
@@ -35,7 +39,7 @@ class PictureLinks:
     """Addresses of pictures of answers.
 
     An address is good for as long as the session is there, also after a restart: front ends keep
-    it in their chats. It has no secret of the user, and leads to this one picture.
+    it in their chats. It has no secret of the user, and leads to the picture of this name alone.
 
     Attributes:
         sessions: The sessions that the answers are of.
@@ -56,21 +60,31 @@ class PictureLinks:
             self._send,
             "A picture, by the address that an answer has of it",
             answer_type=BYTES_TYPE,
-            problems=(404, 409, 416),
+            problems=(404, 416),
             is_public=True,
         )
 
-    def with_pictures(
+    async def answer(self, call: Call, message: IndexedMessage) -> str:
+        """Return the answer to a message, with the pictures of its round as Markdown.
+
+        It is without them where the session cannot be opened, as when another program has it open.
+        """
+        try:
+            conversation = await self.sessions.of(call.user).conversation(message.session)
+            return await asyncio.to_thread(self._with_pictures, call, conversation, message)
+        except TaskWeaverError:
+            return message.answer
+
+    def _with_pictures(
         self, call: Call, conversation: UserConversation, message: IndexedMessage
     ) -> str:
-        """Return the answer to a message, with the pictures of its round as Markdown; blocks."""
         rounds = conversation.branch(message.branch).rounds()
         round_ = next((one for one in rounds if one.id == message.round_id), None)
         names = list(filter(is_picture, round_.artifacts)) if round_ is not None else []
         place = (call.user.name, message.session, message.branch)
         shown = [
             f"![{_NOT_IN_NAMES.sub('_', name)}]({call.base_url}{self._path(*place, name)})"
-            for name in names[:_MOST_PICTURES]
+            for name in names
         ]
         return "\n\n".join([message.answer, *shown])
 
@@ -87,31 +101,31 @@ class PictureLinks:
         given = call.path("signature").encode()
         wanted = self._signature(name, session_id, branch, path).encode()
         is_signed = hmac.compare_digest(given, wanted)
-        accounts = self.sessions.accounts
-        find = partial(self._user, name)
-        user = await accounts.calls.statements(find) if is_signed else None
-        if user is None:
+        if not (is_signed and await self._has_account(name)):
             raise missing("Picture", "of this address")
-        conversation = await self.sessions.of(user).conversation(session_id)
+        # The session stays as it is: without a token nobody opens one.
+        sessions_folder = self.sessions.of(User(name)).manager.sessions_folder
+        folder = working_folder(sessions_folder / session_id, branch)
         asked = call.request.headers.get("range", "")
-        folder = conversation.branch(branch).execution_cwd
         with explained(path), Folder.at(folder) as place:
             response = await asyncio.to_thread(partial(download, place, path, asked))
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         return response
 
-    def _user(self, name: str) -> User | None:
-        """Return a user who still has an account, or the person who started the server."""
-        if name == LOCAL_USER:
-            return User(LOCAL_USER, "admin")
-        return next((user for user in self.sessions.accounts.users() if user.name == name), None)
+    async def _has_account(self, name: str) -> bool:
+        accounts = self.sessions.accounts
+        return name == LOCAL_USER or await accounts.calls.statements(partial(accounts.has, name))
 
 
 def _key_in(folder: Path) -> bytes:
     path = folder / _KEY_FILE
     try:
         if not path.exists():
-            write_bytes(path, secrets.token_bytes(_KEY_BYTES), mode=PRIVATE)
+            draft = folder / f"{_KEY_FILE}.{secrets.token_hex(6)}"
+            write_bytes(draft, secrets.token_bytes(_KEY_BYTES), mode=PRIVATE)
+            with suppress(FileExistsError):  # another server of the project was faster
+                os.link(draft, path)
+            draft.unlink()
         key = path.read_bytes()
     except OSError as error:
         raise ServerError(f"The key of pictures' addresses cannot be used: {error}.") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator
@@ -96,10 +95,7 @@ class ResponseOperations:
         )
         if message.state == "finished":
             found.status = "completed"
-            conversation = await own.conversation(message.session)
-            with_pictures = self._links.with_pictures
-            text = await asyncio.to_thread(with_pictures, call, conversation, message)
-            found.output = [_message(message.id, text)]
+            found.output = [_message(message.id, await self._links.answer(call, message))]
         elif message.state not in OPEN_STATES:
             found.status = "failed" if message.state == "failed" else "cancelled"
             found.error = {"code": "server_error", "message": message.answer or message.state}

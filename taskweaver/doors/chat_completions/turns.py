@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,11 +18,13 @@ from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused, conflict
+from taskweaver.server.guard import PICTURES
 from taskweaver.server.operations import missing
 
 _MOST_KEPT = 10_000
 _TITLE_CHARS = 60
 _HISTORY_CHARS = 100_000
+_ADDRESSED = re.compile(rf"!\[[^\]]*\]\([^)\s]*{PICTURES}[^)\s]*\)")
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -163,6 +166,7 @@ def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
 def with_history(messages: Sequence[CompletionMessage]) -> str:
     """Return the last message with those before it as text, as far as there is room."""
     before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
+    before = _ADDRESSED.sub("", before)  # who has an address sees the picture
     if not before.strip():
         return messages[-1].text
     shown = before[-_HISTORY_CHARS:]

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
-from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
@@ -171,11 +170,11 @@ class UserConversation:
             SessionError: If the branch does not exist, or the session was closed.
         """
         self.branch(message.branch)
+        self._changes += 1  # the session is not closed meanwhile as one that nobody uses
         # In turn: the same message, sent twice at once, is found the second time.
         return await self.index.calls.in_turn(partial(self._accept, user, message))
 
     async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        self._changes += 1  # the session is not closed as one that nobody uses
         try:
             known = await self.index.calls.statements(partial(self.index.message, message.id))
             if known is not None:
@@ -229,12 +228,16 @@ class UserConversation:
 
     async def give_up(self, message_id: str) -> None:
         """Withdraw a message that waits or is being accepted, or stop its answer."""
-        await self.index.calls.in_turn(partial(self._give_up, message_id))
+        if not self._stop_answer(message_id):
+            await self.index.calls.in_turn(partial(self._give_up, message_id))
 
     async def _give_up(self, message_id: str) -> None:
         if not await self._waiting.withdraw(message_id):
-            for branch in [name for name, one in self._running.items() if one == message_id]:
-                self.stop(branch)
+            self._stop_answer(message_id)
+
+    def _stop_answer(self, message_id: str) -> bool:
+        branch = next((name for name, one in self._running.items() if one == message_id), None)
+        return branch is not None and self.stop(branch)
 
     def message(self, message_id: str) -> IndexedMessage:
         """Return a message of this session.
@@ -364,10 +367,11 @@ class UserConversation:
         finally:
             usage = branch.round_usage if watch.has_begun else Usage()
             self.workers.spend(user, usage, self._end_of_waits)
+        said = round_.post_list[-1].message if round_.post_list else ""
         return {
             "state": "finished" if round_.state == "finished" else "failed",
             "round_id": round_.id,
-            "answer": redact_known(watch.refusal or watch.error or _text(round_)),
+            "answer": redact_known(watch.refusal or watch.error or said),
             "tokens": usage.total_tokens,
             "cost": usage.cost,
         }
@@ -392,7 +396,3 @@ class UserConversation:
         await self.interrupt()
         await asyncio.to_thread(self.session.stop)
         await self.settle()
-
-
-def _text(round_: Round) -> str:
-    return round_.post_list[-1].message if round_.post_list else ""

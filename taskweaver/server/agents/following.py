@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from taskweaver.server.databases.loop_calls import LoopCalls
+from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
@@ -48,6 +49,9 @@ class Listenable(Protocol):
 
     def unlisten(self, on_event: Callable[[], None]) -> None:
         """Call a function no longer."""
+
+
+NamedEvents = list[tuple[str, SourceEvent]]
 
 
 class EventSource(Listenable, Protocol):
@@ -165,17 +169,17 @@ class StreamReaders:
         with self._heard(sources, end, changed) as alarm:
             while True:
                 alarm.reset()
+                will_end = self.is_stopping or (end is not None and end.is_reached())
                 names = list(left)
                 while names and names[-1] not in changed:
                     names.pop()
                 changed.difference_update(names)  # first: they are read again if they ring now
-                will_end = self.is_stopping or (end is not None and end.is_reached())
                 try:
-                    read = partial(_new_events, left, now, names)
+                    read = partial(_new_events, left, now)
                     if calls is not None and len(names) == len(left):
-                        events = await calls.statements(read)
+                        events = await _read_all(calls, read, names)
                     else:
-                        events = read()
+                        events = read(names)
                 except SessionError:  # the reader asks anew, and is told what it missed
                     return
                 now |= {name: event.number for name, event in events}
@@ -221,9 +225,21 @@ class StreamReaders:
                 source.unlisten(on_event)
 
 
+async def _read_all(
+    calls: LoopCalls,
+    read: Callable[[Sequence[str]], NamedEvents],
+    names: list[str],
+) -> NamedEvents:
+    """Return the new events of all sources; without those of a database that is away."""
+    try:
+        return await calls.statements(partial(read, names))
+    except DatabaseLost:  # it rings when it is there again, and is read after a silence
+        return read(names[:-1])
+
+
 def _new_events(
     sources: dict[str, EventSource], positions: Mapping[str, int], names: Sequence[str]
-) -> list[tuple[str, SourceEvent]]:
+) -> NamedEvents:
     """Return the next events of some sources; one that was closed is left out from now on.
 
     What a source tells comes after what the sources before it had told by then: the last one is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -136,6 +137,7 @@ class AgentIndex:
         self._database = database
         self._servers = servers
         self._user = user
+        self._marking = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
         self.calls = LoopCalls(database)
         self.server = servers.id
@@ -289,6 +291,14 @@ class AgentIndex:
 
     def _mark_cut(self, messages: Sequence[IndexedMessage]) -> bool:
         """Mark the open ones of servers that have ended; return whether there are any."""
+        if not self._marking.acquire(blocking=False):
+            return False  # another thread does it, and may wait for the lock of the user
+        try:
+            return self._mark(messages)
+        finally:
+            self._marking.release()
+
+    def _mark(self, messages: Sequence[IndexedMessage]) -> bool:
         open_ = [one for one in messages if one.state in OPEN_STATES and one.server != self.server]
         servers = sorted({one.server for one in open_})
         ended = self._servers.ended(self._database, servers) if servers else []

@@ -230,7 +230,7 @@ class UserSessions:
             await conversation.close()
             folder = self.manager.sessions_folder
             await asyncio.to_thread(remove_session, folder, session_id)
-        await self.index.calls.change(partial(self.index.remove_session, session_id))
+            await self.index.calls.change(partial(self.index.remove_session, session_id))
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; raises as `conversation`."""

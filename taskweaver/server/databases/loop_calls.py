@@ -1,4 +1,4 @@
-"""Calls of a database from the event loop, which never waits for a network or a disk."""
+"""Calls of a database from the event loop, which waits for no network, and for no flush."""
 
 from __future__ import annotations
 
