@@ -26,6 +26,11 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 	  $(BIN)/python -m taskweaver -p search-demo search project/ideas/$$idea.md --plain --workers 2 || exit 1; \
 	done
 
+# Tests write tens of thousands of small files: in memory where it has 4 GiB for them.
+IN_MEMORY := $(shell df -k --output=avail /dev/shm 2>/dev/null \
+  | awk 'NR == 2 && $$1 > 4194304 { print "/dev/shm" }')
+test quick coverage: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR),/tmp)
+
 TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
 test: $(VENV)/.ready-dev  ## Run all tests.
 	$(BIN)/python -m $(TESTS)

@@ -7,6 +7,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -289,7 +290,7 @@ def test_nothing_is_left_behind(tmp_path: Path, policy: SandboxPolicy | None) ->
 
 
 def open_things() -> tuple[int, int, list[Path]]:
-    folders = [*Path("/tmp").glob(f"tw-{os.getpid()}-*")]
+    folders = [*Path(tempfile.gettempdir()).glob(f"tw-{os.getpid()}-*")]
     groups = [*Path("/sys/fs/cgroup").glob(f"**/taskweaver-{os.getpid()}-*")]
     return len([*Path("/proc/self/fd").iterdir()]), threading.active_count(), folders + groups
 
