@@ -291,8 +291,10 @@ def test_nothing_is_left_behind(tmp_path: Path, policy: SandboxPolicy | None) ->
 
 def open_things() -> tuple[int, int, list[Path]]:
     folders = [*Path(tempfile.gettempdir()).glob(f"tw-{os.getpid()}-*")]
-    groups = [*Path("/sys/fs/cgroup").glob(f"**/taskweaver-{os.getpid()}-*")]
-    return len([*Path("/proc/self/fd").iterdir()]), threading.active_count(), folders + groups
+    # Groups of other programs end meanwhile, which `os.walk` passes over.
+    groups = [Path(path) for path, _, _ in os.walk("/sys/fs/cgroup")]
+    own = [path for path in groups if path.name.startswith(f"taskweaver-{os.getpid()}-")]
+    return len([*Path("/proc/self/fd").iterdir()]), threading.active_count(), folders + own
 
 
 @needs_bwrap

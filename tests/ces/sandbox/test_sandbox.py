@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -656,6 +657,7 @@ def test_a_recipe_without_one_of_its_lines_is_noticed(
         return [*words[:place], *words[place + count :]]
 
     monkeypatch.setattr(sandbox, "bwrap_command", without)
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")
     sandbox.require.cache_clear()
     try:
         with pytest.raises(SandboxUnavailable, match="does not hold"):
