@@ -39,6 +39,7 @@ class PageTab:
         """
         self._opened += 1
         place, mark, hash_ = address.partition("#")
+        self.leave()  # so that no request of the page before comes after the next line
         self.tab.requests.clear()
         self.tab.complaints.clear()
         url = f"{place.partition('?')[0]}?{self._opened}{mark}{hash_}"

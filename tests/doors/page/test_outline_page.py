@@ -161,11 +161,11 @@ def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
         "[...document.querySelectorAll('.completion li')].find((one) =>"
         " one.dataset.name === 'round 2')"
     )
-    page.until(f"Boolean({named})")  # the list may still be that of the text before
-    x, y = page.value(
+    place = page.until(  # the list may still be that of the text before
         f"(() => {{ const box = {named}.getBoundingClientRect();"
-        " return [box.x + 20, box.y + box.height / 2]; })()"
+        " return `${box.x + 20} ${box.y + box.height / 2}`; })()"
     )
+    x, y = map(float, place.split())
     for kind in ("mousePressed", "mouseReleased"):
         page.tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
     page.hides(".completion")
