@@ -43,6 +43,7 @@ _END_WAIT_S = 5.0
 FORK_WAIT_S = 10.0
 """Longest wait for a forked process: code in a sandbox can stop the process that is to fork it."""
 _TOLD_WAIT_S = 1.0
+_MOST_CODES = 1000
 _SLICE_S = 0.1
 
 
@@ -289,6 +290,8 @@ class Template:
                 for told in map(_fields, lines):
                     if isinstance(told.get("code"), int):
                         self._codes[told.get("pid", 0)] = told["code"]
+                while len(self._codes) > _MOST_CODES:  # the oldest were asked for long ago
+                    del self._codes[next(iter(self._codes))]
             return self._codes.get(inner_pid)
 
     def has_ended(self) -> bool:
