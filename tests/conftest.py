@@ -165,7 +165,7 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def warm_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
     """Commands of the program, each a process of its own that does not import anew."""
-    commands = WarmCommands(tmp_path_factory.mktemp("commands"))
+    commands = WarmCommands(tmp_path_factory.mktemp("commands"), dict(os.environ))
     yield commands
     commands.close()
 
