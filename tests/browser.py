@@ -143,7 +143,7 @@ class Tab:
 
 
 class WarmBrowser:
-    """Keeps a browser for the tests of all files in a row that open tabs in it.
+    """A browser for the tests of all files in a row that open tabs in it.
 
     Starting it costs as much as a test. Each tab has cookies and storage of its own.
     """
