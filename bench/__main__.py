@@ -1,4 +1,4 @@
-"""Runs benchmarks and keeps the figures: ``python -m bench``, or ``python -m bench NAME...``."""
+"""Run benchmarks and keep the figures: ``python -m bench``, or ``python -m bench NAME...``."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class SlowSummaries(InstantModel):
 
 
 class RandomExecutor(FakeExecutor):
-    """Waits for half to one and a half times the mean, by the number of the attempt."""
+    """A wait of half to one and a half times the mean, by the number of the attempt."""
 
     def _wait(self, job: Job) -> JobResult:
         if "run" in job.phases:

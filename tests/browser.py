@@ -143,7 +143,7 @@ class Tab:
 
 
 class WarmBrowser:
-    """Keeps a browser for the tests of all files in a row that open tabs in it.
+    """A browser for the tests of all files in a row that open tabs in it.
 
     Starting it costs as much as a test. Each tab has cookies and storage of its own.
     """
@@ -167,8 +167,8 @@ class WarmBrowser:
         """Open a tab; skip the test where no browser is installed."""
         if self._tools is None:
             self._tools = DevTools(_find(), self._heard)
-        context = self._call("Target.createBrowserContext")["browserContextId"]
         try:
+            context = self._call("Target.createBrowserContext")["browserContextId"]
             target = self._call("Target.createTarget", url="about:blank", browserContextId=context)
             found = self._call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
             made = self._tabs[found["sessionId"]] = Tab(self._tools, found["sessionId"])

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from browser import WARM_BROWSER
 from leftovers import nothing_left
+from support import NO_STATES
 from warm_commands import WarmCommands
 from warm_kernels import WarmKernels, warm_kernels
 from warm_workers import WarmWorkers, warm_workers
@@ -165,7 +166,7 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def warm_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
     """Commands of the program, each a process of its own that does not import anew."""
-    commands = WarmCommands(tmp_path_factory.mktemp("commands"))
+    commands = WarmCommands(tmp_path_factory.mktemp("commands"), dict(os.environ))
     yield commands
     commands.close()
 
@@ -174,8 +175,8 @@ def warm_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmComm
 def no_states() -> Iterator[None]:
     """Keep no states of kernels at the ends of rounds: each costs as much as a cell."""
     with pytest.MonkeyPatch.context() as patch:
-        for key in ("session.snapshot_memory_mb", "session.state_limit_mb"):
-            patch.setenv(env_name(key), "0")
+        for key, value in NO_STATES.items():
+            patch.setenv(env_name(key), str(value))
         yield
 
 

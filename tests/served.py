@@ -118,11 +118,16 @@ def serving(
     project: Path,
     *arguments: str,
     command: str = "serve",
-    program: Sequence[str] = (sys.executable, "-m", "taskweaver"),
+    program: Sequence[str] = (),
     **environment: str,
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Give the process of a server, and the line that it announces itself with."""
-    whole = [*program, "-p", str(project), command, "--port", "0", *arguments]
+    """Give the process of a server, and the line that it announces itself with.
+
+    A program in place of `python -m taskweaver` is told to stop at the end, and may then end what
+    it has started; the other one is killed.
+    """
+    own = (sys.executable, "-m", "taskweaver")
+    whole = [*(program or own), "-p", str(project), command, "--port", "0", *arguments]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
     env |= environment
     with subprocess.Popen(
@@ -132,4 +137,9 @@ def serving(
         try:
             yield process, process.stdout.readline()
         finally:
-            process.kill()
+            try:
+                if program:
+                    process.terminate()
+                    process.wait(LIMIT_S)
+            finally:
+                process.kill()

@@ -92,8 +92,9 @@ def locked_user(address: PostgresAddress, user: str) -> Iterator[Callable[[], in
         connection.execute("SELECT pg_advisory_lock(%s, %s)", key)
 
         def await_waiting() -> int:
+            pause = threading.Event()
             while not (count := connection.execute(waiting, key).fetchone() or (0,))[0]:
-                pass
+                pause.wait(0.02)
             return int(count[0])
 
         yield await_waiting
@@ -140,7 +141,7 @@ def _pass_on(source: socket, target: socket, change: Change) -> None:
 
 
 class DatabaseLink:
-    """A way to a database that can be cut: then no answer comes through until it is whole again.
+    """A way to a database that can be cut: no answer comes through until the cut is over.
 
     Attributes:
         is_asked: Set as soon as something is asked while it is cut.

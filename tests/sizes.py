@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TypeVar
 
 import hypothesis
 
 _Case = TypeVar("_Case")
+
+
+def forks(number: int) -> int:
+    """Return how often a test of live forks forks, given its number in the gate."""
+    return int(os.environ.get("FORKS", number))
 
 
 def examples(number: int) -> int:
@@ -18,3 +24,8 @@ def examples(number: int) -> int:
 def some(cases: Sequence[_Case], number: int) -> Sequence[_Case]:
     """Return the first cases of a test that shows the same with each; `make long` has all."""
     return cases if hypothesis.settings().max_examples > 100 else cases[:number]
+
+
+def spread(cases: Sequence[_Case], step: int) -> list[_Case]:
+    """Return the cases with each one after so many first, so that `some` takes from all parts."""
+    return [case for first in range(step) for case in cases[first::step]]

@@ -14,6 +14,9 @@ from taskweaver.module.events import PostEventType, TaskWeaverEvent
 from taskweaver.trust.answers import Answers, remember
 from taskweaver.trust.opening import inspect_folder
 
+NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
+"""Settings of sessions that nobody resumes: no copies of the kernel wait for a free process."""
+
 
 def planner_reply(send_to: str, message: str, **fields: str) -> str:
     """Return a Planner's reply; `fields` add to or replace the usual ones."""
@@ -60,7 +63,7 @@ class Script:
 
 
 class Listener:
-    """Keeps every event."""
+    """A handler that keeps every event."""
 
     def __init__(self) -> None:
         self.events: list[TaskWeaverEvent] = []
@@ -75,7 +78,7 @@ class Listener:
 
 
 class OnStatus:
-    """Does something when a post's status is told."""
+    """A handler that acts when a post has a status."""
 
     def __init__(self, status: str, act: Callable[[], None]) -> None:
         self._status = status

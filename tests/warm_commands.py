@@ -8,7 +8,9 @@ a test, it starts the program by ``python -m taskweaver``.
 from __future__ import annotations
 
 import gc
+import io
 import json
+import locale
 import os
 import select
 import signal
@@ -42,18 +44,30 @@ _USED = (
 )
 """What most commands, searches and servers import."""
 _RELAY = str(Path(__file__).with_name("warm_relay.py"))
+_RUN_WITHIN_S = 120.0
+_UTF8_PLACES = {"C", "POSIX", "C.UTF-8", "C.utf8", "UTF-8"}
+"""Locales in which Python's streams are UTF-8 and pass on bytes that are not."""
 
 
 class WarmCommands:
-    """Runs commands.
+    """Commands, and the process that forks them, which the first one starts.
 
     Attributes:
         pids: Process ids of the process that forks them, if it runs.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Prepare it; nothing runs yet. The folder is for a socket."""
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        """Prepare it; nothing runs yet.
+
+        Args:
+            folder: Folder for a socket, in which the process that forks commands runs.
+            env: Environment of that process.
+        """
+        self._folder = folder
         self._address = str(folder / "commands")
+        path = filter(None, [str(Path(__file__).parents[1]), env.get("PYTHONPATH")])
+        self._env = {**env, "PYTHONPATH": os.pathsep.join(path)}
+        self._env.pop("COVERAGE_PROCESS_CONFIG", None)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -64,8 +78,14 @@ class WarmCommands:
     def program(self) -> list[str]:
         """What to start in place of ``python -m taskweaver``: it becomes a forked command.
 
-        Its process takes signals, and ends as the command does, which ends with it; the command's
-        process is another one. While coverage is measured it is the program itself.
+        Its process takes signals, and ends as the command does; the command's process is another
+        one, in a session of its own. It is killed when this one is, which does not wait for that:
+        stop it by SIGTERM. Of what a command has from its start, these are handed on: streams and
+        their encodings, arguments, environment, folder, umask and time zone. What else Python
+        reads at its start (`PYTHONPATH`, `PYTHONHASHSEED`, `PYTHONWARNINGS`, `PYTHONUTF8` for other
+        files than the streams), limits of resources, priority, other open files and ignored
+        signals are those of the process that forks. While coverage is measured it is the program
+        itself.
         """
         if "COVERAGE_PROCESS_CONFIG" in os.environ:
             return [sys.executable, "-m", "taskweaver"]
@@ -74,17 +94,23 @@ class WarmCommands:
     def run(
         self, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, text: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, with a text, or the end of all input, at its input."""
+        """Run a command to its end, with a text, or the end of all input, at its input.
+
+        Raises:
+            TimeoutError: It has not ended after two minutes, and is killed.
+        """
         with (
             socket.socket(socket.AF_UNIX) as connection,
             _source(text) as source,
             tempfile.TemporaryFile("w+") as out,
             tempfile.TemporaryFile("w+") as err,
         ):
+            connection.settimeout(_RUN_WITHIN_S)
             connection.connect(self._listening())
             streams = [file.fileno() for file in (source, out, err)]
             ask(connection, streams, arguments, dict(env), str(cwd or Path.cwd()))
-            _, status = connection.makefile("r")
+            with connection.makefile("r") as lines:
+                _, status = lines
             for file in (out, err):
                 file.seek(0)
             return subprocess.CompletedProcess(arguments, int(status), out.read(), err.read())
@@ -98,8 +124,9 @@ class WarmCommands:
                 number = listener.fileno()
                 command = [sys.executable, __file__, str(number)]
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, pass_fds=[number], start_new_session=True
-                )
+                    command, stdin=subprocess.PIPE, pass_fds=[number], start_new_session=True,
+                    cwd=self._folder, env=self._env,
+                )  # fmt: skip
         return self._address
 
     def close(self) -> None:
@@ -161,10 +188,35 @@ def _forked(connection: socket.socket) -> list[str]:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
+    os.umask(request["umask"])
+    os.setsid()  # a signal to its group reaches neither this process's parents nor other commands
     time.tzset()
-    if os.environ.get("PYTHONUNBUFFERED"):
-        sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
+    _open_streams()
     return list(request["arguments"])
+
+
+def _open_streams() -> None:
+    """Open the streams as Python does at its start in this environment."""
+    encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
+    try:
+        place = locale.setlocale(locale.LC_CTYPE, "")
+    except locale.Error:
+        place = "C"
+    is_utf8 = os.environ.get("PYTHONUTF8") == "1" or place in _UTF8_PLACES
+    encoding = encoding or ("utf-8" if is_utf8 else locale.getencoding())
+    errors = errors or ("surrogateescape" if is_utf8 else "strict")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        is_direct = bool(number and os.environ.get("PYTHONUNBUFFERED"))
+        raw = open(  # noqa: SIM115 - stays open
+            number, "wb" if number else "rb", buffering=0 if is_direct else -1, closefd=False
+        )
+        stream = io.TextIOWrapper(
+            raw, encoding, "backslashreplace" if name == "stderr" else errors, newline="\n",
+            line_buffering=not is_direct and (raw.isatty() or name == "stderr"),
+            write_through=is_direct,
+        )  # fmt: skip
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ _new_zygote = manager.KernelManager._new_zygote
 
 
 class WarmKernels:
-    """Starts kernels and sandboxes from warm processes that all applications of a worker share.
+    """Kernels and sandboxes of the warm processes that all applications of a worker share.
 
     A kernel whose limits or environment are not the usual ones starts as its application asks.
 

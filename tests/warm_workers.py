@@ -24,7 +24,7 @@ _MOST = 4
 
 
 class WarmWorkers:
-    """Keeps the workers of runs that are over, and gives them to the next runs.
+    """The workers of runs that are over, for the next runs.
 
     A run in another environment or folder than those before it gets workers of its own.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fake_endpoint import Call, good, serving
 from sizes import some
-from support import Listener, make_project
+from support import NO_STATES, Listener, make_project
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
@@ -21,7 +21,6 @@ from taskweaver.session.session import Session
 
 FORMS = ("tools", "json", "fences")
 ORDERS = {"double": "Set base to its double.", "treble": "Set base to its treble."}
-NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
 BASE = "base = 10; open('note.txt', 'w').write('main')"
 
 

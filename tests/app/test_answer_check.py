@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Path:
 
 
 class Stage:
-    """Plays conversations: in one project with a warm process, or in a project of their own.
+    """Conversations: in one project with a warm process, or in a project of their own.
 
     Attributes:
         app: The application of the warm process.

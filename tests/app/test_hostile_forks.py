@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from races import state_of
+from sizes import forks
 from support import code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -20,7 +20,7 @@ from taskweaver.console.commands.receipts import export_target
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
-FORKS = int(os.environ.get("FORKS", "2"))
+FORKS = forks(2)
 """How often the session is forked meanwhile; `make long` does it twenty times."""
 # Puts a link to the victim in the place of whatever appears beside the working directory.
 ATTACK = """
@@ -58,7 +58,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
         yield app.get_session()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(300 + 20 * FORKS)
 def test_code_that_swaps_branches_for_links_reaches_nothing(
     session: Session, tmp_path: Path
 ) -> None:

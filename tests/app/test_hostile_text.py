@@ -102,7 +102,7 @@ OURS = {"details", "summary"}
 
 
 class Reader(HTMLParser):
-    """Reads a page as a browser would: its scripts, and what could run besides."""
+    """What a browser would find in a page: its scripts, and what could run besides."""
 
     def __init__(self, text: str, allowed: set[str]) -> None:
         super().__init__(convert_charrefs=True)

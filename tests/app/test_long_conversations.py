@@ -25,7 +25,7 @@ KEYS = {
 
 
 class Model:
-    """Plays both roles; a summary names the text it was asked with.
+    """A model of both roles; a summary names the text it was asked with.
 
     A counter would depend on the order of summaries and calls.
 

@@ -207,7 +207,7 @@ def test_plugins_that_suit_are_shown_where_they_are_chosen(
 
 
 class Patient:
-    """Says no, and keeps how long it was given."""
+    """An answer of no, which keeps how long it was given."""
 
     def __init__(self) -> None:
         self.limits: list[float] = []

@@ -232,10 +232,11 @@ def test_equal_chats_of_two_sessions_have_equal_prompts(project: Path) -> None:
 
 def test_18_another_name_of_the_tool_runs_the_cell(project: Path) -> None:
     names = ("python", "functions.run_python", "execute_code")
-    bodies = [(called((name, {"code": f"6 * {n}"})), good(f"{n}.")) for n, name in enumerate(names)]
+    named = list(enumerate(names, 7))
+    bodies = [(called((name, {"code": f"6 * {n}"})), good(f"{n}.")) for n, name in named]
     with app_at(project, [body for pair in bodies for body in pair]) as (app, asked):
         session = app.get_session()
-        for n, _ in enumerate(names):
+        for n, _ in named:
             assert session.send_message("go").post_list[-1].message == f"{n}."
             assert str(6 * n) in results(asked[-1])[-1]
             (call,) = asked[-1]["messages"][-2]["tool_calls"]

@@ -68,7 +68,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Threads(Listener):
-    """Keeps the threads in which events are handled."""
+    """The threads in which events are handled."""
 
     def __init__(self) -> None:
         super().__init__()

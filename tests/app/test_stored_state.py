@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from sizes import some
 from support import Listener, Script, make_project, planner_reply
 from warm_kernels import WarmKernels
 
@@ -58,12 +59,19 @@ KEPT = (
     "holder = {'con': con, 'rest': 5}; lines.flush()",
 )
 """Cells whose variables can be stored, but for two."""
+MODEL = (
+    "from sklearn.linear_model import LinearRegression\n"
+    "model = LinearRegression().fit(frame[['a']], frame['a'] * 3)"
+)
+"""A cell whose library takes as long to import as all other cells run."""
+FITTED = "round(float(model.predict(frame[['a']])[10]), 6)"
 
 
+@pytest.mark.parametrize("more", some([(), (MODEL,)], 1), ids=len)
 def test_a_resumed_session_has_its_variables_and_rebuilds_those_that_cannot_be_stored(
-    project: Path,
+    project: Path, more: tuple[str, ...]
 ) -> None:
-    ran_before(project, *KEPT)
+    ran_before(project, *KEPT, *more)
     with opened(project) as app:
         resumed = app.resume_session()
         assert resumed.kernel_state == "not started"
@@ -84,6 +92,7 @@ def test_a_resumed_session_has_its_variables_and_rebuilds_those_that_cannot_be_s
         assert run(resumed, "isinstance(points[0], Point), Point.made, twice(points[1])") == (
             "(True, 2, 4)"
         )
+        assert not more or run(resumed, FITTED) == "30.0"
         assert run(resumed, "factor = 5; Point(1); twice(points[1]), Point.made") == "(10, 3)"
     with opened(project) as app:
         check_rebuilding(app.resume_session())
@@ -313,7 +322,7 @@ def test_a_rebuilt_result_shows_what_it_changes_and_is_taken_over_once_or_never(
 
 @pytest.fixture
 def started(_warm_kernels: WarmKernels) -> Callable[[], list[psutil.Process]]:
-    """Gives the processes that began below this one, without those that all tests share."""
+    """A function that returns the processes begun below this one, but for those tests share."""
     before = psutil.Process().children(recursive=True)
 
     def found() -> list[psutil.Process]:
@@ -424,7 +433,7 @@ def test_state_of_a_copied_session_is_loaded_only_after_consent(
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Gives a project with a stored session, each time as it was when the session was closed.
+    """A function that makes a project with a stored session anew, as when it was closed.
 
     It lies at the same place each time, where its state is known as this installation's own.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Script, code_reply, make_project
+from support import NO_STATES, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.errors import SandboxUnavailable
@@ -25,8 +25,6 @@ pytestmark = pytest.mark.usefixtures("no_states")
 BOXED = {"execution.sandbox": "bwrap"}
 VERIFIED = {"code_interpreter.code_verification_on": True}
 WRITE = "open('/tmp/x', 'wb').write(b'0' * (3 << 20))"
-NO_STATES = {"session.state_limit_mb": 0, "session.snapshot_memory_mb": 0}
-"""Settings without copies of the kernel, which would wait for a free process."""
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "execution.cell_timeout_s": (
         {"execution.cell_timeout_s": 0.5}, "while True: pass", "cell_timeout_s",
@@ -93,7 +91,7 @@ TOGETHER = [
         "execution.process_limit",
     ),
 ]  # fmt: skip
-"""Keys that are set in one session: a limit of its own costs a session a start from nothing."""
+"""Keys set in one session: a kernel with a limit of its own is not forked from a warm one."""
 ALONE = [(key,) for key in CASES if not any(key in keys for keys in TOGETHER)]
 NO_SWITCHES = {
     "execution.zygote",

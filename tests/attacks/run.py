@@ -1,4 +1,4 @@
-"""Runs all attacks in one session, as a program: ``python -m attacks.run TIER FOLDER``.
+"""Run all attacks in one session, as a program: ``python -m attacks.run TIER FOLDER``.
 
 It runs as the user whose attacks they are, in a folder of that user's, and prints JSON: for each
 attack whether it succeeded. The names of attacks may follow, to run only these.

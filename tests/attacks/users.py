@@ -1,4 +1,4 @@
-"""Runs the attacks as root and as an ordinary user, each with a home folder of its own."""
+"""Run the attacks as root and as an ordinary user, each with a home folder of its own."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, P
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
-    """Starts kernels from a template, as an application does; it runs before the first test."""
+    """A manager with a template, as an application has it; it runs before the first test."""
     with warmed(tmp_path_factory.mktemp("warm"), LIMITS) as manager:
         yield manager
 

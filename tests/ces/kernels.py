@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sizes import forks
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 
-FORKS = int(os.environ.get("FORKS", "1"))
+FORKS = forks(1)
 """How often a test of live forks forks; `make long` does it twenty times."""
 needs_thread_owners = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support import make_project
+from support import NO_STATES, make_project
 from warm_commands import WarmCommands
 
 from taskweaver.utils.redact import MASK
@@ -31,8 +31,6 @@ KEYS = {
     "search.stage3_nodes": 0,
     "search.stage4_nodes": 0,
 }
-STATELESS = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
-"""For sessions that nobody resumes."""
 TOKEN = "token = 'abcdefghijklmnop1234'; len(token)"
 BETWEEN = re.compile(r"""[\s'"`(),;\[\]{}]+""")
 PATH = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
@@ -170,7 +168,7 @@ def test_what_is_printed_exists_and_what_is_stored_ran(
 def test_artifacts_and_findings_are_named_wherever_one_starts(
     tmp_path: Path, warm_commands: WarmCommands, place: str
 ) -> None:
-    start = started(tmp_path, place, warm_commands, **STATELESS)
+    start = started(tmp_path, place, warm_commands, **NO_STATES)
     facts = start.run("--json", "-m", "run this code: open('saved.txt', 'w').write('done')")
     artifacts = json.loads(facts)["artifacts"]
     assert artifacts

@@ -175,12 +175,10 @@ def test_calls_of_a_session_at_one_time_wait_for_each_other(
     drive(tmp_path, warm_commands, steps)
 
 
-def test_it_ends_with_its_input_and_writes_nothing_else(
-    tmp_path: Path, warm_commands: WarmCommands
-) -> None:
+def test_it_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
     project = offline_project(tmp_path)
     done = subprocess.run(
-        [*warm_commands.program, "-p", str(project), "mcp"],
+        [sys.executable, "-m", "taskweaver", "-p", str(project), "mcp"],
         input="no message\n", capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

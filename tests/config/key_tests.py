@@ -107,7 +107,7 @@ app/test_switches.py::test_what_a_key_forbids_fails
   execution.cell_timeout_s execution.memory_limit_mb execution.process_limit
   execution.file_limit_mb execution.network execution.read_only_paths execution.writable_paths
   execution.open_file_limit execution.folder_limit_mb
-app/test_switches.py::test_the_log_of_a_kernel_is_cut_at_its_limit
+app/test_switches.py::test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out
   execution.log_limit_mb
 app/test_policy.py::test_where_nobody_can_be_asked_nothing_runs
   code_interpreter.require_confirmation
@@ -208,9 +208,9 @@ ces/sandbox/test_egress.py::test_the_application_says_what_is_allowed
   execution.allowed_hosts
 ces/sandbox/test_sandbox.py::test_a_kernel_that_computes_too_long_ends
   execution.cpu_limit_s
-app/test_switches.py::test_output_beyond_its_limit_is_left_out
+app/test_switches.py::test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out
   execution.output_limit_kb
-app/test_switches.py::test_an_artifact_beyond_its_limit_is_not_listed
+app/test_switches.py::test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out
   execution.artifact_limit_mb
 ext_role/test_web_explorer.py::test_a_browser_that_does_not_start_is_told
   web_explorer.browser_path

@@ -109,7 +109,7 @@ def fill(client: httpx2.Client, project: Path) -> str:
 
 
 class Pictures:
-    """Takes pictures of the page, and writes them into a folder."""
+    """Pictures of the page, in a folder."""
 
     def __init__(self, page: PageTab, folder: Path) -> None:
         self._page = page

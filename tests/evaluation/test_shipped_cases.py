@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import make_project
+from support import NO_STATES, make_project
 
 from taskweaver.evaluation.cases.read import SHIPPED, read_cases
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
@@ -23,7 +23,6 @@ KINDS = {
 
 PAST = {"fork_in_the_past"}
 """Cases that go back to the state of a kernel at the end of an earlier round."""
-NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
 """Keys for all other cases."""
 
 

@@ -156,7 +156,7 @@ BAD = (
 )
 
 
-def test_bad_servers_are_named_and_the_tools_named_of_one_that_also_prints_work(
+def test_bad_servers_are_named_and_a_good_one_offers_the_tools_that_are_chosen(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     many = {f"bad{number}": server for number, (server, _) in enumerate(BAD)}

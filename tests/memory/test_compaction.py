@@ -60,7 +60,7 @@ class Hanging:
 
 
 class Log:
-    """Keeps what is logged."""
+    """A log that is kept."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from socket import create_connection
@@ -58,7 +59,10 @@ def test_a_front_end_that_hides_the_numbers_of_processes_is_used(
 ) -> None:
     with relayed(database, unchanged, with_own_number) as behind, closing(connect(behind)) as one:
         assert one.info.backend_pid == 1
-        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+        held = (
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
+            " (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
         assert one.execute(held).fetchone() == (0,)
         assert one.execute("SELECT * FROM pg_listening_channels()").fetchall() == []
 
@@ -100,8 +104,10 @@ def pgbouncer(database: PostgresAddress, mode: str) -> Iterator[PostgresAddress]
             [program, "--quiet", settings.name], user=user, group=user, stderr=subprocess.DEVNULL
         ) as process:
             try:
+                pause = threading.Event()
                 while not is_open(port):
                     assert process.poll() is None
+                    pause.wait(0.02)
                 yield PostgresAddress(database.url.replace(f":{parts.port}/", f":{port}/"))
             finally:
                 process.terminate()

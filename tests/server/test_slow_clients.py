@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
@@ -14,6 +15,8 @@ import pytest
 from pydantic import BaseModel
 from served import Served, served
 from starlette.responses import Response, StreamingResponse
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from taskweaver.server.connections import ImpatientProtocol
 from taskweaver.server.operations import ApiOperation, Call
@@ -115,6 +118,108 @@ def test_a_client_in_time_is_served(tmp_path: Path) -> None:
         taken = client.put("/up", content=content, headers=headers)
         assert taken.json()["size"] == 5_000_000
         assert len(client.get("/down").content) == 100_000_000
+
+
+class SetClock(asyncio.SelectorEventLoop):
+    """An event loop whose clock a test sets.
+
+    Attributes:
+        now: Its time in seconds.
+    """
+
+    now = 0.0
+
+    def time(self) -> float:
+        """Return its time."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Set the clock forward, and do what is due."""
+        self.now += seconds
+        for _ in range(5):  # a timer, the task that it wakes, and what that wakes
+            self.run_until_complete(asyncio.sleep(0))
+
+
+class Link(asyncio.Transport):
+    """A connection without a network.
+
+    Attributes:
+        is_ended: Whether it was broken off.
+    """
+
+    is_ended = False
+
+    def abort(self) -> None:
+        """Break it off."""
+        self.is_ended = True
+
+    def is_closing(self) -> bool:
+        """Return whether it was broken off."""
+        return self.is_ended
+
+    def pause_reading(self) -> None:
+        """Nothing is read."""
+
+    def resume_reading(self) -> None:
+        """Nothing is read."""
+
+
+@pytest.fixture
+def clock() -> Iterator[SetClock]:
+    with asyncio.Runner(loop_factory=SetClock) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, SetClock)
+        yield loop
+
+
+@contextmanager
+def asked(clock: SetClock, head: bytes) -> Iterator[tuple[ImpatientProtocol, Link]]:
+    """Send the head of a request to an application that reads all, and does not answer."""
+
+    async def reading(_: object, receive: Callable[[], Awaitable[dict[str, str]]], __: object):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    config = Config(reading, lifespan="off", log_config=None)  # type: ignore[arg-type]
+    protocol, link = ImpatientProtocol(config, ServerState(), {}, clock), Link()
+    protocol.connection_made(link)
+    protocol.data_received(head)
+    clock.advance(0)
+    try:
+        yield protocol, link
+    finally:
+        protocol.connection_lost(ConnectionResetError())
+        clock.advance(0)
+
+
+def test_each_byte_buys_time_and_too_few_do_not_buy_enough(clock: SetClock) -> None:
+    with asked(clock, HEAD + b"Content-Length: 10000000\r\n\r\n") as (protocol, link):
+        least, allowed_s = int(protocol.least_rate), int(protocol.body_s)
+        for _ in range(10 * allowed_s):
+            protocol.data_received(b"x" * least)
+            clock.advance(1.0)
+        assert not link.is_ended
+        for _ in range(allowed_s + allowed_s // 2):
+            protocol.data_received(b"x" * (least // 2))
+            clock.advance(1.0)
+        assert not link.is_ended, "half of the rate is in time for twice as long as nothing"
+        for _ in range(allowed_s):
+            protocol.data_received(b"x" * (least // 2))
+            clock.advance(1.0)
+        assert link.is_ended
+
+
+def test_a_client_that_reads_on_in_time_is_not_dropped(clock: SetClock) -> None:
+    with asked(clock, b"GET /down HTTP/1.1\r\nHost: localhost\r\n\r\n") as (protocol, link):
+        for _ in range(3):
+            protocol.pause_writing()
+            clock.advance(protocol.write_s - 1)
+            protocol.resume_writing()
+        clock.advance(10 * protocol.write_s)
+        assert not link.is_ended
+        protocol.pause_writing()
+        clock.advance(protocol.write_s + 1)
+        assert link.is_ended
 
 
 def _is_ended(link: socket.socket) -> bool:

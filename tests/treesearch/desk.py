@@ -54,7 +54,7 @@ class Asked:
 
 
 Answer = Callable[[Asked], "str | int | None"]
-"""Returns a reply, or the status the endpoint refuses with; None for the usual reply."""
+"""What replies: a text, or the status the endpoint refuses with; None for the usual reply."""
 
 
 def plot_program(*names: str) -> str:

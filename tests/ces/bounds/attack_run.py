@@ -1,4 +1,4 @@
-"""Runs attacks on the bounds of one session in a process of its own; prints what came of each.
+"""Run attacks on the bounds of one session in a process of its own; print what came of each.
 
 ``python attack_run.py TIER GROUPS LIMITS FOLDER``: GROUPS is ``groups`` or ``watched``, for no
 control groups; LIMITS is ``on`` or ``off``.

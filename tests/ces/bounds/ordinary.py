@@ -1,4 +1,4 @@
-"""Runs a program as an ordinary user where the tests run as root."""
+"""Run a program as an ordinary user where the tests run as root."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '60']) for _ in ra
 def manager(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Manager]:
-    """Starts kernels from a template, which is there before the first test."""
+    """A manager with a template, which is there before the first test."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "watched":
             patch.setattr(cgroup, "parents", lambda _: iter(()))

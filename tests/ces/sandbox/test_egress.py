@@ -29,7 +29,7 @@ TABLE = b"a,b\n1,2\n3,4\n"
 
 
 class Files(BaseHTTPRequestHandler):
-    """Tells what it was asked; has a table."""
+    """A server that tells what it was asked, and has a table."""
 
     protocol_version = "HTTP/1.1"
 

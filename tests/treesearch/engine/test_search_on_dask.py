@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from dask_cluster import Cluster, cluster_program
+from dask_cluster import Cluster
 from search_lab import FAST, Climber, lab, search, story
 from worker_signs import appears
 
@@ -25,15 +25,6 @@ from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import ExecutorLost, SearchError
 
 SMALL = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 0, "stage4_nodes": 0}
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    from distributed.utils import _offload_executor
-
-    _offload_executor.submit(int).result()  # its thread is Dask's own, and stays
-    with cluster_program(tmp_path_factory.mktemp("dask")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

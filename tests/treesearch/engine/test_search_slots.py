@@ -44,7 +44,7 @@ class Waiting:
 
 
 class HeldDraft(Waiting):
-    """Holds the third draft back."""
+    """A model that holds the third draft back."""
 
     def is_held(self, prompt: Mapping[str, str]) -> bool:
         is_draft = prompt.get("Kind of attempt") == "draft"
@@ -52,7 +52,7 @@ class HeldDraft(Waiting):
 
 
 class HeldSummary(Waiting):
-    """Holds the summary of the first stage back."""
+    """A model that holds the summary of the first stage back."""
 
     def is_held(self, prompt: Mapping[str, str]) -> bool:
         return "Figures" in prompt
@@ -106,7 +106,7 @@ def test_two_running_attempts_are_never_the_same_program_nor_change() -> None:
 
 
 class HeldReview(Waiting):
-    """Holds one review back until a prompt shows the figure of an attempt that runs."""
+    """A model that holds one review back until a prompt shows the figure of a running attempt."""
 
     is_first = True
 

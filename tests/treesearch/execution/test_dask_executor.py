@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import worker_jobs as jobs
-from dask_cluster import Cluster, cluster_program
+from dask_cluster import Cluster
 from phase_plans import with_code
 from worker_signs import appears, sleeping, vanishes
 
@@ -32,15 +32,6 @@ from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 Open = Callable[..., DaskExecutor]
 PLAIN = SandboxRequest("none", SandboxPolicy())
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    from distributed.utils import _offload_executor
-
-    _offload_executor.submit(int).result()  # its thread is Dask's own, and stays
-    with cluster_program(tmp_path_factory.mktemp("dask")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from taskweaver.treesearch.execution.installation.command_loop import (
 
 
 class Decider:
-    """Says what it is told to, and keeps what it was shown."""
+    """A model that says what it is told to, and keeps what it was shown."""
 
     def __init__(self, *replies: Any) -> None:
         self._replies = list(replies)
