@@ -35,18 +35,19 @@ def drive(
 ) -> None:
     """Take steps with a client; what the server writes is protocol, or the client would fail."""
     project = offline_project(folder)
+    program, *options = warm_commands.program  # what it starts stays for other tests
 
     @asynccontextmanager
     async def transport() -> Any:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
-        program, *options = [*warm_commands.program, "-p", str(project), "mcp"]
+        arguments = [*options, "-p", str(project), "mcp"]
         env = {
             "PYTHONPATH": os.pathsep.join(sys.path),
             "LLM_AUTO_DETECT": "false",
             "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
         }
-        server = StdioServerParameters(command=program, args=options, env=env, cwd=folder)
+        server = StdioServerParameters(command=program, args=arguments, env=env, cwd=folder)
         with (folder / "errors.log").open("w") as log:
             async with stdio_client(server, errlog=log) as streams:
                 yield streams
