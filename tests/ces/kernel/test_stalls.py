@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -61,9 +62,9 @@ while True:
             except OSError: pass
     time.sleep(0.001)
 '''
-homes = os.path.dirname(os.path.dirname(glob.glob('/tmp/tw-*/**/c.json', recursive=True)[0]))
+homes = os.path.dirname(os.path.dirname(glob.glob('TEMP/tw-*/**/c.json', recursive=True)[0]))
 subprocess.Popen([sys.executable, '-I', '-c', code, homes], start_new_session=True).pid
-"""
+""".replace("TEMP", tempfile.gettempdir())
 
 
 @pytest.fixture
