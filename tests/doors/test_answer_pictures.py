@@ -111,6 +111,23 @@ def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
         problem(shown(server, address), 404, "not-found")
 
 
+def test_no_address_of_a_picture_goes_on_to_a_model(server: Served) -> None:
+    seen = f"Seen.\n\n![a.png]({server.url}/v1/pictures/{'0' * 64}/ann/one/main/a.png)"
+    history: list[ChatCompletionMessageParam] = [
+        {"role": "user", "content": "what is it?"},
+        {"role": "assistant", "content": seen},
+        {"role": "user", "content": "what is the mean of the Count column in tiny.csv?"},
+    ]
+    token = server.accounts.add("eve").text
+    with asking(server, token) as client:
+        client.chat.completions.create(model="taskweaver", messages=history)
+    agent = server.client(token)
+    (session,) = agent.get(f"{API}/sessions").json()["sessions"]
+    (message,) = agent.get(f"{API}/sessions/{session['session_id']}/messages").json()["messages"]
+    assert "Seen." in message["text"]
+    assert "/v1/pictures/" not in message["text"]
+
+
 def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
     token = server.accounts.add("bob").text
     with asking(server, token) as client:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import os
 import re
-import secrets
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -28,10 +25,11 @@ from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call, missing
 from taskweaver.server.transfer import download, explained
 from taskweaver.session.storage.store import working_folder
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.files import PRIVATE, write_bytes
+from taskweaver.utils.system.key_file import KEY_BYTES, kept_key
 
-_KEY_FILE, _KEY_BYTES = ".picture_key", 32
-"""Name of the file, which no user can have, and size of the key."""
+_KEY_FILE = ".picture_key"
+"""Name of the file of the key among the users' folders; no user can have it."""
+_PICTURE = re.compile(rf"!\[[^\]]*\]\([^)\s]*{PICTURES}[^)\s]*\)")
 _NOT_IN_NAMES = re.compile(r"[^\w .,-]")
 
 
@@ -117,19 +115,18 @@ class PictureLinks:
         return name == LOCAL_USER or await accounts.calls.statements(partial(accounts.has, name))
 
 
+def without_pictures(text: str) -> str:
+    """Return a text, such as that of a chat, without the pictures that `PictureLinks` put there."""
+    return _PICTURE.sub("", text)
+
+
 def _key_in(folder: Path) -> bytes:
     path = folder / _KEY_FILE
     try:
-        if not path.exists():
-            draft = folder / f"{_KEY_FILE}.{secrets.token_hex(6)}"
-            write_bytes(draft, secrets.token_bytes(_KEY_BYTES), mode=PRIVATE)
-            with suppress(FileExistsError):  # another server of the project was faster
-                os.link(draft, path)
-            draft.unlink()
-        key = path.read_bytes()
+        key = kept_key(path)
     except OSError as error:
         raise ServerError(f"The key of pictures' addresses cannot be used: {error}.") from error
-    if len(key) != _KEY_BYTES:
+    if len(key) != KEY_BYTES:
         hint = "Remove the file; pictures of earlier chats are not shown then."
         raise ServerError(f"The key of pictures' addresses in {path} is damaged.", hint)
     return key

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,17 +13,16 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from taskweaver.doors.chat_completions.models import CompletionMessage
+from taskweaver.doors.chat_completions.picture_links import without_pictures
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused, conflict
-from taskweaver.server.guard import PICTURES
 from taskweaver.server.operations import missing
 
 _MOST_KEPT = 10_000
 _TITLE_CHARS = 60
 _HISTORY_CHARS = 100_000
-_ADDRESSED = re.compile(rf"!\[[^\]]*\]\([^)\s]*{PICTURES}[^)\s]*\)")
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -166,7 +164,7 @@ def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
 def with_history(messages: Sequence[CompletionMessage]) -> str:
     """Return the last message with those before it as text, as far as there is room."""
     before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
-    before = _ADDRESSED.sub("", before)  # who has an address sees the picture
+    before = without_pictures(before)  # a model's provider is to see none
     if not before.strip():
         return messages[-1].text
     shown = before[-_HISTORY_CHARS:]

@@ -10,9 +10,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from taskweaver.utils.system.key_file import KEY_BYTES, kept_key
 from taskweaver.utils.system.platform import SYSTEM
-
-_KEY_BYTES = 32
 
 
 def seal(folder: Path) -> str:
@@ -53,22 +52,7 @@ def _key_file() -> Path | None:
 
 @cache
 def _key(file: Path | None) -> bytes:
-    key = secrets.token_bytes(_KEY_BYTES)
-    if file is None:
-        return key
-    with suppress(OSError):
-        return file.read_bytes()
-    partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial.touch(0o600)
-        try:
-            partial.write_bytes(key)
-            os.link(partial, file)  # whole or not at all, also when two processes begin at once
-        except FileExistsError:
-            key = file.read_bytes()
-        finally:
-            partial.unlink()
-    except OSError:
-        return key
-    return key
+    if file is not None:
+        with suppress(OSError):
+            return kept_key(file)
+    return secrets.token_bytes(KEY_BYTES)
