@@ -26,8 +26,10 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 	  $(BIN)/python -m taskweaver -p search-demo search project/ideas/$$idea.md --plain --workers 2 || exit 1; \
 	done
 
-# Tests write tens of thousands of small files: in memory where it has 4 GiB for them.
-IN_MEMORY := $(shell df -k --output=avail /dev/shm 2>/dev/null \
+# Tests write tens of thousands of small files: in memory where it has 4 GiB for them, and where
+# programs may be run, since tests build some.
+IN_MEMORY := $(shell grep -q ' /dev/shm .*noexec' /proc/mounts 2>/dev/null \
+  || df -k --output=avail /dev/shm 2>/dev/null \
   | awk 'NR == 2 && $$1 > 4194304 { print "/dev/shm" }')
 test quick coverage: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR),/tmp)
 

@@ -26,7 +26,7 @@ from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 EVALUATIONS = sized(60, 2)
 WORKERS = sized(2, 1)
-"""Number of Dask workers beside one; the smallest size starts one again, which is no figure."""
+"""Number of Dask workers that one is compared with; one again where the bench is only tried."""
 SLEEP_S = 0.2
 SLOTS = 8
 COMMAND = f"sleep {SLEEP_S:g}; mkdir -p working; echo '{{\"metric\": 1}}' > working/result.json"

@@ -21,7 +21,7 @@ PICTURES = "/v1/pictures/"
 _MOST_REQUESTS = 1000
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHOWING = ("no-cors", "navigate")
-"""Ways in which a browser asks for what it shows, and lets no script read."""
+"""Modes in which a browser asks for what it shows, but lets no script of a page read."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",

@@ -19,7 +19,7 @@ from postgres_server import PASSWORD, free_port
 from shared_database import name_of, relayed
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import _LIMIT, connect
+from taskweaver.server.databases.connecting import _IDLE_LIMIT, connect
 from taskweaver.server.databases.statements import DatabaseLost
 
 pytestmark = pytest.mark.postgres
@@ -129,7 +129,7 @@ def test_a_pooler_is_used_where_it_keeps_sessions_apart(
     with pgbouncer(database, mode) as behind, refused:
         connect(behind)  # the settings are not as they were sent
     with closing(psycopg.connect(database.url, password=PASSWORD, autocommit=True)) as one:
-        for setting in ("search_path = taskweaver", f"{_LIMIT} = '20s'"):
+        for setting in ("search_path = taskweaver", f"{_IDLE_LIMIT} = '20s'"):
             one.execute(f"ALTER DATABASE {name_of(database)} SET {setting}".encode())
     with pgbouncer(database, mode) as behind:
         if mode == "session":

@@ -170,7 +170,7 @@ class UserConversation:
             SessionError: If the branch does not exist, or the session was closed.
         """
         self.branch(message.branch)
-        self._changes += 1  # the session is not closed meanwhile as one that nobody uses
+        self._changes += 1  # until `_accept` ends, the session is not closed as unused
         # In turn: the same message, sent twice at once, is found the second time.
         return await self.index.calls.in_turn(partial(self._accept, user, message))
 

@@ -226,11 +226,9 @@ class StreamReaders:
 
 
 async def _read_all(
-    calls: LoopCalls,
-    read: Callable[[Sequence[str]], NamedEvents],
-    names: list[str],
+    calls: LoopCalls, read: Callable[[Sequence[str]], NamedEvents], names: list[str]
 ) -> NamedEvents:
-    """Return the new events of all sources; without those of a database that is away."""
+    """Return the new events of all sources, of which the last is a database that may be away."""
     try:
         return await calls.statements(partial(read, names))
     except DatabaseLost:  # it rings when it is there again, and is read after a silence

@@ -111,9 +111,9 @@ class IndexServers(Protocol):
 
 
 class AgentIndex:
-    """An index. Close it; thread-safe. Each change is on disk when a method returns.
+    """An index. Close it; thread-safe.
 
-    That of `add_message`, a statement of the event loop, is so after a flush.
+    A change is on disk when its method returns; that of `add_message` after a flush.
 
     The methods raise ServerError if the database cannot be read or written.
 

@@ -17,9 +17,9 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 # A lock that another server keeps holds up a change, and those of the same user behind it, for two
 # seconds at most each; a server that stands still in a transaction keeps it for twenty.
-_LIMIT = "idle_in_transaction_session_timeout"
+_IDLE_LIMIT = "idle_in_transaction_session_timeout"
 _LIMIT_OPTIONS = (
-    f"-c statement_timeout=30s -c lock_timeout=2s -c {_LIMIT}=20s"
+    f"-c statement_timeout=30s -c lock_timeout=2s -c {_IDLE_LIMIT}=20s"
     # The database frees the locks of a lost host after 25 s, instead of the system's two hours.
     " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 )
@@ -79,9 +79,10 @@ def _is_kept(connection: Connection, settings: dict[str, Any]) -> bool:
     front ends have numbers of their own; one that left out the options of a connection would have
     the tables made in another schema, and no statement limited.
     """
-    path, limit = "current_setting('search_path')", f"current_setting('{_LIMIT}')"
-    asked = connection.execute(f"SELECT {path}, {limit}, pg_backend_pid()".encode())
-    path, limit, process = asked.fetchone() or ("", "0", 0)
+    sql = (
+        f"SELECT current_setting('search_path'), current_setting('{_IDLE_LIMIT}'), pg_backend_pid()"
+    )
+    path, limit, process = connection.execute(sql.encode()).fetchone() or ("", "0", 0)
     if path != SCHEMA or limit == "0":
         return False
     return process == connection.info.backend_pid or _keeps_locks(connection, settings)
@@ -90,8 +91,8 @@ def _is_kept(connection: Connection, settings: dict[str, Any]) -> bool:
 def _keeps_locks(connection: Connection, settings: dict[str, Any]) -> bool:
     """Try the lock of a session and a notification between two connections.
 
-    A pooler gives the process that holds the lock to the other connection, or that of the other one
-    to this; and a notification to neither, where others keep it busy.
+    Behind a pooler the other connection may get the process that holds the lock, or this one may
+    get the other's. Where the pooler is busy, the notification reaches neither.
     """
     key = secrets.randbits(62)
     channel = f"{SCHEMA}_{key}"
@@ -100,11 +101,11 @@ def _keeps_locks(connection: Connection, settings: dict[str, Any]) -> bool:
         connection.execute(f"LISTEN {channel}".encode())
         if other.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() != (False,):
             return False
-        other.execute("BEGIN")
-        other.execute("SELECT pg_notify(%s, %s)", [channel, ""])  # it keeps a process meanwhile
+        other.execute("BEGIN")  # it keeps its process until the end of the transaction
+        other.execute("SELECT pg_notify(%s, %s)", [channel, ""])
         if connection.execute("SELECT pg_advisory_unlock(%s)", [key]).fetchone() != (True,):
             return False
         other.execute("COMMIT")
-        come = list(connection.notifies(timeout=_NOTIFIED_S, stop_after=1))
+        notified = list(connection.notifies(timeout=_NOTIFIED_S, stop_after=1))
         connection.execute(f"UNLISTEN {channel}".encode())
-        return bool(come)
+        return bool(notified)

@@ -44,6 +44,6 @@ class LoopCalls:
         return await self.in_turn(lambda: self.in_thread(work))
 
     async def settle(self) -> None:
-        """Wait for the work that is in turn, or waits for it, now."""
+        """Wait for the work whose turn it is, and for that which waits for its turn now."""
         async with self._turn:
             pass

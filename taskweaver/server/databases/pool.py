@@ -26,7 +26,7 @@ class LentConnection:
 
     Attributes:
         connection: The connection.
-        is_committing: Whether it is not certain any more that nothing was changed.
+        is_committing: Whether the commit was sent, so that a change may have been made.
     """
 
     def __init__(self, pool: PostgresPool, connection: Connection) -> None:
