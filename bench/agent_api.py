@@ -1,10 +1,10 @@
 """A message over the agent API, beside the same message in process; and the events of a stream.
 
-All sessions are of one application, whose model is a function that answers at once. One message at
-a time: both sessions are asked in turn, by a client in the same process, whose CPU time is told
-apart. Many at a time: several sessions are asked at once, as fast as they answer and at half that
-rate, in this process and over the API from a process of its own. Run with
-``python -m bench.agent_api``.
+The model is a function that answers at once. One message at a time: two sessions are asked in
+turn, by a client in the same process, whose CPU time is told apart. Many at a time: several
+sessions are asked at once, as fast as they answer and at half that rate, in this process and over
+the API from a process of its own; their rounds are an answer alone, and then the plan, cell and
+answer of `bench.turn`. Run with ``python -m bench.agent_api``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -25,6 +25,7 @@ from time import perf_counter, process_time, thread_time
 import httpx2
 
 from bench.common import served, sized
+from bench.turn import instant_model
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.llm.types import ChatMessage
@@ -36,6 +37,7 @@ from taskweaver.server.operations import Door
 MESSAGES = sized(200, 3)
 READS = sized(20, 1)
 SESSIONS, EACH = sized(8, 2), sized(60, 2)
+HAS_CELLS = sized(True, False)  # in the smoke test, `bench.turn` runs them
 API = "/agent/v1/sessions"
 
 
@@ -153,19 +155,10 @@ def _load(app: TaskWeaverApp, url: str, token: str) -> dict[str, float]:
     }
 
 
-def run() -> dict[str, float]:
-    """Return medians of wall and CPU seconds of a message, and figures under load."""
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        config = {"execution.sandbox": "none", "workspace.workspace_path": str(folder / "work")}
-        app = stack.enter_context(TaskWeaverApp(folder, config, model=answer_at_once, trust=True))
-
-        def doors(accounts: Accounts) -> list[Door]:
-            return [AgentApi(AgentSessions(app, accounts, folder / "agents", FileIndexes()))]
-
-        url, token = stack.enter_context(served(folder, doors))
-        headers = {"X-API-Key": token}
-        http = stack.enter_context(httpx2.Client(base_url=url, headers=headers, timeout=100))
+def _one_by_one(app: TaskWeaverApp, url: str, token: str) -> dict[str, float]:
+    """Return medians of wall and CPU seconds of a message, and events a second."""
+    headers = {"X-API-Key": token}
+    with httpx2.Client(base_url=url, headers=headers, timeout=100) as http:
         asking = _Asking(http, app)
         times: dict[str, list[float]] = {}
         for number in range(-3, MESSAGES):
@@ -180,20 +173,42 @@ def run() -> dict[str, float]:
         since = perf_counter()
         events = sum(asking.read_events() for _ in range(READS))
         read_s = perf_counter() - since
-        load = _load(app, url, token)
     figures = {name: statistics.median(values) for name, values in times.items()}
     del figures["in_process_client"]
     added = figures["api_cpu"] - figures["in_process_cpu"]
-    return (
-        figures
-        | load
-        | {
-            "added_cpu": added,
-            "added_cpu_server": added - figures["api_client"],
-            "ratio": figures["api"] / figures["in_process"],
-            "events_a_second": events / read_s,
-        }
-    )
+    return figures | {
+        "added_cpu": added,
+        "added_cpu_server": added - figures["api_client"],
+        "ratio": figures["api"] / figures["in_process"],
+        "events_a_second": events / read_s,
+    }
+
+
+@contextmanager
+def _serving(
+    model: Callable[[Sequence[ChatMessage]], str],
+) -> Iterator[tuple[TaskWeaverApp, str, str]]:
+    """Give an application, and address and token of its server."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        config = {"execution.sandbox": "none", "workspace.workspace_path": str(folder / "work")}
+        app = stack.enter_context(TaskWeaverApp(folder, config, model=model, trust=True))
+
+        def doors(accounts: Accounts) -> list[Door]:
+            return [AgentApi(AgentSessions(app, accounts, folder / "agents", FileIndexes()))]
+
+        url, token = stack.enter_context(served(folder, doors))
+        yield app, url, token
+
+
+def run() -> dict[str, float]:
+    """Return the figures of a message and under load; those of rounds with a cell by `cell_`."""
+    with _serving(answer_at_once) as served_app:
+        figures = _one_by_one(*served_app) | _load(*served_app)
+    if HAS_CELLS:
+        with _serving(instant_model) as served_app:
+            figures |= {f"cell_{name}": value for name, value in _load(*served_app).items()}
+    return figures
 
 
 def show(figures: dict[str, float]) -> None:
@@ -203,17 +218,23 @@ def show(figures: dict[str, float]) -> None:
         print(f"{name:<12}{wall:>8.2f} ms{cpu:>8.2f} ms of CPU   median of {MESSAGES} messages")
     added, server = figures["added_cpu"] * 1e3, figures["added_cpu_server"] * 1e3
     print(f"added: {added:.2f} ms of CPU, {server:.2f} ms of it in the server (goal: <= 3)")
-    most, api_most = figures["most_in_process"], figures["most_api"]
+    _show_load("an answer alone", "", figures)
+    if HAS_CELLS:
+        _show_load("a plan, a cell and an answer", "cell_", figures)
+    print(f"{figures['events_a_second']:,.0f} stored events a second reach one reader")
+
+
+def _show_load(rounds: str, prefix: str, figures: Mapping[str, float]) -> None:
+    most, api_most = figures[f"{prefix}most_in_process"], figures[f"{prefix}most_api"]
     print(
-        f"{SESSIONS} sessions at once: {most:.0f} messages a second in process, {api_most:.0f} over"
-        f" the API, {api_most / most:.2f} of it (goal: >= 0.85)"
+        f"{SESSIONS} sessions at once, {rounds}: {most:.0f} messages a second in process,"
+        f" {api_most:.0f} over the API, {api_most / most:.2f} of it (goal: >= 0.85)"
     )
-    delay, api_delay = figures["p99_in_process"] * 1e3, figures["p99_api"] * 1e3
+    delay, api_delay = figures[f"{prefix}p99_in_process"] * 1e3, figures[f"{prefix}p99_api"] * 1e3
     print(
-        f"p99 at {figures['half_rate']:.0f} a second: {delay:.0f} ms in process,"
+        f"p99 at {figures[f'{prefix}half_rate']:.0f} a second: {delay:.0f} ms in process,"
         f" {api_delay - delay:+.0f} ms over the API (goal: <= +15)"
     )
-    print(f"{figures['events_a_second']:,.0f} stored events a second reach one reader")
 
 
 if __name__ == "__main__":

@@ -122,6 +122,7 @@ def serve_doors(
     from taskweaver.server.accounts import open_accounts, server_folder
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
+    from taskweaver.server.interpreter import prompt_threads
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
     from taskweaver.server.tokens import new_token
@@ -149,7 +150,7 @@ def serve_doors(
         application = make_application(doors, gate, hosts, app.log)
         server = Server(application, doors, begin, is_behind_proxy=is_behind_proxy)
         # The server hands the signals on when it has stopped; both have done their work then.
-        with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
+        with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop), prompt_threads():
             server.run([listener])
 
 

@@ -46,9 +46,9 @@ def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
     return [cell for status, cell in _cells(rounds) if status == "SUCCESS"]
 
 
-def ran_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
-    """Return the cells that ran, in order, with success or without."""
-    return [cell for _, cell in _cells(rounds)]
+def ran_cells(rounds: Iterable[Round]) -> Iterator[RecordedCell]:
+    """Yield the cells that ran, in order, with success or without."""
+    return (cell for _, cell in _cells(rounds))
 
 
 def variables_of(rounds: Sequence[Round]) -> dict[str, str]:

@@ -276,7 +276,7 @@ class SessionBranches:
     def restoring(self, branch: SessionBranch) -> Restoring | None:
         """Return how a branch's variables come back; None if its kernel has them."""
         client, rounds = branch.client, branch.memory.conversation.rounds
-        if client.has_state or not cells_with_variables(rounds):
+        if client.has_state or not any(cells_with_variables(rounds)):
             return None
         is_trusted = self.states.folder.is_trusted
         try:

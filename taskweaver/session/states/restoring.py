@@ -87,9 +87,9 @@ def _changed(
     return changed
 
 
-def cells_with_variables(rounds: Iterable[Round]) -> list[RecordedCell]:
-    """Return the cells that ran and may have changed variables, in order."""
-    return [cell for cell in ran_cells(rounds) if not cell.is_script]
+def cells_with_variables(rounds: Iterable[Round]) -> Iterator[RecordedCell]:
+    """Yield the cells that ran and may have changed variables, in order."""
+    return (cell for cell in ran_cells(rounds) if not cell.is_script)
 
 
 def _links(rounds: Sequence[Round], manifest: StateManifest) -> dict[str, set[str]]:
@@ -192,7 +192,7 @@ class Restoring:
     @property
     def cells(self) -> set[str]:
         """Ids of the posts whose cells make the lost variables and their containers."""
-        ran = cells_with_variables(self.rounds)
+        ran = list(cells_with_variables(self.rounds))
         if self.stored is None:
             return {cell.post_id for cell in ran}
         lost = self.stored.manifest.lost
