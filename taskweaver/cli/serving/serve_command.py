@@ -35,7 +35,7 @@ _PORT = click.option(
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe a proxy on this machine which client a request is of (X-Forwarded-For).",
+    help="Believe a proxy on this machine what it says of clients and addresses (X-Forwarded-*).",
 )
 @click.pass_context
 def serve_command(
