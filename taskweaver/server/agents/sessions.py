@@ -82,7 +82,7 @@ class AgentSessions:
                 await sessions.release_idle(_IDLE_S)
                 await sessions.close_idle(_MOST_OPEN)
                 if sessions.index.is_shared:
-                    await sessions.notice_ended_servers()
+                    await sessions.mark_open_messages()
                     await sessions.close_unused(_IDLE_S)
 
     async def finish(self, grace_s: float) -> None:
