@@ -405,7 +405,7 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
         app: TaskWeaverApp, accounts: Accounts, indexes: SharedIndexes
     ) -> dict[str, str]:
         sessions = AgentSessions(app, accounts, tmp_path / "agents", indexes)
-        conversation = await sessions.of(user).create("")
+        conversation = await (await sessions.of(user)).create("")
         session_id = conversation.session.session_id
 
         async def cancel(name: str, *more: str) -> None:

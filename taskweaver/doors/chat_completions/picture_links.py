@@ -69,7 +69,7 @@ class PictureLinks:
         It is without them where the session cannot be opened, as when another program has it open.
         """
         try:
-            conversation = await self.sessions.of(call.user).conversation(message.session)
+            conversation = await (await self.sessions.of(call.user)).conversation(message.session)
             return await asyncio.to_thread(self._with_pictures, call, conversation, message)
         except TaskWeaverError:
             return message.answer
@@ -104,7 +104,7 @@ class PictureLinks:
         if not hmac.compare_digest(given, wanted) or user is None:
             raise missing("Picture", "of this address")
         # The session stays as it is: without a token nobody opens one.
-        sessions_folder = self.sessions.of(user).manager.sessions_folder
+        sessions_folder = (await self.sessions.of(user)).manager.sessions_folder
         folder = working_folder(sessions_folder / session_id, branch)
         asked = call.request.headers.get("range", "")
         with explained(path), Folder.at(folder) as place:

@@ -32,10 +32,6 @@ _LOST_AFTER_S = 60
 _OPTIONS = " ".join(f"-c {name}={value}" for name, value in (_LIMITS_OF_TIME | _KEEPALIVES).items())
 _NOTIFIED_S = 3.0
 _REFUSED_BY_POOLER = "unsupported startup parameter"
-_POOLER = (
-    "It is reached by a pooler of connections, such as PgBouncer, which {problem}: name PostgreSQL"
-    " itself in server.database."
-)
 _LOSES_LOCKS = "loses locks and notifications"
 # Requests wait for the database: a host that gives no answer is given up soon.
 _LIMITS: dict[str, Any] = {
@@ -72,13 +68,20 @@ def connect(address: PostgresAddress) -> Connection:
         problem = " ".join(str(error).split()).rstrip(".?")
         detail = f"{address.name} cannot be reached: {problem}."
         if _REFUSED_BY_POOLER in problem:
-            detail += f" {_POOLER.format(problem='refuses the options of a connection')}"
+            detail += f" {_reached_by_pooler('refuses the options of a connection')}"
         raise DatabaseLost(detail, is_undone=True) from error
     if loss:
         connection.close()
-        detail = f"{address.name} cannot be used. {_POOLER.format(problem=loss)}"
+        detail = f"{address.name} cannot be used. {_reached_by_pooler(loss)}"
         raise DatabaseLost(detail, is_undone=True)
     return connection
+
+
+def _reached_by_pooler(problem: str) -> str:
+    return (
+        f"It is reached by a pooler of connections, such as PgBouncer, which {problem}: name"
+        " PostgreSQL itself in server.database."
+    )
 
 
 def _loss(connection: Connection, settings: dict[str, Any]) -> str:
