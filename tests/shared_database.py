@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 from postgres_server import PASSWORD, QUOTED
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from taskweaver.server.databases.address import PostgresAddress
 
@@ -46,6 +46,31 @@ def no_new_connections(
         yield
     finally:
         connection.execute(switch + SQL("true"))
+
+
+@contextmanager
+def limited(address: PostgresAddress, count: int) -> Iterator[PostgresAddress]:
+    """Give the address of a database for a role that may have some connections, and no more."""
+    name = f"few_{secrets.token_hex(4)}"
+    role = Identifier(name)
+
+    def run(*statements: Composed) -> None:
+        with psycopg.connect(address.url, password=address.password) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    made = SQL("CREATE ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {}")
+    grant = SQL("GRANT CREATE ON DATABASE {} TO {}")
+    run(
+        made.format(role, address.password, count),
+        grant.format(Identifier(name_of(address)), role),
+    )
+    try:
+        url = urlsplit(address.url)
+        own = url._replace(netloc=f"{name}@{url.hostname}:{url.port}")
+        yield PostgresAddress(own.geturl(), address.password)
+    finally:
+        run(SQL("DROP OWNED BY {}").format(role), SQL("DROP ROLE {}").format(role))
 
 
 @contextmanager

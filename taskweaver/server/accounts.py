@@ -197,9 +197,11 @@ class Accounts:
         sql = "SELECT name, role, quota, created_at, token_id FROM users ORDER BY name"
         return [_user(*row) for row in self._database.rows(sql)]
 
-    def has(self, name: str) -> bool:
-        """Return whether there is a user of this name."""
-        return bool(self._database.rows("SELECT 1 FROM users WHERE name = ?", name))
+    def user(self, name: str) -> User | None:
+        """Return the user of a name; None if there is none."""
+        sql = "SELECT name, role, quota, created_at, token_id FROM users WHERE name = ?"
+        found = self._database.rows(sql, name)
+        return _user(*found[0]) if found else None
 
     def find(self, token: str) -> User | None:
         """Return the user of a token; None for a wrong one. Both take the same time."""

@@ -28,13 +28,21 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 class Gate:
     """Checks of the token, the rate and the body, in front of every operation."""
 
-    def __init__(self, accounts: Accounts, local: AccessToken | None, log: TelemetryLogger) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        local: AccessToken | None,
+        log: TelemetryLogger,
+        only_user: str = "",
+    ) -> None:
         """Open the gate to the users of `accounts`, and to the person who started the server.
 
         Args:
             accounts: The accounts; the caller closes them.
             local: AccessToken of that person; None where there are accounts.
             log: The log.
+            only_user: Name of the one user whose code may run here, where no sandbox would keep
+                that of others apart; empty for all users.
         """
         self._log = log
         self._accounts = accounts
@@ -42,6 +50,8 @@ class Gate:
         self._local_user = User(LOCAL_USER, "admin", token_id=local.id if local else "")
         self._rate = RequestRate()
         self._failed = FailedTokens()
+        self._only_user = only_user
+        self._refused_users = set[str]()
         self._delayed = 0
 
     def endpoint(self, operation: ApiOperation) -> Callable[[Request], Awaitable[Response]]:
@@ -78,7 +88,22 @@ class Gate:
             await self._fail(request, operation)
             raise RequestRefused(401, "token-invalid", "The token is not valid.")
         self._rate.count(user.token_id)
+        self._check_walls(user.name)
         return user
+
+    def _check_walls(self, name: str) -> None:
+        """Refuse users who came after the server had started without walls between users."""
+        if self._only_user in {"", name}:
+            return
+        detail = (
+            "The server runs without the sandbox bwrap, for one user: the code of another could"
+            " reach that user's processes. Install bubblewrap and allow user namespaces, then start"
+            " the server again; or run one server for each user."
+        )
+        if name not in self._refused_users:
+            self._refused_users.add(name)
+            self._log.warning(f"Requests of {name} are refused. {detail}")
+        raise RequestRefused(403, "users-not-separated", detail)
 
     async def _owner(self, token: str) -> User | None:
         if self._local is not None and id_of(token) == self._local.id:

@@ -20,6 +20,8 @@ BYTES_TYPE = "application/octet-stream"
 EVENTS_TYPE = "text/event-stream"
 BODY_LIMIT = 4 << 20
 """Largest body in bytes, unless an operation sets another."""
+PATH_OF_PROXY = "path_of_proxy"
+"""Name of a request's state: the path of a proxy below which its client found the server."""
 
 _PLACEHOLDER = re.compile(r"{(\w+)(?::\w+)?}")
 
@@ -60,7 +62,8 @@ class Call:
     @property
     def base_url(self) -> str:
         """Address of the server as the client wrote it, without a slash at its end."""
-        return str(self.request.base_url).rstrip("/")
+        path = getattr(self.request.state, PATH_OF_PROXY, "")
+        return str(self.request.base_url).rstrip("/") + path
 
     async def chunks(self, limit_bytes: int) -> AsyncIterator[bytes]:
         """Yield the body of an operation that takes bytes.

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.connections import ImpatientProtocol
@@ -22,12 +24,13 @@ from taskweaver.server.errors import ServerError
 from taskweaver.server.gate import Gate
 from taskweaver.server.guard import LOOPBACK_NAMES, Guard
 from taskweaver.server.openapi import openapi_document
-from taskweaver.server.operations import ApiOperation, Call, Door
+from taskweaver.server.operations import PATH_OF_PROXY, ApiOperation, Call, Door
 from taskweaver.server.problems import problem_response
 
 FINISH_S = 10.0
 """Time for which running work may go on by itself when the server stops."""
 
+_PATH = re.compile(r"(/[A-Za-z0-9._~%@+-]+)+")
 _MORE_S = 20.0
 _IDLE_S = 15
 
@@ -65,6 +68,24 @@ def make_application(
     return app
 
 
+class _BelowPath:
+    """Middleware that notes the path of a proxy below which clients find the server.
+
+    The proxy removes that path from requests. It begins the addresses in the answer to the request
+    that names it, and decides nothing.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        path = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
+        if _PATH.fullmatch(path):
+            scope.setdefault("state", {})[PATH_OF_PROXY] = path
+        await self._app(scope, receive, send)
+
+
 class Server(uvicorn.Server):
     """A server that ends its doors in order: no new work, running work, then resources."""
 
@@ -83,10 +104,11 @@ class Server(uvicorn.Server):
             doors: The doors.
             on_start: Called once requests are answered.
             is_behind_proxy: Whether a proxy on this machine says in ``X-Forwarded-For`` which
-                client a request is of; else that header says nothing.
+                client a request is of, and in ``X-Forwarded-Prefix`` below which path; else those
+                headers say nothing.
         """
         config = uvicorn.Config(
-            app,
+            _BelowPath(app) if is_behind_proxy else app,
             http=ImpatientProtocol,
             ws="none",
             lifespan="off",

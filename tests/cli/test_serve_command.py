@@ -11,7 +11,7 @@ import httpx2
 import psutil
 import pytest
 from click.testing import CliRunner
-from served import serving
+from served import problem, serving
 from support import make_project
 from warm_commands import WarmCommands
 
@@ -103,6 +103,22 @@ def test_several_users_need_walls(project: Path, warm_commands: WarmCommands) ->
     run_server.require_walls(9, "bwrap")
     with pytest.raises(ServerError):
         run_server.require_walls(2, "landlock")
+
+
+def test_users_who_come_later_need_walls(project: Path, warm_commands: WarmCommands) -> None:
+    with serving(project, program=warm_commands.program) as (_, line):
+        match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
+        assert match, line
+        tokens = [run(project, "users", "add", name).strip() for name in ("ann", "bob")]
+        with httpx2.Client(base_url=match[1], timeout=100, verify=False) as client:
+            for token in tokens * 2:
+                refused = client.get("/api/v1/sessions", headers={"X-API-Key": token})
+                problem(refused, 403, "users-not-separated")
+                assert "Install bubblewrap" in refused.json()["detail"]
+            own = client.get("/api/v1/sessions", headers={"X-API-Key": match[2]})
+            assert own.status_code == 200
+    log = "".join(path.read_text() for path in project.glob("logs/*"))
+    assert [log.count(f"Requests of {name} are refused") for name in ("ann", "bob")] == [1, 1]
 
 
 def test_packages_that_are_missing_are_named(

@@ -66,6 +66,8 @@ def serving_agents(
     trust: bool | None = None,
     more: Callable[[AgentSessions], Sequence[Door]] = lambda _sessions: (),
     database: PostgresAddress | None = None,
+    *,
+    is_behind_proxy: bool = False,
 ) -> Iterator[Served]:
     """Serve the agent API of a project in a folder, made if there is none, and more doors.
 
@@ -86,7 +88,9 @@ def serving_agents(
 
     with (
         TaskWeaverApp(project, model=model, trust=trust) as app,
-        served(doors, folder, port=port, database=database) as running,
+        served(
+            doors, folder, port=port, database=database, is_behind_proxy=is_behind_proxy
+        ) as running,
     ):
         yield running
 

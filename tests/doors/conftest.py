@@ -27,7 +27,7 @@ LIMITS = replace(KernelLimits.default(), cell_timeout_s=60.0)
 
 @pytest.fixture(autouse=True, scope="module")
 def _the_event_loop_waits_for_no_database() -> Iterator[None]:
-    """Refuse to use a connection to PostgreSQL, or to flush a file, in the thread of a loop."""
+    """Refuse to use a connection to PostgreSQL, or to open or flush a file, in a loop's thread."""
 
     def outside_of_loops(function: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*arguments: Any) -> Any:
@@ -38,6 +38,8 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite, "_flush_file", outside_of_loops(sqlite._flush_file))
+        opened = outside_of_loops(sqlite.SqliteDatabase.__init__)
+        patch.setattr(sqlite.SqliteDatabase, "__init__", opened)
         patch.setattr(PostgresPool, "lent", outside_of_loops(PostgresPool.lent))
         yield
 

@@ -225,7 +225,7 @@ def test_who_asks_for_a_session_while_it_is_deleted_does_not_bring_it_back(tmp_p
     async def delete_and_ask(app: TaskWeaverApp, accounts: Accounts) -> list[ListedSession]:
         sessions = AgentSessions(app, accounts, tmp_path / "agents", FileIndexes())
         try:
-            own = sessions.of(User("ann"))
+            own = await sessions.of(User("ann"))
             made = await own.create("short")
             deleting = asyncio.create_task(own.remove(made.session.session_id))
             while made in own.open_conversations:

@@ -135,5 +135,34 @@ def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
     found = PICTURE.search(asked.choices[0].message.content or "")
     assert found
     assert shown(server, found["address"]).status_code == 200
+    server.accounts.renew_token("bob")
+    assert shown(server, found["address"]).status_code == 200
     server.accounts.remove("bob")
     problem(shown(server, found["address"]), 404, "not-found")
+    server.accounts.add("bob")  # another account, with the sessions of the first
+    problem(shown(server, found["address"]), 404, "not-found")
+
+
+@pytest.mark.parametrize("is_behind_proxy", [True, False])
+def test_a_picture_is_found_below_a_path_of_a_proxy(tmp_path: Path, is_behind_proxy: bool) -> None:
+    config = {"llm.api_type": "offline"}
+    with (
+        serving_agents(tmp_path, None, config, is_behind_proxy=is_behind_proxy) as server,
+        asking(server, server.token.text) as client,
+    ):
+        paths = []
+        for prefix in ("/team/tools-1/", "/a)b", "//", "x"):
+            sent = {"X-Forwarded-Prefix": prefix}
+            asked = client.chat.completions.create(
+                model="taskweaver", messages=[DRAWN], extra_headers=sent
+            )
+            found = PICTURE.search(asked.choices[0].message.content or "")
+            assert found
+            paths.append(urlsplit(found["address"]).path)
+        below, *others = paths
+        # As a proxy does that removes its path.
+        if is_behind_proxy:
+            below = below.removeprefix("/team/tools-1")
+            assert below != paths[0]
+        assert all(path.startswith("/v1/pictures/") for path in (below, *others))
+        assert shown(server, f"{server.url}{below}").status_code == 200

@@ -30,11 +30,13 @@ from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, Quota, User
 from taskweaver.server.agents import sessions as agent_sessions
+from taskweaver.server.agents import user_sessions
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.shared_indexes import SharedIndexes
 from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
+from taskweaver.server.databases.pool import LentConnection
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.operations import Door
 
@@ -102,6 +104,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(presence, "_SETTLED_S", 0.0)  # the database was just started
         patch.setattr(agent_sessions, "_LOOK_S", 0.05)
+        patch.setattr(user_sessions, "_LEFT_S", LIMIT_S)
         boss = stack.enter_context(postgres_server())
         address = stack.enter_context(empty_database(boss))
         patient, link = (
@@ -280,6 +283,36 @@ def test_a_message_whose_acknowledgement_was_lost_is_sent_again(
     two[0].delete(session)
 
 
+def test_a_message_whose_acknowledgement_was_lost_is_marked_unless_it_is_sent_again(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = PostgresDatabase._commit
+
+    def commit_and_lose(self: PostgresDatabase, one: LentConnection, user: str) -> None:
+        commit(self, one, user)
+        if user == "bob":
+            one.connection.close()
+            raise psycopg.OperationalError
+
+    with shared.user("bob") as bob:
+        client, other = shared.clients(bob)
+        session = new_session(client)
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresDatabase, "_commit", commit_and_lose)
+            for name in ("lost", "again"):
+                body = {"text": "say: lost", "message_id": name}
+                sent = client.post(f"{session}/messages", json=body)
+                problem(sent, 503, "database-unavailable")
+        assert ask(client, session, "say: lost", message_id="again")["state"] == "finished"
+        assert messages(other, session)["lost"] == ("queued", "")
+        monkeypatch.setattr(user_sessions, "_LEFT_S", 0.0)
+        one = f"{session}/messages/lost"
+        found = await_answer(other, one, lambda answer: answer.json()["state"] != "queued")
+        assert (found.json()["state"], found.json()["round_id"]) == ("stopped", "")
+        assert "Send a new one" in found.json()["answer"]
+        assert messages(client, session)["again"][0] == "finished"
+
+
 def test_a_change_that_waits_holds_up_its_own_user_alone(shared: Shared) -> None:
     model = shared.model
     with ExitStack() as stack:
@@ -372,7 +405,7 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
         app: TaskWeaverApp, accounts: Accounts, indexes: SharedIndexes
     ) -> dict[str, str]:
         sessions = AgentSessions(app, accounts, tmp_path / "agents", indexes)
-        conversation = await sessions.of(user).create("")
+        conversation = await (await sessions.of(user)).create("")
         session_id = conversation.session.session_id
 
         async def cancel(name: str, *more: str) -> None:

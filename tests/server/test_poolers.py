@@ -19,7 +19,7 @@ from postgres_server import PASSWORD, free_port
 from shared_database import name_of, relayed
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import _IDLE_LIMIT, connect
+from taskweaver.server.databases.connecting import _KEEPALIVES, _LIMITS_OF_TIME, connect
 from taskweaver.server.databases.statements import DatabaseLost
 
 pytestmark = pytest.mark.postgres
@@ -76,7 +76,7 @@ def test_options_of_an_address_are_kept(database: PostgresAddress) -> None:
 
 
 @contextmanager
-def pgbouncer(database: PostgresAddress, mode: str) -> Iterator[PostgresAddress]:
+def pgbouncer(database: PostgresAddress, mode: str, *more: str) -> Iterator[PostgresAddress]:
     """Give the address of a database behind PgBouncer, which leaves out the options.
 
     The test is skipped where it is not installed, unless ``POSTGRES_REQUIRED`` is set.
@@ -93,6 +93,7 @@ def pgbouncer(database: PostgresAddress, mode: str) -> Iterator[PostgresAddress]
         f"pool_mode = {mode}",
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any",
         "ignore_startup_parameters = options",
+        *more,
     ]
     user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".ini") as settings:
@@ -121,19 +122,50 @@ def is_open(port: int) -> bool:
     return True
 
 
+def with_settings(database: PostgresAddress, settings: dict[str, str]) -> None:
+    """Let a database have settings of its own."""
+    with closing(psycopg.connect(database.url, password=PASSWORD, autocommit=True)) as one:
+        for name, value in settings.items():
+            statement = f"ALTER DATABASE {name_of(database)} SET {name} = '{value}'"
+            one.execute(statement.encode())
+
+
+ALL = {"search_path": "taskweaver"} | _LIMITS_OF_TIME | _KEEPALIVES
+
+
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
 def test_a_pooler_is_used_where_it_keeps_sessions_apart(
     database: PostgresAddress, mode: str
 ) -> None:
-    refused = pytest.raises(DatabaseLost, match=REFUSED)
-    with pgbouncer(database, mode) as behind, refused:
-        connect(behind)  # the settings are not as they were sent
-    with closing(psycopg.connect(database.url, password=PASSWORD, autocommit=True)) as one:
-        for setting in ("search_path = taskweaver", f"{_IDLE_LIMIT} = '20s'"):
-            one.execute(f"ALTER DATABASE {name_of(database)} SET {setting}".encode())
+    with_settings(database, ALL)
     with pgbouncer(database, mode) as behind:
         if mode == "session":
             connect(behind).close()
         else:
-            with refused:
+            with pytest.raises(DatabaseLost, match=REFUSED):
                 connect(behind)
+
+
+@pytest.mark.parametrize("left_out", ["search_path", "lock_timeout", "tcp_keepalives_idle"])
+def test_a_pooler_that_leaves_out_a_setting_is_refused(
+    database: PostgresAddress, left_out: str
+) -> None:
+    with_settings(database, {name: value for name, value in ALL.items() if name != left_out})
+    with (
+        pgbouncer(database, "session") as behind,
+        pytest.raises(DatabaseLost, match=rf"leaves out options.*\(.*{left_out}") as caught,
+    ):
+        connect(behind)
+    assert "statement_timeout" not in str(caught.value)
+
+
+def test_a_pooler_that_keeps_the_locks_of_lost_servers_is_refused(
+    database: PostgresAddress,
+) -> None:
+    with_settings(database, ALL)
+    unreset = ("server_reset_query = ", "default_pool_size = 3")
+    with (
+        pgbouncer(database, "session", *unreset) as behind,
+        pytest.raises(DatabaseLost, match="server_reset_query"),
+    ):
+        connect(behind)

@@ -121,7 +121,7 @@ def serve_doors(
     from taskweaver.doors.kernel_api.door import KernelApi
     from taskweaver.server.accounts import open_accounts, server_folder
     from taskweaver.server.databases.address import SharedDatabaseConfig
-    from taskweaver.server.gate import Gate
+    from taskweaver.server.gate import LOCAL_USER, Gate
     from taskweaver.server.interpreter import prompt_threads
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
@@ -135,7 +135,8 @@ def serve_doors(
         users = accounts.users() if has_users else []
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
-        gate = Gate(accounts, local, app.log)
+        only_user = users[0].name if users else LOCAL_USER
+        gate = Gate(accounts, local, app.log, "" if has_walls(app.sandbox_tier) else only_user)
         folder = server_folder(app.workspace)
         doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
         if shared is not None:
@@ -174,13 +175,18 @@ def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack, shared: Any
     return [*doors, McpDoor(sessions)]
 
 
+def has_walls(tier: str) -> bool:
+    """Return whether a sandbox separates the kernels of several users."""
+    return tier == "bwrap"
+
+
 def require_walls(users: int, tier: str) -> None:
     """Check that the code of several users is kept apart.
 
     Raises:
         ServerError: If there are several, and the sandbox does not separate their kernels.
     """
-    if users > 1 and tier != "bwrap":
+    if users > 1 and not has_walls(tier):
         raise ServerError(
             f"{users} users need the sandbox bwrap, and it is {tier} here: the code of one could"
             " reach the processes of another.",

@@ -35,7 +35,7 @@ _PORT = click.option(
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Believe a proxy on this machine which client a request is of (X-Forwarded-For).",
+    help="Believe X-Forwarded-For, -Proto and -Prefix of a proxy on this machine.",
 )
 @click.pass_context
 def serve_command(

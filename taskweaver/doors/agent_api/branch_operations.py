@@ -85,7 +85,7 @@ class BranchOperations:
 
     async def _fork(self, call: Call) -> BaseModel:
         wanted, conversation = call.read(models.NewBranch), await found(self._sessions, call)
-        await self._sessions.of(call.user).check_disk(call.user)
+        await (await self._sessions.of(call.user)).check_disk(call.user)
         name = await conversation.change(
             wanted.source, lambda branch: branch.fork(wanted.name, at_round=wanted.at_round)
         )

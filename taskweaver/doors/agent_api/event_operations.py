@@ -70,7 +70,7 @@ class EventOperations:
         return event_stream(content())
 
     async def _of_many(self, call: Call) -> Response:
-        own = self._sessions.of(call.user)
+        own = await self._sessions.of(call.user)
         wanted = list(dict.fromkeys(filter(None, call.query("sessions").split(","))))
         if len(wanted) > _MOST_SESSIONS:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."

@@ -136,7 +136,7 @@ class AgentFiles:
         return models.FilesOfBranch(files=files)
 
     async def _upload(self, call: Call) -> BaseModel:
-        room = await self._sessions.of(call.user).check_disk(call.user)
+        room = await (await self._sessions.of(call.user)).check_disk(call.user)
         most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
         with await self._folder(call) as folder:
             return await upload(folder, call.path("path"), call.chunks(most))

@@ -119,7 +119,7 @@ class MessageOperations:
 
     async def _send(self, call: Call) -> Response | BaseModel:
         wanted, conversation = call.read(models.NewMessage), await found(self._sessions, call)
-        own = self._sessions.of(call.user)
+        own = await self._sessions.of(call.user)
         await own.check_disk(call.user)
         await own.check_kernels(call.user, conversation, wanted.branch)
         message_id = wanted.message_id or f"message-{secrets.token_hex(8)}"
@@ -138,11 +138,11 @@ class MessageOperations:
         return models.AcceptedMessage(message=message_view(accepted), after=after)
 
     async def _list(self, call: Call) -> BaseModel:
-        messages = await self._sessions.of(call.user).messages(call.path("session_id"))
+        messages = await (await self._sessions.of(call.user)).messages(call.path("session_id"))
         return models.MessageList(messages=[message_view(item) for item in messages])
 
     async def _show(self, call: Call) -> BaseModel:
-        index, wanted = self._sessions.of(call.user).index, call.path("message_id")
+        index, wanted = (await self._sessions.of(call.user)).index, call.path("message_id")
         find = partial(index.message_of, call.path("session_id"), wanted)
         return message_view(await index.calls.in_thread(find))
 

@@ -22,7 +22,7 @@ async def found(sessions: AgentSessions, call: Call) -> UserConversation:
     Raises:
         RequestRefused: If the user has no such session.
     """
-    return await sessions.of(call.user).conversation(call.path("session_id"))
+    return await (await sessions.of(call.user)).conversation(call.path("session_id"))
 
 
 def working_folder(conversation: UserConversation, branch: str) -> Folder:

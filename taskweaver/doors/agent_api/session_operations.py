@@ -111,7 +111,7 @@ class SessionOperations:
         ]
 
     async def _list(self, call: Call) -> BaseModel:
-        own = self._sessions.of(call.user)
+        own = await self._sessions.of(call.user)
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
         last = await own.index.calls.statements(lambda: own.index.last_change)
         listed = await own.listed()
@@ -124,7 +124,7 @@ class SessionOperations:
         return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)
 
     async def _create(self, call: Call) -> BaseModel:
-        own = self._sessions.of(call.user)
+        own = await self._sessions.of(call.user)
         await own.check_disk(call.user)
         return await self._shown(await own.create(call.read(models.NewConversation).title))
 
@@ -133,19 +133,20 @@ class SessionOperations:
 
     async def _rename(self, call: Call) -> BaseModel:
         title = call.read(models.SessionTitle).title
-        await self._sessions.of(call.user).rename(call.path("session_id"), title)
+        await (await self._sessions.of(call.user)).rename(call.path("session_id"), title)
         return await self._shown(await found(self._sessions, call))
 
     async def _release(self, call: Call) -> Response:
-        await self._sessions.of(call.user).release(call.path("session_id"))
+        await (await self._sessions.of(call.user)).release(call.path("session_id"))
         return Response(status_code=204)
 
     async def _delete(self, call: Call) -> Response:
-        await self._sessions.of(call.user).remove(call.path("session_id"))
+        await (await self._sessions.of(call.user)).remove(call.path("session_id"))
         return Response(status_code=204)
 
     async def _find(self, call: Call) -> BaseModel:
-        own, query, session = self._sessions.of(call.user), call.query("q"), call.query("session")
+        own = await self._sessions.of(call.user)
+        query, session = call.query("q"), call.query("session")
         if not query.strip():
             raise RequestRefused(422, "invalid-query", "q must have words to look for.")
         rows = await own.find(query, session)

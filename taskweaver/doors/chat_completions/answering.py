@@ -47,7 +47,7 @@ class ChatAnswer:
             RequestRefused: If the user may have no further kernel, money or message.
         """
         place, user = self._place, self._call.user
-        own = self._sessions.of(user)
+        own = await self._sessions.of(user)
         await own.check_kernels(user, place.conversation, place.branch)
         session_id = place.conversation.session.session_id
         message = IndexedMessage(self._id, session_id, place.branch, "ask", place.text)

@@ -36,8 +36,9 @@ _NOT_IN_NAMES = re.compile(r"[^\w .,-]")
 class PictureLinks:
     """Addresses of pictures of answers.
 
-    An address is good for as long as the session is there, also after a restart: front ends keep
-    it in their chats. It has no secret of the user, and leads to the picture of this name alone.
+    An address is good for as long as session and account are there, also after a restart: front
+    ends keep it in their chats. It has no secret of the user, and leads to the picture of this name
+    alone. An account that is added again under the same name is another.
 
     Attributes:
         sessions: The sessions that the answers are of.
@@ -68,7 +69,7 @@ class PictureLinks:
         It is without them where the session cannot be opened, as when another program has it open.
         """
         try:
-            conversation = await self.sessions.of(call.user).conversation(message.session)
+            conversation = await (await self.sessions.of(call.user)).conversation(message.session)
             return await asyncio.to_thread(self._with_pictures, call, conversation, message)
         except TaskWeaverError:
             return message.answer
@@ -79,30 +80,31 @@ class PictureLinks:
         rounds = conversation.branch(message.branch).rounds()
         round_ = next((one for one in rounds if one.id == message.round_id), None)
         names = list(filter(is_picture, round_.artifacts)) if round_ is not None else []
-        place = (call.user.name, message.session, message.branch)
+        place = (call.user, message.session, message.branch)
         shown = [
             f"![{_NOT_IN_NAMES.sub('_', name)}]({call.base_url}{self._path(*place, name)})"
             for name in names
         ]
         return "\n\n".join([message.answer, *shown])
 
-    def _path(self, *parts: str) -> str:
-        named = "/".join(quote(part, safe="/") for part in parts)
-        return f"{PICTURES}{self._signature(*parts)}/{named}"
+    def _path(self, user: User, *parts: str) -> str:
+        named = "/".join(quote(part, safe="/") for part in (user.name, *parts))
+        return f"{PICTURES}{self._signature(user, *parts)}/{named}"
 
-    def _signature(self, *parts: str) -> str:
+    def _signature(self, user: User, *parts: str) -> str:
         # No part but the last, the path of the file, has a slash.
-        return hmac.new(self._key, "/".join(parts).encode(), hashlib.sha256).hexdigest()
+        since = "" if user.name == LOCAL_USER else user.created_at.isoformat()
+        signed = "/".join((user.name, since, *parts))
+        return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
 
     async def _send(self, call: Call) -> Response:
         name, session_id, branch, path = map(call.path, ("user", "session_id", "branch", "path"))
-        given = call.path("signature").encode()
-        wanted = self._signature(name, session_id, branch, path).encode()
-        is_signed = hmac.compare_digest(given, wanted)
-        if not (is_signed and await self._has_account(name)):
+        user, given = await self._account(name), call.path("signature").encode()
+        wanted = self._signature(user or User(name), session_id, branch, path).encode()
+        if not hmac.compare_digest(given, wanted) or user is None:
             raise missing("Picture", "of this address")
         # The session stays as it is: without a token nobody opens one.
-        sessions_folder = self.sessions.of(User(name)).manager.sessions_folder
+        sessions_folder = (await self.sessions.of(user)).manager.sessions_folder
         folder = working_folder(sessions_folder / session_id, branch)
         asked = call.request.headers.get("range", "")
         with explained(path), Folder.at(folder) as place:
@@ -110,9 +112,11 @@ class PictureLinks:
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         return response
 
-    async def _has_account(self, name: str) -> bool:
+    async def _account(self, name: str) -> User | None:
+        if name == LOCAL_USER:
+            return User(name)
         accounts = self.sessions.accounts
-        return name == LOCAL_USER or await accounts.calls.statements(partial(accounts.has, name))
+        return await accounts.calls.statements(partial(accounts.user, name))
 
 
 def without_pictures(text: str) -> str:

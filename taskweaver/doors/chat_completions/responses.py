@@ -63,7 +63,7 @@ class ResponseOperations:
 
     async def _respond(self, call: Call) -> Response | BaseModel:
         wanted = call.read(ResponseRequest)
-        await self._sessions.of(call.user).check_disk(call.user)
+        await (await self._sessions.of(call.user)).check_disk(call.user)
         response_id = f"{_PREFIX}{secrets.token_hex(16)}"
         async with self._place(call, wanted) as place:
             answer = ChatAnswer(self._links, call, place, response_id)
@@ -84,7 +84,7 @@ class ResponseOperations:
 
     async def _show(self, call: Call) -> BaseModel:
         wanted = call.path("response_id")
-        own = self._sessions.of(call.user)
+        own = await self._sessions.of(call.user)
         message = await own.index.calls.statements(partial(own.index.message, wanted))
         if message is None or not wanted.startswith(_PREFIX):
             raise missing("Response", wanted[:128])

@@ -65,7 +65,7 @@ class ChatTurns:
             RequestRefused: If the last message is not the user's, or has more than text.
         """
         text = require_question(messages)
-        own = self._sessions.of(user)
+        own = await self._sessions.of(user)
         known = self._known.get(_key(user, messages[:-1]))
         if known is not None:
             try:
@@ -90,7 +90,7 @@ class ChatTurns:
         Raises:
             RequestRefused: If the user has no such message, or it has no answer.
         """
-        own = self._sessions.of(user)
+        own = await self._sessions.of(user)
         message = await own.index.calls.statements(partial(own.index.message, response_id))
         if message is None:
             raise missing("Response", response_id[:128])

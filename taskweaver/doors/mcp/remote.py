@@ -31,15 +31,14 @@ class RemoteSessions:
         self.user = user
         self._sessions = sessions
 
-    @property
-    def _own(self) -> UserSessions:
-        return self._sessions.of(self.user)
+    async def _own(self) -> UserSessions:
+        return await self._sessions.of(self.user)
 
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
     ) -> PlayedRound:
         """Play a round as a message of the session; withdraw or stop it when the caller cancels."""
-        own = self._own
+        own = await self._own()
         title = (text.strip().splitlines() or [""])[0][:_TITLE_CHARS]
         conversation = await (own.conversation(session) if session else own.create(title))
         branch = branch or conversation.session.branch
@@ -69,19 +68,19 @@ class RemoteSessions:
 
     async def fork(self, session: str, name: str) -> str:
         """Fork a session; return the name of the branch."""
-        conversation = await self._own.conversation(session)
+        conversation = await (await self._own()).conversation(session)
         branch = conversation.session.branch
         return await conversation.change(branch, lambda source: source.fork(name))
 
     async def remember(self, fact: str, session: str) -> str:
         """Keep a fact on a session's current branch; return the outcome."""
-        conversation = await self._own.conversation(session)
+        conversation = await (await self._own()).conversation(session)
         branch = conversation.session.branch
         return await conversation.change(branch, lambda own: own.long_memory.remember(fact))
 
     async def search(self, query: str, session: str) -> list[dict[str, Any]]:
         """Return messages and stored memory that contain a word of the query."""
-        return await self._own.find(query, session)
+        return await (await self._own()).find(query, session)
 
     async def listed(self) -> list[dict[str, Any]]:
         """Return the sessions, the newest first."""
@@ -93,7 +92,7 @@ class RemoteSessions:
                 "first_query": item.title,
                 "problem": item.problem,
             }
-            for item in await self._own.listed()
+            for item in await (await self._own()).listed()
         ]
         masked: list[dict[str, Any]] = redact_secrets_in(found)
         return masked

@@ -78,7 +78,7 @@ class PageDoor:
         return _response(call, found, {"Cache-Control": _FOR_GOOD})
 
     async def _conversation(self, call: Call) -> Response:
-        own = self._sessions.of(call.user)
+        own = await self._sessions.of(call.user)
         conversation = await own.conversation(call.path("session_id"))
         branch, until = conversation.branch(call.path("branch")), optional_number(call, "until")
 

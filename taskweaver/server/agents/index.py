@@ -303,17 +303,21 @@ class AgentIndex:
         servers = sorted({one.server for one in open_})
         ended = self._servers.ended(self._database, servers) if servers else []
         cut = [one for one in open_ if one.server in ended]
+        for one in cut:
+            self.mark_stopped(one, _CUT)
+        return bool(cut)
+
+    def mark_stopped(self, message: IndexedMessage, answer: str) -> None:
+        """Mark a message unless its state has changed since it was read."""
         sql = (
             "UPDATE messages SET state = ?, answer = ?"
             ' WHERE "user" = ? AND id = ? AND server = ? AND state = ?'
             f" RETURNING {_NOTED}"
         )
-        for one in cut:
-            key = (self._user, one.id, one.server, one.state)
-            with self._changing() as run:
-                for row in run(sql, "stopped", _CUT, *key).rows:  # none if another was faster
-                    self._note_message(run, one.id, row)
-        return bool(cut)
+        key = (self._user, message.id, message.server, message.state)
+        with self._changing() as run:
+            for row in run(sql, "stopped", answer, *key).rows:  # none if another was faster
+                self._note_message(run, message.id, row)
 
     @property
     def last_change(self) -> int:

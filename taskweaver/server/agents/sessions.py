@@ -52,18 +52,26 @@ class AgentSessions:
         threads = ThreadPoolExecutor(places + _FLUSHING, thread_name_prefix="agent-api")
         self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
         self._users: dict[str, UserSessions] = {}
+        self._opening = asyncio.Lock()
         self._sweep: asyncio.Task[None] | None = None
 
-    def of(self, user: User) -> UserSessions:
-        """Return the sessions of a user."""
-        if self._workers.admission.is_stopping:
-            raise stopping()
+    async def of(self, user: User) -> UserSessions:
+        """Return the sessions of a user; their index is opened at the first time."""
         found = self._users.get(user.name)
-        if found is None:
-            found = self._users[user.name] = self._made(user)
+        if found is None or self._workers.admission.is_stopping:
+            # To its end: an index that is opened is also closed.
+            found = await asyncio.shield(asyncio.ensure_future(self._opened(user)))
+        return found
+
+    async def _opened(self, user: User) -> UserSessions:
+        async with self._opening:
+            if self._workers.admission.is_stopping:
+                raise stopping()
             if self._sweep is None:
                 self._sweep = asyncio.ensure_future(self._sweeping())
-        return found
+            if user.name not in self._users:
+                self._users[user.name] = await asyncio.to_thread(self._made, user)
+            return self._users[user.name]
 
     def _made(self, user: User) -> UserSessions:
         if user.name == LOCAL_USER:
@@ -82,7 +90,7 @@ class AgentSessions:
                 await sessions.release_idle(_IDLE_S)
                 await sessions.close_idle(_MOST_OPEN)
                 if sessions.index.is_shared:
-                    await sessions.notice_ended_servers()
+                    await sessions.mark_open_messages()
                     await sessions.close_unused(_IDLE_S)
 
     async def finish(self, grace_s: float) -> None:
@@ -105,7 +113,8 @@ class AgentSessions:
 
     async def close(self) -> None:
         """Close the sessions of all users; safe to call again."""
-        users, self._users = list(self._users.values()), {}
+        async with self._opening:
+            users, self._users = list(self._users.values()), {}
         closing = (sessions.close() for sessions in users)
         outcomes = await asyncio.gather(*closing, return_exceptions=True)
         self._workers.log_failures("the sessions of a user are not closed", outcomes)

@@ -36,6 +36,9 @@ from taskweaver.session.storage.stored_sessions import (
 from taskweaver.utils.text import title_line
 
 _MIB = 1 << 20
+_LEFT_S = 10.0
+"""Time for which a message whose acknowledgement was lost may be sent again before it is marked."""
+_LEFT = "The database was lost while this message was accepted; it was not begun. Send a new one."
 _LOOKS_S = (0.01, 0.05)
 """Pauses before a lock is tried again: another server that lists sessions holds it for a moment."""
 
@@ -93,6 +96,7 @@ class UserSessions:
         self._stored = SessionListing(manager.sessions_folder)
         self._open: dict[str, UserConversation] = {}
         self._opening = asyncio.Lock()
+        self._left_since: dict[str, float] = {}
 
     @property
     def open_conversations(self) -> list[UserConversation]:
@@ -280,14 +284,32 @@ class UserSessions:
                 with self._logged(conversation, "closed"):
                     await self._close_if_unused(conversation, used_at)
 
-    async def notice_ended_servers(self) -> None:
-        """Mark the open messages of servers that have ended; listeners of the index hear of it."""
+    async def mark_open_messages(self) -> None:
+        """Mark messages that nobody will answer; listeners of the index hear of it.
+
+        These are the open ones of servers that have ended, and those of this server whose commit
+        lost its acknowledgement, unless they are sent again soon.
+        """
+        read = partial(self.index.messages, states=OPEN_STATES)
         try:
-            await self.index.calls.in_thread(partial(self.index.messages, states=OPEN_STATES))
+            left = [one for one in await self.index.calls.in_thread(read) if self._is_left(one)]
+            now = time.monotonic()
+            self._left_since = {one.id: self._left_since.get(one.id, now) for one in left}
+            for one in left:
+                if now - self._left_since[one.id] >= _LEFT_S:
+                    await self.index.calls.in_turn(partial(self._mark_left, one))
         except DatabaseLost:  # the presence of the server logs that
             return
         except ServerError:
-            self._workers.log.exception("whether other servers have ended is not known")
+            self._workers.log.exception("open messages that nobody will answer are not marked")
+
+    def _is_left(self, message: IndexedMessage) -> bool:
+        is_own = message.state == "queued" and message.server == self.index.server
+        return is_own and not any(message.id in one.open_messages for one in self._open.values())
+
+    async def _mark_left(self, message: IndexedMessage) -> None:
+        if self._is_left(message):  # in turn: it is not being sent again
+            await self.index.calls.in_thread(partial(self.index.mark_stopped, message, _LEFT))
 
     async def close_unused(self, idle_s: float) -> None:
         """Close the sessions that nobody used for a while: other servers may open them."""

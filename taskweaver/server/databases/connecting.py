@@ -17,18 +17,22 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 # A lock that another server keeps holds up a change, and those of the same user behind it, for two
 # seconds at most each; a server that stands still in a transaction keeps it for twenty.
-_IDLE_LIMIT = "idle_in_transaction_session_timeout"
-_LIMIT_OPTIONS = (
-    f"-c statement_timeout=30s -c lock_timeout=2s -c {_IDLE_LIMIT}=20s"
-    # The database frees the locks of a lost host after 25 s, instead of the system's two hours.
-    " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-)
+_LIMITS_OF_TIME = {
+    "statement_timeout": "30s",
+    "lock_timeout": "2s",
+    "idle_in_transaction_session_timeout": "20s",
+}
+# The database frees the locks of a lost host after 25 s, instead of the system's two hours.
+_KEEPALIVES = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+_LOST_AFTER_S = 60
+_OPTIONS = " ".join(f"-c {name}={value}" for name, value in (_LIMITS_OF_TIME | _KEEPALIVES).items())
 _NOTIFIED_S = 3.0
 _REFUSED_BY_POOLER = "unsupported startup parameter"
-_POOLER = (
-    "It is reached by a pooler of connections, such as PgBouncer, which loses locks and"
-    " notifications: name PostgreSQL itself in server.database."
-)
+_LOSES_LOCKS = "loses locks and notifications"
 # Requests wait for the database: a host that gives no answer is given up soon.
 _LIMITS: dict[str, Any] = {
     "connect_timeout": 3,
@@ -50,13 +54,13 @@ def connect(address: PostgresAddress) -> Connection:
     """
     own = address.parts()
     settings: dict[str, Any] = {**_LIMITS, **own}
-    settings["options"] = f"{_LIMIT_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
+    settings["options"] = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
     if address.password:
         settings["password"] = address.password
     try:
         connection = psycopg.connect(autocommit=True, **settings)
         try:
-            is_kept = _is_kept(connection, settings)
+            loss = _loss(connection, settings)
         except BaseException:
             connection.close()
             raise
@@ -64,35 +68,54 @@ def connect(address: PostgresAddress) -> Connection:
         problem = " ".join(str(error).split()).rstrip(".?")
         detail = f"{address.name} cannot be reached: {problem}."
         if _REFUSED_BY_POOLER in problem:
-            detail += f" {_POOLER}"
+            detail += f" {_reached_by_pooler('refuses the options of a connection')}"
         raise DatabaseLost(detail, is_undone=True) from error
-    if not is_kept:
+    if loss:
         connection.close()
-        raise DatabaseLost(f"{address.name} cannot be used. {_POOLER}", is_undone=True)
+        detail = f"{address.name} cannot be used. {_reached_by_pooler(loss)}"
+        raise DatabaseLost(detail, is_undone=True)
     return connection
 
 
-def _is_kept(connection: Connection, settings: dict[str, Any]) -> bool:
-    """Return whether a connection keeps its process of the database, with settings and locks.
-
-    That is certain where the process has the number that the connection tells. Poolers and other
-    front ends have numbers of their own; one that left out the options of a connection would have
-    the tables made in another schema, and no statement limited.
-    """
-    sql = (
-        f"SELECT current_setting('search_path'), current_setting('{_IDLE_LIMIT}'), pg_backend_pid()"
+def _reached_by_pooler(problem: str) -> str:
+    return (
+        f"It is reached by a pooler of connections, such as PgBouncer, which {problem}: name"
+        " PostgreSQL itself in server.database."
     )
-    path, limit, process = connection.execute(sql.encode()).fetchone() or ("", "0", 0)
-    if path != SCHEMA or limit == "0":
-        return False
-    return process == connection.info.backend_pid or _keeps_locks(connection, settings)
 
 
-def _keeps_locks(connection: Connection, settings: dict[str, Any]) -> bool:
+def _loss(connection: Connection, settings: dict[str, Any]) -> str:
+    """Return what a connection loses of settings and locks; empty if it keeps them.
+
+    It keeps them where its process of the database has the number that it tells. Poolers and other
+    front ends have numbers of their own; one that left out the options of a connection would have
+    the tables made in another schema, and no statement limited. The database may then have the
+    settings of its own.
+    """
+    sql = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
+    names = [*_LIMITS_OF_TIME, *_KEEPALIVES, "search_path"]
+    rows = connection.execute(sql, [names]).fetchall()
+    found = {str(name): str(setting) for name, setting in rows}
+    lacking = [name for name in _LIMITS_OF_TIME if found[name] == "0"]
+    lacking += [] if found["search_path"] == SCHEMA else ["search_path"]
+    sql = "SELECT pg_backend_pid(), inet_client_addr() IS NULL"
+    process, is_local = connection.execute(sql).fetchone() or (0, False)
+    if process == connection.info.backend_pid and not lacking:
+        return ""
+    idle, interval, count = (int(found[name]) for name in _KEEPALIVES)
+    if not is_local and idle + interval * count > _LOST_AFTER_S:
+        lacking += _KEEPALIVES
+    if lacking:
+        return f"leaves out options of a connection ({', '.join(lacking)})"
+    return _loss_of_locks(connection, settings)
+
+
+def _loss_of_locks(connection: Connection, settings: dict[str, Any]) -> str:
     """Try the lock of a session and a notification between two connections.
 
     Behind a pooler the other connection may get the process that holds the lock, or this one may
-    get the other's. Where the pooler is busy, the notification reaches neither.
+    get the other's. Where the pooler is busy, the notification reaches neither. A pooler that does
+    not reset connections keeps the lock of one that was closed.
     """
     key = secrets.randbits(62)
     channel = f"{SCHEMA}_{key}"
@@ -100,12 +123,20 @@ def _keeps_locks(connection: Connection, settings: dict[str, Any]) -> bool:
         connection.execute("SELECT pg_advisory_lock(%s)", [key])
         connection.execute(f"LISTEN {channel}".encode())
         if other.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() != (False,):
-            return False
+            return _LOSES_LOCKS
         other.execute("BEGIN")  # it keeps its process until the end of the transaction
         other.execute("SELECT pg_notify(%s, %s)", [channel, ""])
         if connection.execute("SELECT pg_advisory_unlock(%s)", [key]).fetchone() != (True,):
-            return False
+            return _LOSES_LOCKS
         other.execute("COMMIT")
         notified = list(connection.notifies(timeout=_NOTIFIED_S, stop_after=1))
         connection.execute(f"UNLISTEN {channel}".encode())
-        return bool(notified)
+        if not notified:
+            return _LOSES_LOCKS
+        other.execute("SELECT pg_advisory_lock(%s)", [key])
+    try:
+        connection.execute("SELECT pg_advisory_lock(%s)", [key])
+    except psycopg.errors.LockNotAvailable:
+        return "keeps the locks of connections that are closed (server_reset_query)"
+    connection.execute("SELECT pg_advisory_unlock(%s)", [key])
+    return ""

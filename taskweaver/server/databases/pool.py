@@ -18,7 +18,15 @@ AWAY = "The database of the server does not answer."
 """Without the reason, which names hosts and users: clients without a token see this. The presence
 of the server writes the reason that it meets at the same address to the log."""
 
+_FULL = (
+    "The database of the server takes no further connection. Let PostgreSQL allow more"
+    " (max_connections, or CONNECTION LIMIT of a role), or run fewer servers."
+)
+# PostgreSQL, in its own words, and PgBouncer: the client library has no code for this.
+_FULL_SIGNS = ("too many", "connection slots are reserved", "no more connections allowed")
 _LONG_S = 1.0
+_IN_USE_S = 5.0
+"""Most time for which a connection in use is waited for where no further one can be made."""
 
 
 class LentConnection:
@@ -42,8 +50,9 @@ class LentConnection:
         """
         if not self.connection.closed:
             raise error
+        self._pool.take_back(self.connection)
         self._pool.close_idle()  # what cut this one has cut those, most likely
-        self.connection = self._pool.connected()
+        self.connection = self._pool.take_new()
 
 
 class PostgresPool:
@@ -58,9 +67,10 @@ class PostgresPool:
         """
         self._address = address
         self._places = threading.Semaphore(most)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._is_closed = False
         self._not_before = 0.0
+        self._in_use = set[Connection]()
         self._idle = [connect(address)]
 
     @contextmanager
@@ -71,28 +81,60 @@ class PostgresPool:
             DatabaseLost: If there is none, and the database does not answer or was closed here.
         """
         with self._places:
-            with self._lock:
-                found = self._idle.pop() if self._idle else None
-            one = LentConnection(self, found or self.connected())
+            one = LentConnection(self, self.take())
             try:
                 yield one
             finally:
-                self._take_back(one.connection)
+                self.take_back(one.connection)
 
-    def _take_back(self, connection: Connection) -> None:
-        is_usable = connection.info.transaction_status is TransactionStatus.IDLE
-        with self._lock:
-            if is_usable and not self._is_closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+    def take(self) -> Connection:
+        """Return a connection for use: an idle one, else as `take_new`."""
+        with self._changed:
+            if self._idle:
+                return self._used(self._idle.pop())
+        return self.take_new()
 
-    def connected(self) -> Connection:
-        """Return a new connection; at most half of the time is spent on a host that is silent.
+    def take_new(self) -> Connection:
+        """Return a new connection for use.
+
+        Where the database refuses it, as it allows no more, one comes that is in use until then.
 
         Raises:
-            DatabaseLost: If the database does not answer, or was closed here.
+            DatabaseLost: If there is none, and none comes back soon.
         """
+        begun = time.monotonic()
+        try:
+            made = self._connected()
+        except DatabaseLost:
+            with self._changed:
+                if begun >= self._not_before:  # else the host is silent, also to those in use
+                    self._changed.wait_for(self._is_decided, _IN_USE_S)
+                    if self._idle:
+                        return self._used(self._idle.pop())
+            raise
+        with self._changed:
+            return self._used(made)
+
+    def _used(self, connection: Connection) -> Connection:
+        self._in_use.add(connection)
+        return connection
+
+    def _is_decided(self) -> bool:
+        return bool(self._idle) or self._is_closed or not self._in_use
+
+    def take_back(self, connection: Connection) -> None:
+        """Take back a connection that was used; it is closed unless it can be used again."""
+        is_usable = connection.info.transaction_status is TransactionStatus.IDLE
+        with self._changed:
+            self._in_use.discard(connection)
+            if is_usable and not self._is_closed:
+                self._idle.append(connection)
+            else:
+                connection.close()
+            self._changed.notify_all()
+
+    def _connected(self) -> Connection:
+        """Return a new connection; at most half of the time is spent on a host that is silent."""
         begun = time.monotonic()
         if self._is_closed or begun < self._not_before:
             raise DatabaseLost(AWAY, is_undone=True)
@@ -101,11 +143,12 @@ class PostgresPool:
         except DatabaseLost as lost:
             now = time.monotonic()
             self._not_before = 2 * now - begun if now - begun > _LONG_S else 0.0
-            raise DatabaseLost(AWAY, is_undone=True) from lost
+            is_full = any(sign in lost.detail for sign in _FULL_SIGNS)
+            raise DatabaseLost(_FULL if is_full else AWAY, is_undone=True) from lost
 
     def close_idle(self) -> None:
         """Close the connections that are not lent."""
-        with self._lock:
+        with self._changed:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

@@ -96,7 +96,7 @@ class VariableOperations:
         branch, number = call.path("branch"), int(call.path("number"))
         kernel = conversation.session.moment_kernel
         await conversation.in_turn(PAST, lambda: kernel.check_kept(branch, number))
-        await self._sessions.of(call.user).check_kernels(call.user, conversation, PAST)
+        await (await self._sessions.of(call.user)).check_kernels(call.user, conversation, PAST)
         view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
         return _checked(models.TablePage, _without_problem(view))
 
@@ -110,7 +110,7 @@ class VariableOperations:
             KernelError: If the kernel cannot be started.
         """
         conversation, branch = await found(self._sessions, call), call.path("branch")
-        await self._sessions.of(call.user).check_kernels(call.user, conversation, branch)
+        await (await self._sessions.of(call.user)).check_kernels(call.user, conversation, branch)
         return _without_problem(await conversation.change(branch, lambda one: one.view(wanted)))
 
 

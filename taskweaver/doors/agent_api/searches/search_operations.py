@@ -149,7 +149,7 @@ class SearchOperations:
             raise not_found("Attempts are continued by the person who started the server.")
         node = f"{call.path('run')}/{call.path('node')}"
         session_id = await asyncio.to_thread(session_on_node, self._sessions.app, node)
-        index = self._sessions.of(call.user).index
+        index = (await self._sessions.of(call.user)).index
         await index.calls.change(partial(index.add_session, session_id, f"Continues {node}"))
         return SessionId(session_id=session_id)
 
