@@ -202,7 +202,7 @@ def _serving(
 
 
 def run() -> dict[str, float]:
-    """Return the figures of a message and under load; those of rounds with a cell by `cell_`."""
+    """Return the figures of a message and under load; with a prefix, of rounds with a cell."""
     with _serving(answer_at_once) as served_app:
         figures = _one_by_one(*served_app) | _load(*served_app)
     if HAS_CELLS:

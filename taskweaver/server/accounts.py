@@ -21,6 +21,9 @@ from taskweaver.server.errors import ServerError
 from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
 
 Role = Literal["admin", "user"]
+LOCAL_USER = "local"
+"""Name of the user of a server without accounts: the person who started it."""
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _KEPT = timedelta(days=365)
 
@@ -157,6 +160,10 @@ class Accounts:
                 f"{name!r} cannot be the name of a user.",
                 "Names have at most 64 small letters, digits, dots, hyphens and underscores.",
             )
+        if name == LOCAL_USER:
+            raise ServerError(
+                f"{name!r} is the person who starts a server without users.", "Choose another name."
+            )
         token = new_token()
         limits = json.dumps(asdict(quota or Quota()))
         row = (name, role, limits, datetime.now(UTC).isoformat(), token.id, token.hash)
@@ -210,7 +217,8 @@ class Accounts:
         stored = found[0] if found else None
         if not is_valid(token, stored[-1] if stored else None) or stored is None:
             return None
-        return _user(*stored[:-1])
+        user = _user(*stored[:-1])
+        return None if user.name == LOCAL_USER else user  # of a version that took this name
 
     def spend(self, user: str, cost: float, tokens: int) -> None:
         """Add to the spending of a user; nothing happens for one without an account."""

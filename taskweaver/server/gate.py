@@ -11,14 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.accounts import Accounts, AuditEntry, User
+from taskweaver.server.accounts import LOCAL_USER, Accounts, AuditEntry, User
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body
 from taskweaver.server.rate_limits import FailedTokens, RequestRate
 from taskweaver.server.tokens import AccessToken, id_of, is_valid
-
-LOCAL_USER = "local"
-"""Name of the user of a server without accounts: the person who started it."""
 
 _MOST_DELAYED = 64
 _BEARER = "bearer "

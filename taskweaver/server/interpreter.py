@@ -14,12 +14,13 @@ _TURN_S = 0.001
 def prompt_threads() -> Iterator[None]:
     """Keep the event loop from waiting long for other threads of this process.
 
-    Whoever waits for the interpreter gets it after a millisecond instead of five: the loop asks
-    for it several times a message, and so does each system call of an answer. What was loaded
-    before is left out of garbage collections, which stop all threads for as long as they last.
+    A thread that waits for the interpreter gets it after one millisecond instead of five: the event
+    loop waits several times a message, other threads after each system call. Garbage collections,
+    which stop all threads, leave out all objects that exist at the start.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(_TURN_S)
+    gc.collect()
     gc.freeze()
     try:
         yield

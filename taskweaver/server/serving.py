@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.connections import ImpatientProtocol
@@ -69,19 +71,19 @@ def make_application(
 
 
 class _BelowPath:
-    """Middleware that notes the path of a proxy below which clients find the server.
+    """Middleware that notes the path below which a proxy on this machine shows the server.
 
-    The proxy removes that path from requests. It begins the addresses in the answer to the request
-    that names it, and decides nothing.
+    The proxy removes the path from requests, and names it. Addresses in answers begin with it.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         path = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
-        if _PATH.fullmatch(path):
+        peer = scope.get("client") or ("", 0)
+        if peer[0] in LOOPBACK_NAMES and _PATH.fullmatch(path):
             scope.setdefault("state", {})[PATH_OF_PROXY] = path
         await self._app(scope, receive, send)
 
@@ -107,16 +109,18 @@ class Server(uvicorn.Server):
                 client a request is of, and in ``X-Forwarded-Prefix`` below which path; else those
                 headers say nothing.
         """
+        if is_behind_proxy:  # in this order: the first one asks by which peer a request comes
+            inner: Any = app  # uvicorn has types of its own
+            app = _BelowPath(ProxyHeadersMiddleware(inner, list(LOOPBACK_NAMES)))
         config = uvicorn.Config(
-            _BelowPath(app) if is_behind_proxy else app,
+            app,
             http=ImpatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=is_behind_proxy,
-            forwarded_allow_ips=list(LOOPBACK_NAMES),
+            proxy_headers=False,
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=int(FINISH_S + _MORE_S),
         )

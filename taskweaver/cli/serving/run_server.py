@@ -119,9 +119,9 @@ def serve_doors(
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
     from taskweaver.doors.kernel_api.door import KernelApi
-    from taskweaver.server.accounts import open_accounts, server_folder
+    from taskweaver.server.accounts import LOCAL_USER, open_accounts, server_folder
     from taskweaver.server.databases.address import SharedDatabaseConfig
-    from taskweaver.server.gate import LOCAL_USER, Gate
+    from taskweaver.server.gate import Gate
     from taskweaver.server.interpreter import prompt_threads
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application

@@ -14,12 +14,11 @@ from starlette.responses import Response
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.face.figures import is_picture
-from taskweaver.server.accounts import User
+from taskweaver.server.accounts import LOCAL_USER, User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import ServerError
-from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.guard import PICTURES
 from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call, missing
 from taskweaver.server.transfer import download, explained

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
-from taskweaver.server.accounts import Accounts, User
+from taskweaver.server.accounts import LOCAL_USER, Accounts, User
 from taskweaver.server.admission import Admission
 from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.indexes import AgentIndexes
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping
-from taskweaver.server.gate import LOCAL_USER
 
 _IDLE_S = 600.0
 _LOOK_S = 15.0
@@ -52,26 +51,37 @@ class AgentSessions:
         threads = ThreadPoolExecutor(places + _FLUSHING, thread_name_prefix="agent-api")
         self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
         self._users: dict[str, UserSessions] = {}
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, asyncio.Task[UserSessions]] = {}
         self._sweep: asyncio.Task[None] | None = None
 
     async def of(self, user: User) -> UserSessions:
         """Return the sessions of a user; their index is opened at the first time."""
+        self._check_running()
         found = self._users.get(user.name)
-        if found is None or self._workers.admission.is_stopping:
-            # To its end: an index that is opened is also closed.
-            found = await asyncio.shield(asyncio.ensure_future(self._opened(user)))
+        if found is None:
+            if user.name not in self._opening:
+                self._begin_opening(user)
+            found = await asyncio.shield(self._opening[user.name])
+            self._check_running()
         return found
 
-    async def _opened(self, user: User) -> UserSessions:
-        async with self._opening:
-            if self._workers.admission.is_stopping:
-                raise stopping()
-            if self._sweep is None:
-                self._sweep = asyncio.ensure_future(self._sweeping())
-            if user.name not in self._users:
-                self._users[user.name] = await asyncio.to_thread(self._made, user)
-            return self._users[user.name]
+    def _check_running(self) -> None:
+        if self._workers.admission.is_stopping:
+            raise stopping()
+
+    def _begin_opening(self, user: User) -> None:
+        """Open the index of a user to its end, whoever waits for it: only then it can be closed."""
+
+        def end(opening: asyncio.Task[UserSessions]) -> None:
+            del self._opening[user.name]
+            if opening.exception() is None:  # an error is for those who wait
+                self._users[user.name] = opening.result()
+
+        if self._sweep is None:
+            self._sweep = asyncio.ensure_future(self._sweeping())
+        opening = asyncio.ensure_future(asyncio.to_thread(self._made, user))
+        opening.add_done_callback(end)
+        self._opening[user.name] = opening
 
     def _made(self, user: User) -> UserSessions:
         if user.name == LOCAL_USER:
@@ -113,8 +123,8 @@ class AgentSessions:
 
     async def close(self) -> None:
         """Close the sessions of all users; safe to call again."""
-        async with self._opening:
-            users, self._users = list(self._users.values()), {}
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        users, self._users = list(self._users.values()), {}
         closing = (sessions.close() for sessions in users)
         outcomes = await asyncio.gather(*closing, return_exceptions=True)
         self._workers.log_failures("the sessions of a user are not closed", outcomes)

@@ -38,7 +38,7 @@ from taskweaver.utils.text import title_line
 _MIB = 1 << 20
 _LEFT_S = 10.0
 """Time for which a message whose acknowledgement was lost may be sent again before it is marked."""
-_LEFT = "The database was lost while this message was accepted; it was not begun. Send a new one."
+_LEFT = "The database was lost before this message was answered. Send a new one."
 _LOOKS_S = (0.01, 0.05)
 """Pauses before a lock is tried again: another server that lists sessions holds it for a moment."""
 
@@ -285,14 +285,16 @@ class UserSessions:
                     await self._close_if_unused(conversation, used_at)
 
     async def mark_open_messages(self) -> None:
-        """Mark messages that nobody will answer; listeners of the index hear of it.
+        """Mark messages that will not be answered; listeners of the index hear of it.
 
-        These are the open ones of servers that have ended, and those of this server whose commit
-        lost its acknowledgement, unless they are sent again soon.
+        These are the open ones of servers that have ended, and those that wait nowhere at this one,
+        since the database was lost as they were written, unless they are sent again soon.
         """
         read = partial(self.index.messages, states=OPEN_STATES)
         try:
-            left = [one for one in await self.index.calls.in_thread(read) if self._is_left(one)]
+            left = [
+                one for one in await self.index.calls.in_thread(read) if self._waits_nowhere(one)
+            ]
             now = time.monotonic()
             self._left_since = {one.id: self._left_since.get(one.id, now) for one in left}
             for one in left:
@@ -301,14 +303,14 @@ class UserSessions:
         except DatabaseLost:  # the presence of the server logs that
             return
         except ServerError:
-            self._workers.log.exception("open messages that nobody will answer are not marked")
+            self._workers.log.exception("open messages that will not be answered are not marked")
 
-    def _is_left(self, message: IndexedMessage) -> bool:
+    def _waits_nowhere(self, message: IndexedMessage) -> bool:
         is_own = message.state == "queued" and message.server == self.index.server
         return is_own and not any(message.id in one.open_messages for one in self._open.values())
 
     async def _mark_left(self, message: IndexedMessage) -> None:
-        if self._is_left(message):  # in turn: it is not being sent again
+        if self._waits_nowhere(message):  # in turn: it is not being sent again
             await self.index.calls.in_thread(partial(self.index.mark_stopped, message, _LEFT))
 
     async def close_unused(self, idle_s: float) -> None:

@@ -18,17 +18,16 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 # A lock that another server keeps holds up a change, and those of the same user behind it, for two
 # seconds at most each; a server that stands still in a transaction keeps it for twenty.
 _LIMITS_OF_TIME = {
-    "statement_timeout": "30s",
-    "lock_timeout": "2s",
-    "idle_in_transaction_session_timeout": "20s",
+    "statement_timeout": 30_000,
+    "lock_timeout": 2_000,
+    "idle_in_transaction_session_timeout": 20_000,
 }
+"""In milliseconds, as in `pg_settings`."""
+
 # The database frees the locks of a lost host after 25 s, instead of the system's two hours.
-_KEEPALIVES = {
-    "tcp_keepalives_idle": "10",
-    "tcp_keepalives_interval": "5",
-    "tcp_keepalives_count": "3",
-}
+_KEEPALIVES = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
 _LOST_AFTER_S = 60
+"""Most seconds for which a database may keep the locks of a host that is lost."""
 _OPTIONS = " ".join(f"-c {name}={value}" for name, value in (_LIMITS_OF_TIME | _KEEPALIVES).items())
 _NOTIFIED_S = 3.0
 _REFUSED_BY_POOLER = "unsupported startup parameter"
@@ -85,23 +84,23 @@ def _reached_by_pooler(problem: str) -> str:
 
 
 def _loss(connection: Connection, settings: dict[str, Any]) -> str:
-    """Return what a connection loses of settings and locks; empty if it keeps them.
+    """Return what a connection loses of settings and locks; empty if it loses nothing.
 
-    It keeps them where its process of the database has the number that it tells. Poolers and other
-    front ends have numbers of their own; one that left out the options of a connection would have
-    the tables made in another schema, and no statement limited. The database may then have the
+    PostgreSQL itself tells the number of the process that serves the connection. Poolers and other
+    front ends have numbers of their own. One that leaves out the options of a connection would have
+    the tables made in another schema, and statements without limits, unless the database has such
     settings of its own.
     """
+    sql = "SELECT pg_backend_pid(), inet_client_addr() IS NULL"
+    process, is_local = connection.execute(sql).fetchone() or (0, False)
+    if process == connection.info.backend_pid:
+        return ""
     sql = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
     names = [*_LIMITS_OF_TIME, *_KEEPALIVES, "search_path"]
     rows = connection.execute(sql, [names]).fetchall()
     found = {str(name): str(setting) for name, setting in rows}
-    lacking = [name for name in _LIMITS_OF_TIME if found[name] == "0"]
+    lacking = [name for name, most in _LIMITS_OF_TIME.items() if not 0 < int(found[name]) <= most]
     lacking += [] if found["search_path"] == SCHEMA else ["search_path"]
-    sql = "SELECT pg_backend_pid(), inet_client_addr() IS NULL"
-    process, is_local = connection.execute(sql).fetchone() or (0, False)
-    if process == connection.info.backend_pid and not lacking:
-        return ""
     idle, interval, count = (int(found[name]) for name in _KEEPALIVES)
     if not is_local and idle + interval * count > _LOST_AFTER_S:
         lacking += _KEEPALIVES
@@ -135,7 +134,9 @@ def _loss_of_locks(connection: Connection, settings: dict[str, Any]) -> str:
             return _LOSES_LOCKS
         other.execute("SELECT pg_advisory_lock(%s)", [key])
     try:
-        connection.execute("SELECT pg_advisory_lock(%s)", [key])
+        with connection.transaction():
+            connection.execute("SET LOCAL lock_timeout = '2s'")
+            connection.execute("SELECT pg_advisory_lock(%s)", [key])
     except psycopg.errors.LockNotAvailable:
         return "keeps the locks of connections that are closed (server_reset_query)"
     connection.execute("SELECT pg_advisory_unlock(%s)", [key])

@@ -26,7 +26,7 @@ _FULL = (
 _FULL_SIGNS = ("too many", "connection slots are reserved", "no more connections allowed")
 _LONG_S = 1.0
 _IN_USE_S = 5.0
-"""Most time for which a connection in use is waited for where no further one can be made."""
+"""Longest wait for a connection in use, where a further one is refused."""
 
 
 class LentConnection:
@@ -37,9 +37,9 @@ class LentConnection:
         is_committing: Whether the commit was sent, so that a change may have been made.
     """
 
-    def __init__(self, pool: PostgresPool, connection: Connection) -> None:
+    def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
-        self.connection = connection
+        self.connection = pool.take(self)
         self.is_committing = False
 
     def connect_again(self, error: psycopg.OperationalError) -> None:
@@ -50,9 +50,8 @@ class LentConnection:
         """
         if not self.connection.closed:
             raise error
-        self._pool.take_back(self.connection)
         self._pool.close_idle()  # what cut this one has cut those, most likely
-        self.connection = self._pool.take_new()
+        self.connection = self._pool.take_new(self)
 
 
 class PostgresPool:
@@ -70,7 +69,7 @@ class PostgresPool:
         self._changed = threading.Condition()
         self._is_closed = False
         self._not_before = 0.0
-        self._in_use = set[Connection]()
+        self._busy = set[LentConnection]()
         self._idle = [connect(address)]
 
     @contextmanager
@@ -81,57 +80,64 @@ class PostgresPool:
             DatabaseLost: If there is none, and the database does not answer or was closed here.
         """
         with self._places:
-            one = LentConnection(self, self.take())
+            one = LentConnection(self)
             try:
                 yield one
             finally:
-                self.take_back(one.connection)
+                self._take_back(one)
 
-    def take(self) -> Connection:
-        """Return a connection for use: an idle one, else as `take_new`."""
-        with self._changed:
-            if self._idle:
-                return self._used(self._idle.pop())
-        return self.take_new()
+    def take(self, one: LentConnection) -> Connection:
+        """Return a connection for a use: an idle one, else as `take_new`."""
+        return self._idle_one(one, 0.0) or self.take_new(one)
 
-    def take_new(self) -> Connection:
-        """Return a new connection for use.
-
-        Where the database refuses it, as it allows no more, one comes that is in use until then.
+    def take_new(self, one: LentConnection) -> Connection:
+        """Return a new connection for a use; when it is refused, wait for one that is in use.
 
         Raises:
-            DatabaseLost: If there is none, and none comes back soon.
+            DatabaseLost: If there is none, and none is given back soon.
         """
-        begun = time.monotonic()
         try:
-            made = self._connected()
+            return self._new_one(one)
         except DatabaseLost:
-            with self._changed:
-                if begun >= self._not_before:  # else the host is silent, also to those in use
-                    self._changed.wait_for(self._is_decided, _IN_USE_S)
-                    if self._idle:
-                        return self._used(self._idle.pop())
+            if time.monotonic() < self._not_before:  # the host is silent, also to those in use
+                raise
+        return self._idle_one(one, _IN_USE_S) or self._new_one(one)
+
+    def _new_one(self, one: LentConnection) -> Connection:
+        with self._changed:
+            self._busy.add(one)
+        try:
+            return self._connected()
+        except BaseException:
+            self._end_use(one)
             raise
+
+    def _idle_one(self, one: LentConnection, longest_s: float) -> Connection | None:
+        """Return an idle connection, which another use may give back meanwhile; None for none."""
         with self._changed:
-            return self._used(made)
+            self._changed.wait_for(
+                lambda: self._idle or self._is_closed or not self._busy, longest_s
+            )
+            if not self._idle:
+                return None
+            self._busy.add(one)
+            return self._idle.pop()
 
-    def _used(self, connection: Connection) -> Connection:
-        self._in_use.add(connection)
-        return connection
-
-    def _is_decided(self) -> bool:
-        return bool(self._idle) or self._is_closed or not self._in_use
-
-    def take_back(self, connection: Connection) -> None:
-        """Take back a connection that was used; it is closed unless it can be used again."""
-        is_usable = connection.info.transaction_status is TransactionStatus.IDLE
+    def _end_use(self, one: LentConnection) -> None:
         with self._changed:
-            self._in_use.discard(connection)
-            if is_usable and not self._is_closed:
-                self._idle.append(connection)
-            else:
-                connection.close()
+            self._busy.discard(one)
             self._changed.notify_all()
+
+    def _take_back(self, one: LentConnection) -> None:
+        """Take a connection back after its use; it is closed unless it can be used again."""
+        is_usable = one.connection.info.transaction_status is TransactionStatus.IDLE
+        with self._changed:
+            is_kept = is_usable and not self._is_closed
+            if is_kept:
+                self._idle.append(one.connection)
+            self._end_use(one)
+        if not is_kept:
+            one.connection.close()
 
     def _connected(self) -> Connection:
         """Return a new connection; at most half of the time is spent on a host that is silent."""
@@ -142,8 +148,9 @@ class PostgresPool:
             return connect(self._address)
         except DatabaseLost as lost:
             now = time.monotonic()
-            self._not_before = 2 * now - begun if now - begun > _LONG_S else 0.0
             is_full = any(sign in lost.detail for sign in _FULL_SIGNS)
+            is_silent = now - begun > _LONG_S and not is_full
+            self._not_before = 2 * now - begun if is_silent else 0.0
             raise DatabaseLost(_FULL if is_full else AWAY, is_undone=True) from lost
 
     def close_idle(self) -> None:
@@ -155,5 +162,7 @@ class PostgresPool:
 
     def close(self) -> None:
         """Close all connections, those that are lent when they come back; safe to call again."""
-        self._is_closed = True
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
         self.close_idle()

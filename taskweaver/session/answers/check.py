@@ -69,7 +69,7 @@ class AnswerCheck:
     _outcomes: Outcomes = field(default_factory=Outcomes)
     _newest: tuple[str, RoundAnswer] | None = None
     _has_data: bool = False
-    _without_data: int = 0
+    _rounds_without_data: int = 0
 
     def doubts(self, post: Post) -> list[str]:
         """Return the numbers of an answer that its author is asked to correct; see `AnswerReview`.
@@ -112,9 +112,9 @@ class AnswerCheck:
     def _concern_data(self, rounds: Sequence[Round]) -> bool:
         """Return whether there are data: a cell ran, or a file came with a request."""
         if not self._has_data:
-            new = rounds[self._without_data :]  # rounds before have none, and stay as they are
+            new = rounds[self._rounds_without_data :]  # those before stay as they are
             self._has_data = has_outcome(new) or any(file_notes(one.user_query) for one in new)
-            self._without_data = len(rounds) - 1
+            self._rounds_without_data = len(rounds) - 1
         return self._has_data
 
 

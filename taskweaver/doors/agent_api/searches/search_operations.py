@@ -13,9 +13,9 @@ from taskweaver.doors.agent_api.routes import PREFIX, require_admin
 from taskweaver.doors.agent_api.searches import models, views
 from taskweaver.doors.agent_api.searches.processes import SearchProcesses
 from taskweaver.doors.agent_api.searches.reading import ReadRun, RunReader
+from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
-from taskweaver.server.gate import LOCAL_USER
 from taskweaver.server.operations import ApiOperation, Call, missing
 
 _SEARCHES = f"{PREFIX}/searches"
