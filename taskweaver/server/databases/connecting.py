@@ -29,6 +29,7 @@ _KEEPALIVES = {
     "tcp_keepalives_count": "3",
 }
 _LOST_AFTER_S = 60
+"""Most seconds for which a database may keep the locks of a host that is lost."""
 _OPTIONS = " ".join(f"-c {name}={value}" for name, value in (_LIMITS_OF_TIME | _KEEPALIVES).items())
 _NOTIFIED_S = 3.0
 _REFUSED_BY_POOLER = "unsupported startup parameter"

@@ -127,11 +127,12 @@ class PostgresPool:
         is_usable = connection.info.transaction_status is TransactionStatus.IDLE
         with self._changed:
             self._in_use.discard(connection)
-            if is_usable and not self._is_closed:
+            is_kept = is_usable and not self._is_closed
+            if is_kept:
                 self._idle.append(connection)
-            else:
-                connection.close()
             self._changed.notify_all()
+        if not is_kept:
+            connection.close()
 
     def _connected(self) -> Connection:
         """Return a new connection; at most half of the time is spent on a host that is silent."""
