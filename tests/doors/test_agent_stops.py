@@ -24,6 +24,7 @@ from support import code_reply, make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.agents import sessions as agent_sessions
+from taskweaver.server.agents.index import AgentIndex
 from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.user_sessions import ListedSession
@@ -241,3 +242,51 @@ def test_who_asks_for_a_session_while_it_is_deleted_does_not_bring_it_back(tmp_p
     project = make_project(tmp_path / "project")
     with TaskWeaverApp(project) as app, Accounts.at(tmp_path / "accounts.sqlite") as accounts:
         assert asyncio.run(delete_and_ask(app, accounts)) == []
+
+
+class SlowIndexes(FileIndexes):
+    """Indexes, of which that of ann opens only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.may_open = threading.Event(), threading.Event()
+
+    def of(self, user: str, folder: Path) -> AgentIndex:
+        """Return the index of a user."""
+        if user == "ann":
+            self.is_asked.set()
+            assert self.may_open.wait(LIMIT_S)
+        return super().of(user, folder)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_an_index_that_opens_slowly_holds_up_its_user_alone(tmp_path: Path, stops: bool) -> None:
+    indexes = SlowIndexes()
+
+    async def ask_both(app: TaskWeaverApp, accounts: Accounts) -> None:
+        sessions = AgentSessions(app, accounts, tmp_path / "agents", indexes)
+        try:
+            first, second = (asyncio.ensure_future(sessions.of(User("ann"))) for _ in range(2))
+            assert await asyncio.to_thread(indexes.is_asked.wait, LIMIT_S)
+            first.cancel()
+            await sessions.of(User("bob"))
+            if stops:
+                await sessions.finish(0)
+                with pytest.raises(RequestRefused, match="stops"):
+                    await sessions.of(User("bob"))
+            indexes.may_open.set()
+            if stops:
+                with pytest.raises(RequestRefused, match="stops"):
+                    await second
+            else:
+                assert await second is await sessions.of(User("ann"))
+        finally:
+            indexes.may_open.set()
+            await sessions.finish(0)
+            await sessions.close()
+
+    project = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
+    with TaskWeaverApp(project) as app, Accounts.at(tmp_path / "a.sqlite") as accounts:
+        asyncio.run(ask_both(app, accounts))
+    opened = [Path(item.path).name for item in psutil.Process().open_files()]
+    assert "agent.sqlite" not in opened

@@ -143,6 +143,18 @@ def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
     problem(shown(server, found["address"]), 404, "not-found")
 
 
+def _asked_far(server: Served) -> str:
+    """Return the path of a picture that a client elsewhere is told, which names a path itself."""
+    headers = {"X-API-Key": server.token.text, "X-Forwarded-Prefix": "/team"}
+    elsewhere = httpx2.HTTPTransport(local_address="127.0.0.2")  # no proxy of this machine
+    with httpx2.Client(transport=elsewhere, headers=headers, timeout=LIMIT_S) as client:
+        wanted = {"model": "taskweaver", "messages": [DRAWN]}
+        asked = client.post(f"{server.url}/v1/chat/completions", json=wanted).json()
+    found = PICTURE.search(asked["choices"][0]["message"]["content"])
+    assert found
+    return urlsplit(found["address"]).path
+
+
 @pytest.mark.parametrize("is_behind_proxy", [True, False])
 def test_a_picture_is_found_below_a_path_of_a_proxy(tmp_path: Path, is_behind_proxy: bool) -> None:
     config = {"llm.api_type": "offline"}
@@ -164,5 +176,7 @@ def test_a_picture_is_found_below_a_path_of_a_proxy(tmp_path: Path, is_behind_pr
         if is_behind_proxy:
             below = below.removeprefix("/team/tools-1")
             assert below != paths[0]
-        assert all(path.startswith("/v1/pictures/") for path in (below, *others))
+        assert all(
+            path.startswith("/v1/pictures/") for path in (below, *others, _asked_far(server))
+        )
         assert shown(server, f"{server.url}{below}").status_code == 200

@@ -31,7 +31,7 @@ def test_a_file_of_accounts_is_the_owners_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     stored = b"".join(path.read_bytes() for path in file.parent.iterdir())
     assert token.text.encode() not in stored
-    assert token.text.rpartition("-")[2].encode() not in stored
+    assert token.text.split("-", 2)[2].encode() not in stored
 
 
 def test_users_survive(place: Path | PostgresAddress) -> None:
@@ -62,6 +62,19 @@ def test_names_that_are_none(tmp_path: Path, name: str) -> None:
         pytest.raises(ServerError, match="cannot be"),
     ):
         accounts.add(name)
+
+
+def test_no_account_is_taken_for_who_started_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Accounts.at(tmp_path / "a.sqlite") as accounts:
+        with pytest.raises(ServerError, match="without users"):
+            accounts.add("local")
+        with monkeypatch.context() as patched:
+            patched.setattr("taskweaver.server.accounts.LOCAL_USER", "-")
+            token = accounts.add("local").text
+            assert accounts.find(token) is not None
+        assert accounts.find(token) is None
 
 
 def test_what_is_there_twice_or_not_at_all(place: Path | PostgresAddress) -> None:

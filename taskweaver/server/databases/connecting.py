@@ -91,16 +91,16 @@ def _loss(connection: Connection, settings: dict[str, Any]) -> str:
     the tables made in another schema, and statements without limits, unless the database has such
     settings of its own.
     """
-    sql = "SELECT pg_backend_pid(), inet_client_addr() IS NULL"
-    process, is_local = connection.execute(sql).fetchone() or (0, False)
-    if process == connection.info.backend_pid:
-        return ""
     sql = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
     names = [*_LIMITS_OF_TIME, *_KEEPALIVES, "search_path"]
     rows = connection.execute(sql, [names]).fetchall()
     found = {str(name): str(setting) for name, setting in rows}
-    lacking = [name for name, most in _LIMITS_OF_TIME.items() if not 0 < int(found[name]) <= most]
-    lacking += [] if found["search_path"] == SCHEMA else ["search_path"]
+    lacking = [] if found["search_path"] == SCHEMA else ["search_path"]
+    sql = "SELECT pg_backend_pid(), inet_client_addr() IS NULL"
+    process, is_local = connection.execute(sql).fetchone() or (0, False)
+    if process == connection.info.backend_pid and not lacking:
+        return ""  # with the limits of the address, if it names any
+    lacking += [name for name, most in _LIMITS_OF_TIME.items() if not 0 < int(found[name]) <= most]
     idle, interval, count = (int(found[name]) for name in _KEEPALIVES)
     if not is_local and idle + interval * count > _LOST_AFTER_S:
         lacking += _KEEPALIVES

@@ -127,8 +127,6 @@ class PostgresPool:
         with self._changed:
             self._busy.discard(one)
             self._changed.notify_all()
-        if not is_kept:
-            connection.close()
 
     def _take_back(self, one: LentConnection) -> None:
         """Take a connection back after its use; it is closed unless it can be used again."""
