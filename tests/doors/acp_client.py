@@ -1,4 +1,7 @@
-"""The client of the package `agent-client-protocol`, as a person at an editor."""
+"""The client of the package `agent-client-protocol`, as a person at an editor.
+
+The package takes long to import; it is imported where it is used, for the tests that use it alone.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import acp
-from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 from warm_commands import WarmCommands
 
 LIMIT_S = 120.0
@@ -53,8 +54,10 @@ class Editor:
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[Any], **_: Any
-    ) -> RequestPermissionResponse:
+    ) -> Any:
         """Answer a request for permission."""
+        from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
         assert [option.option_id for option in options] == ["yes", "always", "no"]
         self.asked.append({"session": session_id, "call": tool_call.tool_call_id})
         self._changed.set()
@@ -98,6 +101,8 @@ async def editing(
     project: Path, log: Path, commands: WarmCommands
 ) -> AsyncIterator[tuple[Any, Editor]]:
     """Give the connection to an agent that was started, and the editor."""
+    import acp
+
     editor = Editor()
     program, *arguments = *commands.program, *command(project)[3:]
     with log.open("ab") as errors:

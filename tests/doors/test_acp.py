@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import acp
 import psutil
 import pytest
 from acp_client import LIMIT_S, Editor, command, editing, environment
@@ -54,6 +53,8 @@ class Desk:
 
     async def ask(self, session_id: str, text: str, *blocks: Any) -> Any:
         """Send a prompt, and return its outcome."""
+        import acp
+
         prompt = [acp.text_block(text), *blocks]
         async with asyncio.timeout(LIMIT_S):
             return await self.agent.prompt(session_id=session_id, prompt=prompt)
@@ -66,6 +67,8 @@ class Desk:
 
     async def refused(self, request: Awaitable[Any], code: int) -> str:
         """Check that a request is refused with a code; return the sentence."""
+        import acp
+
         with pytest.raises(acp.RequestError) as found:
             await request
         assert found.value.code == code
@@ -193,6 +196,8 @@ def test_sessions_answer_side_by_side_and_each_one_prompt(desk: Desk) -> None:
 
 
 def test_files_come_with_a_prompt(desk: Desk) -> None:
+    import acp
+
     async def main() -> None:
         session = await desk.new()
         there = desk.project.parent / "with space.csv"
@@ -339,13 +344,10 @@ def test_malformed_requests_are_told_and_a_client_that_goes_ends_all(
 
 
 def test_without_the_package_or_an_editor_it_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_commands: WarmCommands
 ) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline"})
-    done = subprocess.run(
-        command(project), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        env=environment(), timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+    done = warm_commands.run("-p", str(project), "acp", env=environment())
     assert done.returncode == 2
     assert done.stdout == ""
     assert "started by an editor" in done.stderr

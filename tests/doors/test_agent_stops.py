@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from agents import SteeredModel, ask, await_answer, events_of, new_session, serv
 from jupyter_clients import joined
 from served import LIMIT_S, problem, serving
 from support import code_reply, make_project
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.server.accounts import Accounts, User
@@ -39,9 +40,9 @@ def project(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(project: Path) -> Iterator[tuple[Any, httpx2.Client]]:
+def running(project: Path, program: Sequence[str] = ()) -> Iterator[tuple[Any, httpx2.Client]]:
     """Give the process of a server and a client of it."""
-    with serving(project) as (process, line):
+    with serving(project, program=program) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         headers = {"Authorization": f"Bearer {match[2]}"}
@@ -68,7 +69,9 @@ def messages(client: httpx2.Client, session: str) -> dict[str, tuple[str, str]]:
     return {item["message_id"]: (item["state"], item["answer"]) for item in found}
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged(project: Path) -> None:
+def test_a_kill_loses_nothing_that_was_acknowledged(
+    project: Path, warm_commands: WarmCommands
+) -> None:
     with running(project) as (process, client):
         session = new_session(client, "kept title")
         ask(client, session, "kept = 41 + 1\nkept", kind="code", message_id="m1")
@@ -80,7 +83,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(project: Path) -> None:
         process.wait(LIMIT_S)
     _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
-    with running(project) as (_, client):
+    with running(project, warm_commands.program) as (_, client):
         found = messages(client, session)
         assert found["m1"][0] == "finished"
         assert "42" in found["m1"][1]
@@ -100,8 +103,10 @@ def test_a_kill_loses_nothing_that_was_acknowledged(project: Path) -> None:
         assert "42" in again["answer"]
 
 
-def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(project: Path) -> None:
-    with running(project) as (process, client):
+def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(
+    project: Path, warm_commands: WarmCommands
+) -> None:
+    with running(project, warm_commands.program) as (process, client):
         session = new_session(client)
         code = f"print('{MARK}', flush=True)\nimport time; time.sleep(2)\n'whole'"
         send(client, session, "m1", code)
@@ -110,7 +115,7 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(project
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
-    with running(project) as (_, client):
+    with running(project, warm_commands.program) as (_, client):
         found = messages(client, session)
     assert found["m1"][0] == "finished"
     assert "whole" in found["m1"][1]

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from hostile_server import FORGED, STEERING
+from sizes import some
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.errors import TaskWeaverError
+from taskweaver.mcp import flow
 from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.tools import Tool
@@ -96,9 +98,12 @@ def test_a_large_result_is_handed_over_or_an_error(tmp_path: Path) -> None:
 
 
 @kinds
-def test_messages_without_end_end_the_call(tmp_path: Path, kind: str) -> None:
+def test_messages_without_end_end_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     with serving(tmp_path, "endless", kind) as servers:
         assert "a message of more than 32 MiB" in failure(servers)
+    monkeypatch.setattr(flow, "_MOST_BYTES", some([40 << 20, flow._MOST_BYTES], 1)[-1])
     with serving(tmp_path, "flood", kind, timeout_s=50) as servers:
         assert "messages without end" in failure(servers)
 

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
-from nbconvert import HTMLExporter
 from search_story import node, small_run
 from sizes import examples, some, spread
 
@@ -112,6 +111,8 @@ def test_a_report_runs_and_loads_nothing(
 
 
 def test_a_notebook_as_a_page_runs_and_loads_nothing(tab: Tab, tmp_path: Path) -> None:
+    from nbconvert import HTMLExporter  # a second, for this test alone
+
     export(conversation(PAYLOADS), tmp_path / "a.ipynb", title="".join(PAYLOADS))
     notebook = nbformat.read(tmp_path / "a.ipynb", as_version=4)
     nbformat.validate(notebook)

@@ -10,6 +10,7 @@ from pathlib import Path
 from page_tab import PageTab
 from served import serving
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.server.accounts import Accounts, accounts_file
 
@@ -19,12 +20,15 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def test_the_page_goes_on_when_its_killed_server_is_back(tab: PageTab, tmp_path: Path) -> None:
+def test_the_page_goes_on_when_its_killed_server_is_back(
+    tab: PageTab, tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline", "execution.zygote": True})
     with Accounts.at(accounts_file(project / "workspace")) as accounts:
         token = accounts.add("ann", "admin").text
     port = str(free_port())
-    with serving(project, "--port", port) as (_, line):
+    program = warm_commands.program
+    with serving(project, "--port", port, program=program) as (process, line):
         address = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert address, line
         tab.open(f"{address[0]}/#token={token}")
@@ -33,13 +37,14 @@ def test_the_page_goes_on_when_its_killed_server_is_back(tab: PageTab, tmp_path:
             "/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)"
         )
         tab.shows("tick 1", ".output.live")
+        process.kill()
     tab.shows("Connection lost", ".offline")
     tab.type("what is typed stays", ".composer textarea")
     place = tab.address()
     tab.value("location.hash = '#/searches'")
     tab.shows("This part of the page could not be loaded", ".failure")
     tab.value(f"location.hash = {json.dumps(place)}")
-    with serving(project, "--port", port):
+    with serving(project, "--port", port, program=program):
         tab.hides(".offline")
         tab.shows("The round failed", ".round")
         typed = "document.querySelector('.composer textarea')"

@@ -14,6 +14,7 @@ from random import Random
 import psutil
 import pytest
 from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, story
+from sizes import some
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
@@ -27,7 +28,7 @@ DRIVER = Path(__file__).parents[1] / "search_driver.py"
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
 LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
-KILLS = 6
+KILLS = len(some(range(6), 3))
 
 
 def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
