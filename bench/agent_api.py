@@ -15,16 +15,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
 from time import perf_counter, process_time, thread_time
 
 import httpx2
 
 from bench.common import served, sized
+from bench.load.asking import API, ask_over_api, drive
 from bench.turn import instant_model
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
@@ -38,7 +37,6 @@ MESSAGES = sized(200, 3)
 READS = sized(20, 1)
 SESSIONS, EACH = sized(8, 2), sized(60, 2)
 HAS_CELLS = sized(True, False)  # in the smoke test, `bench.turn` runs them
-API = "/agent/v1/sessions"
 
 
 def answer_at_once(_messages: Sequence[ChatMessage]) -> str:
@@ -80,53 +78,10 @@ class _Asking:
         raise AssertionError("the stream ended")
 
 
-def ask_over_api(http: httpx2.Client, url: str) -> None:
-    """Send a message to a session, and read the stream of the answer to its end."""
-    with http.stream("POST", f"{url}/messages", json={"text": "hello", "stream": True}) as response:
-        lines = list(response.iter_lines())
-    assert '"state":"finished"' in lines[-2], lines[-2]
-
-
-def _drive(asks: Sequence[Callable[[], object]], rate: float | None) -> tuple[float, float]:
-    """Ask side by side; return messages a second, and the 99th percentile of the delay in seconds.
-
-    With a rate, messages are due in even distances, and delays count from then.
-    """
-    pause, delays = Event(), list[float]()
-    begin = perf_counter()
-
-    def work(number: int) -> None:
-        for turn in range(EACH):
-            due = perf_counter()
-            if rate is not None:
-                due = begin + (turn * len(asks) + number) / rate
-                pause.wait(max(0.0, due - perf_counter()))
-            asks[number]()
-            delays.append(perf_counter() - due)
-
-    with ThreadPoolExecutor(len(asks)) as pool:
-        list(pool.map(work, range(len(asks))))
-    took_s = perf_counter() - begin
-    return len(delays) / took_s, sorted(delays)[int(len(delays) * 0.99)]
-
-
-def drive_api(url: str, token: str, rate: float | None) -> tuple[float, float]:
-    """Ask new sessions over the API, each with a connection of its own; return as `_drive`."""
-    with ExitStack() as stack:
-        asks = []
-        for _ in range(SESSIONS):
-            http = httpx2.Client(base_url=url, headers={"X-API-Key": token}, timeout=100)
-            stack.enter_context(http)
-            session = f"{API}/{http.post(API, json={}).json()['session_id']}"
-            asks.append(partial(ask_over_api, http, session))
-            asks[-1]()
-        return _drive(asks, rate)
-
-
 def _from_elsewhere(url: str, token: str, rate: float | None) -> tuple[float, float]:
     """Return the figures of `drive_api` in a process of its own."""
-    call = f"drive_api({url!r}, {token!r}, {rate!r})"
-    program = f"import json; from bench.agent_api import drive_api; print(json.dumps({call}))"
+    call = f"drive_api({url!r}, {token!r}, {SESSIONS}, {EACH}, {rate!r})"
+    program = f"import json; from bench.load.asking import drive_api; print(json.dumps({call}))"
     done = subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True
     )
@@ -141,10 +96,10 @@ def _load(app: TaskWeaverApp, url: str, token: str) -> dict[str, float]:
         asks = [partial(session.send_message, "hello") for session in sessions]
         for ask in asks:
             ask()
-        most, _ = _drive(asks, None)
+        most, _ = drive(asks, EACH, None)
         api_most, _ = _from_elsewhere(url, token, None)
         half = min(most, api_most) / 2
-        _, delay_s = _drive(asks, half)
+        _, delay_s = drive(asks, EACH, half)
         _, api_delay_s = _from_elsewhere(url, token, half)
     return {
         "most_in_process": most,

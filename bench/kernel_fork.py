@@ -26,7 +26,8 @@ ROUNDS, MANY = sized((5, 100), (1, 2))
 SIZES_MIB = {"1gib": sized(1024, 2), "1mib": 1}
 LOAD = "import numpy as np; data = np.load({path!r}); int(data[-1])"
 MAKE = "import numpy as np; np.save({path!r}, np.full({mib} << 20, 7, 'u1'))"
-EVERYDAY = """
+EVERYDAY = sized(
+    """
 import matplotlib.pyplot as plt, numexpr, pandas as pd, scipy.fft
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tqdm import tqdm
@@ -44,7 +45,9 @@ plt.plot([1, 2])
 plt.savefig("p.png")
 plt.close()
 sum(tqdm(range(10)))
-"""
+""",
+    "import pandas as pd; df = pd.DataFrame({'x': [1]})",
+)
 
 
 def run() -> dict[str, float]:

@@ -25,7 +25,7 @@ from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 
-SESSIONS = sized(10_000, 3)
+SESSIONS = sized(10_000, 2)
 API = "/agent/v1/sessions"
 
 

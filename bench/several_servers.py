@@ -19,8 +19,9 @@ from time import perf_counter, process_time
 
 import httpx2
 
-from bench.agent_api import API, answer_at_once, ask_over_api
+from bench.agent_api import answer_at_once
 from bench.common import served, sized
+from bench.load.asking import API, ask_over_api
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.logging.log import TelemetryLogger

@@ -6,6 +6,7 @@ difference. Run with ``python -m bench.startup``.
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -20,6 +21,7 @@ from time import perf_counter
 from bench.common import sized
 
 ROUNDS = sized(7, 1)
+CONFIG = {"llm.api_type": "offline"} | sized({}, {"execution.zygote": False})
 PATIENCE_S = 30.0
 BARE = [sys.executable, "-c", "pass"]
 IMPORT = [sys.executable, "-c", "import taskweaver"]
@@ -36,7 +38,7 @@ def run() -> dict[str, float]:
     jobs = {"bare": BARE, "import": IMPORT, "memory": MEMORY, "store": STORE, "help": HELP}
     times: dict[str, list[float]] = {name: [] for name in (*jobs, "prompt")}
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "taskweaver_config.json").write_text('{"llm.api_type": "offline"}')
+        (Path(folder) / "taskweaver_config.json").write_text(json.dumps(CONFIG))
         for _ in range(ROUNDS):
             for name, command in jobs.items():
                 times[name].append(_duration(command))

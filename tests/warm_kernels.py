@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from taskweaver.ces import manager
-from taskweaver.ces.environment import kernel_environment
+from taskweaver.ces.environment import kernel_environment, python_command
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process import process
 from taskweaver.ces.process.process import KernelProcess, start_kernel
+from taskweaver.ces.sandbox import sandbox_start
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.ces.sandbox.session_sandbox import SessionSandboxes
 from taskweaver.ces.sandbox.warmth import sandbox_template
@@ -136,6 +138,23 @@ def warm_kernels(log_path: Path, limits: KernelLimits) -> Iterator[WarmKernels]:
         kernels = WarmKernels(log_path, keeper, limits)
         yield kernels
         kernels.close()
+
+
+@contextmanager
+def lean_templates() -> Iterator[None]:
+    """Start warm processes without the usual libraries, which take two thirds of their start.
+
+    A cell imports what it uses. Where the libraries, or what they hold open, are the subject, the
+    warm process has them.
+    """
+
+    def lean(kind: str, *given: str) -> list[str]:
+        return python_command("template" if kind == "warm" else kind, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (process, sandbox_start):
+            patch.setattr(module, "python_command", lean)
+        yield
 
 
 def _birthright(limits: KernelLimits) -> tuple[Mapping[str, str], tuple[int, ...]]:

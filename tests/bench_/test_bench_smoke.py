@@ -16,21 +16,23 @@ from bench.common import SMALL
 
 TESTS = str(Path(__file__).parents[1])
 STARTS = {"sandbox_sessions", "sandbox_start", "warm_start"}
-"""Benchmarks of starts of kernels; the others fork theirs from warm processes that they share."""
+"""Benchmarks of starts of kernels, which start warm processes without libraries.
+
+The others fork their kernels from warm processes that they share.
+"""
 PROGRAM = f"""
 import sys, tempfile, traceback
-from contextlib import nullcontext
 from pathlib import Path
 from bench.__main__ import report
 sys.path.append({TESTS!r})
 from taskweaver.ces.limits import KernelLimits
-from warm_kernels import warm_kernels
+from warm_kernels import lean_templates, warm_kernels
 folder = tempfile.TemporaryDirectory()
 with folder, warm_kernels(Path(folder.name) / "warm.log", KernelLimits.default()) as warm:
     for name in sys.argv[1:]:
         print(f"== {{name}}", flush=True)
         try:
-            with nullcontext() if name in {STARTS} else warm.in_use():
+            with lean_templates() if name in {STARTS} else warm.in_use():
                 report(name)
         except BaseException:
             traceback.print_exc(file=sys.stdout)

@@ -277,11 +277,11 @@ def test_an_index_that_opens_slowly_holds_up_its_user_alone(tmp_path: Path, stop
             await sessions.of(User("bob"))
             if stops:
                 await sessions.finish(0)
-                with pytest.raises(RequestRefused, match="stops"):
+                with pytest.raises(RequestRefused, match="is stopping"):
                     await sessions.of(User("bob"))
             indexes.may_open.set()
             if stops:
-                with pytest.raises(RequestRefused, match="stops"):
+                with pytest.raises(RequestRefused, match="is stopping"):
                     await second
             else:
                 assert await second is await sessions.of(User("ann"))

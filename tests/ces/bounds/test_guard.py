@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from kernels import LIMITS, answers, run, warmed
+from warm_kernels import lean_templates
 
 from taskweaver.ces.bounds import cgroup
 from taskweaver.ces.common import Client, Manager
@@ -29,7 +30,7 @@ def manager(
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "watched":
             patch.setattr(cgroup, "parents", lambda _: iter(()))
-        with warmed(tmp_path_factory.mktemp("guard"), BOUNDED) as made:
+        with lean_templates(), warmed(tmp_path_factory.mktemp("guard"), BOUNDED) as made:
             yield made
 
 

@@ -21,6 +21,7 @@ from typing import Any, get_args
 import psutil
 import pytest
 from kernels import FORKS, LIMITS, answers, run
+from warm_kernels import lean_templates
 
 import taskweaver
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
@@ -350,6 +351,12 @@ def test_a_process_that_outlives_its_sandbox_is_noticed(
 
 
 @pytest.fixture
+def _lean() -> Iterator[None]:
+    with lean_templates():
+        yield
+
+
+@pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
     managers = []
 
@@ -368,6 +375,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
 
 
 @needs_bwrap
+@pytest.mark.usefixtures("_lean")
 def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opened: Callable[..., KernelManager]
 ) -> None:
@@ -383,6 +391,7 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 
 @needs_bwrap
+@pytest.mark.usefixtures("_lean")
 def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
     opened: Callable[..., KernelManager],
 ) -> None:
@@ -399,6 +408,7 @@ def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
 
 
 @needs_bwrap
+@pytest.mark.usefixtures("_lean")
 def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
     opened: Callable[..., KernelManager],
 ) -> None:
@@ -420,6 +430,7 @@ def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
         inherits(36, 0, 0, 0, 0)
 
 
+@pytest.mark.usefixtures("_lean")
 @pytest.mark.parametrize("tier", TIERS)
 def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
     opened: Callable[..., KernelManager], tier: Tier, tmp_path: Path
@@ -444,7 +455,7 @@ def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
 
 def warm_processes() -> list[psutil.Process]:
     children = psutil.Process().children()
-    return [child for child in children if {"warm", "-m"} <= set(child.cmdline())]
+    return [child for child in children if {"template", "-m"} <= set(child.cmdline())]
 
 
 @needs_bwrap
