@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ces.cgroup_tree import enter_subgroup
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.signals import handling
 from taskweaver.server.errors import ServerError
@@ -59,6 +60,7 @@ def run_server(
     from taskweaver.server.serving import listen
 
     _raise_file_limit()
+    enter_subgroup()
     with ExitStack() as stack:
         listener = stack.enter_context(closing(listen(host, port)))
         app = stack.enter_context(open_app(project))
