@@ -37,7 +37,6 @@ def served(
     """Give address and token of a server in a thread of this process."""
     from taskweaver.logging.log import TelemetryLogger
     from taskweaver.server.gate import Gate
-    from taskweaver.server.interpreter import prompt_threads
     from taskweaver.server.serving import Server, address_of, listen, make_application
     from taskweaver.server.tokens import new_token
 
@@ -49,7 +48,6 @@ def served(
         doors = make_doors(accounts)
         app = make_application(doors, Gate(accounts, token, log), (), log)
         server = Server(app, doors, is_up.set)
-        stack.enter_context(prompt_threads())
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         is_up.wait()

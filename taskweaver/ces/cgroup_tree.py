@@ -9,6 +9,7 @@ from pathlib import Path
 
 _MOUNT = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
+_SUBGROUP = "server"
 _NO_LIMIT = 1 << 62  # version 1 writes a number near 2 ** 63 for none
 LIMIT_FILES = {
     "memory": ("memory.max", "memory.limit_in_bytes"),
@@ -42,6 +43,26 @@ def parents(controller: str) -> Iterator[Path]:
                 yield folder
         except OSError:
             continue
+
+
+def enter_subgroup() -> None:
+    """Move this process below its control group, where it is alone in one that it may divide.
+
+    Such a group is that of a systemd unit with ``Delegate=``, in version 2. While it has processes
+    of its own, `parents` cannot find it; so call this before the first group is made.
+    """
+    pid, own = str(os.getpid()), next(iter(_own_folders("memory")), None)
+    if own is None or next(parents("memory"), None) is not None:
+        return
+    with suppress(OSError):  # the group is not this user's, or of version 1: limits are watched
+        if (own / "cgroup.procs").read_text().split() != [pid]:
+            return
+        offered = (own / "cgroup.controllers").read_text().split()
+        subgroup = own / _SUBGROUP
+        subgroup.mkdir(exist_ok=True)
+        (subgroup / "cgroup.procs").write_text(pid)
+        enabled = " ".join(f"+{name}" for name in LIMIT_FILES if name in offered)
+        (own / "cgroup.subtree_control").write_text(enabled)
 
 
 def _own_folders(controller: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ces.cgroup_tree import enter_subgroup
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.signals import handling
 from taskweaver.server.errors import ServerError
@@ -59,6 +61,7 @@ def run_server(
     from taskweaver.server.serving import listen
 
     _raise_file_limit()
+    enter_subgroup()
     with ExitStack() as stack:
         listener = stack.enter_context(closing(listen(host, port)))
         app = stack.enter_context(open_app(project))
@@ -122,7 +125,6 @@ def serve_doors(
     from taskweaver.server.accounts import LOCAL_USER, open_accounts, server_folder
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
-    from taskweaver.server.interpreter import prompt_threads
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
     from taskweaver.server.tokens import new_token
@@ -150,8 +152,10 @@ def serve_doors(
 
         application = make_application(doors, gate, hosts, app.log)
         server = Server(application, doors, begin, is_behind_proxy=is_behind_proxy)
+        # A full collection stops all threads: it leaves out what is loaded, half of all objects.
+        gc.freeze()
         # The server hands the signals on when it has stopped; both have done their work then.
-        with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop), prompt_threads():
+        with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):
             server.run([listener])
 
 

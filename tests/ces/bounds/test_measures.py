@@ -184,6 +184,36 @@ def test_in_version_2_the_nearest_group_that_hands_controllers_on_is_the_parent(
     assert list(cgroup_tree.parents("io")) == []
 
 
+def service_group(mount: Path, monkeypatch: pytest.MonkeyPatch, processes: str) -> Path:
+    """Lay out the group of a systemd unit with ``Delegate=memory pids``."""
+    service = mount / "system.slice" / "taskweaver.service"
+    service.mkdir(parents=True)
+    (service / "cgroup.procs").write_text(processes)
+    (service / "cgroup.controllers").write_text("memory pids\n")
+    for folder in (mount, service.parent, service):
+        (folder / "cgroup.subtree_control").write_text("")
+    own_groups(monkeypatch, mount, "0::/system.slice/taskweaver.service\n")
+    return service
+
+
+def test_a_server_in_a_group_of_its_own_moves_below_and_divides_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = service_group(tmp_path, monkeypatch, f"{os.getpid()}\n")
+    cgroup_tree.enter_subgroup()
+    assert (service / "server" / "cgroup.procs").read_text() == str(os.getpid())
+    assert (service / "cgroup.subtree_control").read_text() == "+memory +pids"
+
+
+def test_a_group_that_others_are_in_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = service_group(tmp_path, monkeypatch, f"{os.getpid()}\n{os.getppid()}\n")
+    cgroup_tree.enter_subgroup()
+    assert not (service / "server").exists()
+    assert (service / "cgroup.subtree_control").read_text() == ""
+
+
 def test_the_limit_of_a_container_halves_what_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
