@@ -36,7 +36,6 @@ from taskweaver.server.operations import Door
 MESSAGES = sized(200, 3)
 READS = sized(20, 1)
 SESSIONS, EACH = sized(8, 2), sized(60, 2)
-HAS_CELLS = sized(True, False)  # in the smoke test, `bench.turn` runs them
 
 
 def answer_at_once(_messages: Sequence[ChatMessage]) -> str:
@@ -160,9 +159,8 @@ def run() -> dict[str, float]:
     """Return the figures of a message and under load; with a prefix, of rounds with a cell."""
     with _serving(answer_at_once) as served_app:
         figures = _one_by_one(*served_app) | _load(*served_app)
-    if HAS_CELLS:
-        with _serving(instant_model) as served_app:
-            figures |= {f"cell_{name}": value for name, value in _load(*served_app).items()}
+    with _serving(sized(instant_model, answer_at_once)) as served_app:
+        figures |= {f"cell_{name}": value for name, value in _load(*served_app).items()}
     return figures
 
 
@@ -174,8 +172,7 @@ def show(figures: dict[str, float]) -> None:
     added, server = figures["added_cpu"] * 1e3, figures["added_cpu_server"] * 1e3
     print(f"added: {added:.2f} ms of CPU, {server:.2f} ms of it in the server (goal: <= 3)")
     _show_load("an answer alone", "", figures)
-    if HAS_CELLS:
-        _show_load("a plan, a cell and an answer", "cell_", figures)
+    _show_load("a plan, a cell and an answer", "cell_", figures)
     print(f"{figures['events_a_second']:,.0f} stored events a second reach one reader")
 
 

@@ -27,11 +27,13 @@ class Tab:
     Attributes:
         requests: Addresses it asked for.
         complaints: What it wrote to its console, exceptions and refusals among it.
+        noted: Numbers of both when its newest document took the place of the one before.
     """
 
     def __init__(self, tools: DevTools, session: str) -> None:
         self.requests: list[str] = []
         self.complaints: list[str] = []
+        self.noted = (0, 0)
         self._tools, self._session = tools, session
 
     def heard(self, event: DevToolsEvent) -> None:
@@ -45,6 +47,8 @@ class Tab:
             "Page.javascriptDialogOpening",
         }:
             self.complaints.append(str(event.params))
+        if event.method == "Page.frameNavigated" and "parentId" not in event.params["frame"]:
+            self.noted = (len(self.requests), len(self.complaints))
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._tools.call(method, params, session=self._session, within_s=WITHIN_S)

@@ -69,6 +69,7 @@ _SLOW = {
 """What is left out by `make quick`: marks, and the places whose tests have them."""
 
 _LOOPBACK = ("127.", "::1", "localhost")
+_OF_MODELS = ("LLM_", "OPENAI_", "AZURE_", "OTEL_")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -188,14 +189,18 @@ def _nothing_from_outside() -> Iterator[None]:
     Nothing is kept of a model: another test may get the same port. Keys and endpoints are hidden,
     ports are not probed, and no connection leaves the machine.
     """
+    guarded = _guarded(socket.socket.connect)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(learnt, "state_folder", lambda: None)
-        patch.setattr(socket.socket, "connect", _guarded(socket.socket.connect))
+        patch.setattr(socket.socket, "connect", guarded)
         for name in list(os.environ):
-            if name.startswith(("LLM_", "OPENAI_", "AZURE_", "OTEL_")):
+            if name.startswith(_OF_MODELS):
                 patch.delenv(name)
         patch.setenv("LLM_AUTO_DETECT", "false")
         yield
+        left = [name for name in os.environ if name.startswith(_OF_MODELS)]
+        assert left == ["LLM_AUTO_DETECT"], "a test left keys or endpoints behind"
+        assert socket.socket.connect is guarded, "a test left the network open"
 
 
 def _guarded(connect: Callable[[socket.socket, Any], None]) -> Callable[[socket.socket, Any], None]:

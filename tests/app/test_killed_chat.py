@@ -31,14 +31,15 @@ _GONE_WITHIN_S = 10.0
 _GROUPS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
 
 CHATTING = """
-import sys
+import os, sys
 from support import code_reply, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.template import template
 
-# The warm process has no libraries, which take most of its start: no cell needs them.
-whole = template.launcher_command
-template.launcher_command = lambda _, *given: whole("template", *given)
+if "KILLS" not in os.environ:
+    # The warm process has no libraries, which take most of its start: no cell needs them.
+    whole = template.launcher_command
+    template.launcher_command = lambda _, *given: whole("template", *given)
 
 def model(messages):
     words = str(messages[-1]["content"])

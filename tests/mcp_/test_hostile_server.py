@@ -103,6 +103,7 @@ def test_messages_without_end_end_the_call(
 ) -> None:
     with serving(tmp_path, "endless", kind) as servers:
         assert "a message of more than 32 MiB" in failure(servers)
+    assert flow._MOST_BYTES <= 128 << 20
     monkeypatch.setattr(flow, "_MOST_BYTES", some([40 << 20, flow._MOST_BYTES], 1)[-1])
     with serving(tmp_path, "flood", kind, timeout_s=50) as servers:
         assert "messages without end" in failure(servers)

@@ -203,6 +203,13 @@ def test_a_server_in_a_group_of_its_own_moves_below_and_divides_the_group(
     cgroup_tree.enter_subgroup()
     assert (service / "server" / "cgroup.procs").read_text() == str(os.getpid())
     assert (service / "cgroup.subtree_control").read_text() == "+memory +pids"
+    # As the system then tells it.
+    (service / "cgroup.subtree_control").write_text("memory pids\n")
+    (service / "server" / "cgroup.subtree_control").write_text("")
+    own_groups(monkeypatch, tmp_path, "0::/system.slice/taskweaver.service/server\n")
+    assert next(cgroup_tree.parents("memory")) == service
+    cgroup_tree.enter_subgroup()
+    assert not (service / "server" / "server").exists()
 
 
 def test_a_group_that_others_are_in_is_left_as_it_is(

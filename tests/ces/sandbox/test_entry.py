@@ -391,7 +391,6 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 
 @needs_bwrap
-@pytest.mark.usefixtures("_lean")
 def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
     opened: Callable[..., KernelManager],
 ) -> None:
@@ -403,6 +402,7 @@ def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
     client = manager.get_session_client("started")
     assert answers(client)
     assert "was stopped" in manager.start_problem
+    assert run(client, "import sys; assert 'pandas' in sys.modules").is_success
     limits = {bound.name: bound.mechanism for bound in client.bounds}
     assert limits == {bound.name: bound.mechanism for bound in manager.bounds}
 

@@ -42,11 +42,11 @@ class PageTab:
         place, mark, hash_ = address.partition("#")
         url = f"{place.partition('?')[0]}?{self._opened}"
         self.value("window.isLeft = true")
-        self.tab.complaints.clear()
         assert "errorText" not in self.tab.call("Page.navigate", url=f"{url}{mark}{hash_}")
         self.until("!window.isLeft && document.body?.dataset.ready === 'yes'")
-        requests = self.tab.requests
-        del requests[: requests.index(url)]  # those of the page before
+        requests, complaints = self.tab.noted
+        self.tab.requests[:requests] = [url]  # without those of the page before
+        del self.tab.complaints[:complaints]
 
     def leave(self) -> None:
         """Go to an empty page: the connections of the one before end."""
