@@ -156,7 +156,7 @@ def _serving(
 
 
 def run() -> dict[str, float]:
-    """Return the figures of a message and under load; with a prefix, of rounds with a cell."""
+    """Return the figures of a message and of load; `cell_` begins those of rounds with a cell."""
     with _serving(answer_at_once) as served_app:
         figures = _one_by_one(*served_app) | _load(*served_app)
     with _serving(sized(instant_model, answer_at_once)) as served_app:

@@ -26,6 +26,7 @@ LOCAL_USER = "local"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _KEPT = timedelta(days=365)
+_USER_COLUMNS = "name, role, quota, created_at, token_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,8 @@ class Accounts:
             )
         if name == LOCAL_USER:
             raise ServerError(
-                f"{name!r} is the person who starts a server without users.", "Choose another name."
+                f"{name!r} is the name of the person who starts a server without users.",
+                "Choose another name.",
             )
         token = new_token()
         limits = json.dumps(asdict(quota or Quota()))
@@ -201,24 +203,23 @@ class Accounts:
 
     def users(self) -> list[User]:
         """Return the users by name."""
-        sql = "SELECT name, role, quota, created_at, token_id FROM users ORDER BY name"
+        sql = f"SELECT {_USER_COLUMNS} FROM users ORDER BY name"
         return [_user(*row) for row in self._database.rows(sql)]
 
     def user(self, name: str) -> User | None:
         """Return the user of a name; None if there is none."""
-        sql = "SELECT name, role, quota, created_at, token_id FROM users WHERE name = ?"
-        found = self._database.rows(sql, name)
+        found = self._database.rows(f"SELECT {_USER_COLUMNS} FROM users WHERE name = ?", name)
         return _user(*found[0]) if found else None
 
     def find(self, token: str) -> User | None:
         """Return the user of a token; None for a wrong one. Both take the same time."""
-        sql = "SELECT name, role, quota, created_at, token_id, token_hash FROM users"
-        found = self._database.rows(f"{sql} WHERE token_id = ?", id_of(token))
+        sql = f"SELECT {_USER_COLUMNS}, token_hash FROM users WHERE token_id = ?"
+        found = self._database.rows(sql, id_of(token))
         stored = found[0] if found else None
         if not is_valid(token, stored[-1] if stored else None) or stored is None:
             return None
         user = _user(*stored[:-1])
-        return None if user.name == LOCAL_USER else user  # of a version that took this name
+        return None if user.name == LOCAL_USER else user  # an earlier version took this name
 
     def spend(self, user: str, cost: float, tokens: int) -> None:
         """Add to the spending of a user; nothing happens for one without an account."""

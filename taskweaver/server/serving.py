@@ -109,7 +109,7 @@ class Server(uvicorn.Server):
                 client a request is of, and in ``X-Forwarded-Prefix`` below which path; else those
                 headers say nothing.
         """
-        if is_behind_proxy:  # in this order: the first one asks by which peer a request comes
+        if is_behind_proxy:  # the outer one asks for the peer, which the inner one replaces
             inner: Any = app  # uvicorn has types of its own
             app = _BelowPath(ProxyHeadersMiddleware(inner, list(LOOPBACK_NAMES)))
         config = uvicorn.Config(

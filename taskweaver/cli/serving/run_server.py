@@ -152,7 +152,7 @@ def serve_doors(
 
         application = make_application(doors, gate, hosts, app.log)
         server = Server(application, doors, begin, is_behind_proxy=is_behind_proxy)
-        # A full collection stops all threads: it leaves out what is loaded, most of all objects.
+        # Garbage collections stop all threads: they leave out the objects that exist by now.
         gc.freeze()
         # The server hands the signals on when it has stopped; both have done their work then.
         with handling(signal.SIGTERM, stop), handling(signal.SIGINT, stop):

@@ -210,8 +210,7 @@ class UserConversation:
         await accounts.calls.statements(partial(check_spending, accounts, user))
 
     def _is_left(self, known: IndexedMessage) -> bool:
-        is_own = known.state == "queued" and known.server == self.index.server
-        return is_own and known.id not in self.open_messages
+        return self.index.is_queued_here(known) and known.id not in self.open_messages
 
     async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.

@@ -307,6 +307,10 @@ class AgentIndex:
             self.mark_stopped(one, _CUT)
         return bool(cut)
 
+    def is_queued_here(self, message: IndexedMessage) -> bool:
+        """Return whether a message is queued at this server."""
+        return message.state == "queued" and message.server == self.server
+
     def mark_stopped(self, message: IndexedMessage, answer: str) -> None:
         """Mark a message unless its state has changed since it was read."""
         sql = (

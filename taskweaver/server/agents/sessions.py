@@ -74,7 +74,8 @@ class AgentSessions:
 
         def end(opening: asyncio.Task[UserSessions]) -> None:
             del self._opening[user.name]
-            if opening.exception() is None:  # an error is for those who wait
+            # Those who wait are told of an error.
+            if not opening.cancelled() and opening.exception() is None:
                 self._users[user.name] = opening.result()
 
         if self._sweep is None:

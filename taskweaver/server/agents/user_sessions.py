@@ -306,8 +306,8 @@ class UserSessions:
             self._workers.log.exception("open messages that will not be answered are not marked")
 
     def _waits_nowhere(self, message: IndexedMessage) -> bool:
-        is_own = message.state == "queued" and message.server == self.index.server
-        return is_own and not any(message.id in one.open_messages for one in self._open.values())
+        is_open = any(message.id in one.open_messages for one in self._open.values())
+        return self.index.is_queued_here(message) and not is_open
 
     async def _mark_left(self, message: IndexedMessage) -> None:
         if self._waits_nowhere(message):  # in turn: it is not being sent again

@@ -113,7 +113,7 @@ class PostgresPool:
             raise
 
     def _idle_one(self, one: LentConnection, longest_s: float) -> Connection | None:
-        """Return an idle connection, which another use may give back meanwhile; None for none."""
+        """Return an idle connection, waiting for one to be given back; None if there is none."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._idle or self._is_closed or not self._busy, longest_s

@@ -68,8 +68,6 @@ class AnswerCheck:
     max_posts: int
     _outcomes: Outcomes = field(default_factory=Outcomes)
     _newest: tuple[str, RoundAnswer] | None = None
-    _has_data: bool = False
-    _rounds_without_data: int = 0
 
     def doubts(self, post: Post) -> list[str]:
         """Return the numbers of an answer that its author is asked to correct; see `AnswerReview`.
@@ -104,18 +102,15 @@ class AnswerCheck:
                 return found
         rounds = self.memory.conversation.rounds
         found = RoundAnswer(post.message)
-        if _is_checkable(post) and self._concern_data(rounds):
+        if _is_checkable(post) and concerns_data(rounds):
             found = verify(post.message, self._outcomes.library(rounds, self.leader))
         self._newest = (post.id, found)
         return found
 
-    def _concern_data(self, rounds: Sequence[Round]) -> bool:
-        """Return whether there are data: a cell ran, or a file came with a request."""
-        if not self._has_data:
-            new = rounds[self._rounds_without_data :]  # those before stay as they are
-            self._has_data = has_outcome(new) or any(file_notes(one.user_query) for one in new)
-            self._rounds_without_data = len(rounds) - 1
-        return self._has_data
+
+def concerns_data(rounds: Sequence[Round]) -> bool:
+    """Return whether a conversation has data: a cell ran, or a file came with a request."""
+    return has_outcome(rounds) or any(file_notes(round_.user_query) for round_ in rounds)
 
 
 def _is_checkable(post: Post) -> bool:
