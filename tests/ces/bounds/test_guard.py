@@ -121,7 +121,8 @@ def test_forks_and_snapshots_share_the_bound_and_count_shared_pages_once(
     assert [run(fork, wait).output for fork in forks] == [120] * 3
     results = [run(fork, "y = np.ones(14 << 20); del x; " + wait) for fork in forks]
     snapshot.close()
-    assert "execution.memory_limit_mb" in str([result.error for result in results])
+    # At a cell's end at the latest: between two looks a busy machine may run the whole cell.
+    assert "execution.memory_limit_mb" in str([(result.error, result.log) for result in results])
     for fork in forks:
         fork.stop()
 
