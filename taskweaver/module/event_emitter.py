@@ -230,13 +230,16 @@ class SessionEventEmitter:
 
     @contextmanager
     def handle_events_ctx(self, handler: SessionEventHandler | None = None) -> Iterator[None]:
-        """Send `handler` the events of the session and of the rounds that begin in the block."""
+        """Send `handler` the events of the session and of the rounds that begin in the block.
+
+        It hears them first: who finds an event in the session's log may act on it at once.
+        """
         if handler is None:
             yield
             return
         listener = _BlockListener(handler)
         token = _listening.set((*_listening.get(), listener))
-        self.register(listener)
+        self._handlers.insert(0, listener)
         try:
             yield
         finally:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.events import EventScope, PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
+from taskweaver.session.session import Session
 from taskweaver.session.storage import event_log
 from taskweaver.session.storage.event_log import EVENTS_FILE, EventLog
 
@@ -36,6 +38,18 @@ def logger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryLogger
 def piece(text: str, round_id: str = "r1", kind: Any = PostEventType.post_message_update) -> Any:
     scope = EventScope.round if isinstance(kind, RoundEventType) else EventScope.post
     return TaskWeaverEvent(scope, kind, round_id, None, text, {"is_end": True}, "main")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A handler that keeps the number of the newest event of a session's log at each event."""
+
+    session: Session
+    found: list[int]
+
+    def handle(self, _: TaskWeaverEvent) -> None:
+        """Keep a number."""
+        self.found.append(self.session.events.last)
 
 
 def texts(log: EventLog, after: int = 0, limit: int = 500) -> list[str]:
@@ -63,6 +77,18 @@ def test_a_session_keeps_what_its_listeners_hear(tmp_path: Path) -> None:
         again = app.resume_session(session.session_id)
         assert again.events.read(0) == events
         assert again.events.last == events[-1].number
+
+
+def test_the_listener_of_a_message_hears_of_an_event_before_readers_of_the_log(
+    tmp_path: Path,
+) -> None:
+    """A server's listener lets a reader who saw the end of a round change the branch."""
+    script = Script([planner_reply("User", "one")])
+    with TaskWeaverApp(make_project(tmp_path / "project", has_table=False), model=script) as app:
+        session = app.get_session()
+        found: list[int] = []
+        session.send_message("hello", Numbers(session, found))
+        assert found == list(range(session.events.last))
 
 
 @settings(max_examples=examples(40))
