@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 IGNORED = Path(__file__).with_name("audit-ignore.toml")
-_LIMIT_S = 28.0
+_LIMIT_S = float(os.environ.get("AUDIT_LIMIT_S", "28"))
 _SOCKET_S = 5
 _NO_SERVICE = re.compile(
     r"requests\.exceptions\.|ConnectionError|ServiceError|Could not connect|JSONDecodeError"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
+from patience import PATIENCE_S
 
 
 class Warm(Protocol):
@@ -47,8 +48,8 @@ def nothing_left(*warm: Warm) -> Iterator[None]:
     yield
     late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
     for thread in late:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert not [t for t in late if t.is_alive()], "threads left running"
     new = [c for c in _descendants(warm) if c.pid not in children]
-    _, alive = psutil.wait_procs(new, timeout=60)
+    _, alive = psutil.wait_procs(new, timeout=PATIENCE_S)
     assert not alive, f"processes left running: {alive}"

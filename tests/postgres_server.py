@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 PASSWORD = "p@ss:wörd/%1"
 QUOTED = "p%40ss%3Aw%C3%B6rd%2F%251"
-_TIMEOUT_S = 60
 
 
 def _binaries() -> Path | None:
@@ -58,7 +58,7 @@ def postgres_server() -> Iterator[str]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             check=True,
-            timeout=_TIMEOUT_S,
+            timeout=PATIENCE_S,
         )
 
     try:

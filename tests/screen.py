@@ -11,7 +11,7 @@ import sys
 import termios
 from time import monotonic
 
-PATIENCE_S = 120.0
+from patience import PATIENCE_S
 
 
 def _take_terminal() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from patience import PATIENCE_S
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts
@@ -23,8 +24,6 @@ from taskweaver.server.gate import Gate
 from taskweaver.server.operations import Door
 from taskweaver.server.serving import Server, address_of, listen, make_application
 from taskweaver.server.tokens import AccessToken, new_token
-
-LIMIT_S = 120.0
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Served:
         chosen = self.token.text if token is None else token
         sent = {"Authorization": f"Bearer {chosen}"} if chosen else {}
         client = httpx2.Client(
-            base_url=self.url, headers=sent | headers, timeout=LIMIT_S, verify=False
+            base_url=self.url, headers=sent | headers, timeout=PATIENCE_S, verify=False
         )
         self._clients.append(client)
         return client
@@ -92,12 +91,12 @@ def served(
         thread.start()
         running = Served(address_of(listener), token, accounts, server, log)
         try:
-            assert is_up.wait(LIMIT_S)
+            assert is_up.wait(PATIENCE_S)
             yield running
         finally:
             running.close()
             server.should_exit = True
-            thread.join(LIMIT_S)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive()
 
 
@@ -140,6 +139,6 @@ def serving(
             try:
                 if program:
                     process.terminate()
-                    process.wait(LIMIT_S)
+                    process.wait(PATIENCE_S)
             finally:
                 process.kill()

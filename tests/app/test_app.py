@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from support import Listener, OnStatus, Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -283,7 +284,7 @@ def test_an_interrupt_from_another_thread_gives_up_the_model_call(project: Path)
     def model(_messages: Sequence[ChatMessage]) -> Iterator[str]:
         yield '{"response": {"plan_reasoning": "'
         asked.set()
-        let_go.wait(60)
+        let_go.wait(PATIENCE_S)
         yield "more"
 
     with TaskWeaverApp(project, model=model) as app:
@@ -291,10 +292,10 @@ def test_an_interrupt_from_another_thread_gives_up_the_model_call(project: Path)
         states: list[str] = []
         thread = threading.Thread(target=lambda: states.append(session.send_message("x").state))
         thread.start()
-        assert asked.wait(60)
+        assert asked.wait(PATIENCE_S)
         session.interrupt()
         let_go.set()
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert states == ["failed"]
 
 
@@ -369,18 +370,18 @@ def test_a_session_answers_one_message_at_a_time_and_none_after_its_end(project:
 
     def model(_messages: Sequence[ChatMessage]) -> str:
         asked.set()
-        let_go.wait(60)
+        let_go.wait(PATIENCE_S)
         return planner_reply("User", "done")
 
     with TaskWeaverApp(project, model=model) as app:
         session = app.get_session()
         thread = threading.Thread(target=lambda: session.send_message("first"))
         thread.start()
-        assert asked.wait(60)
+        assert asked.wait(PATIENCE_S)
         with pytest.raises(SessionBusy):
             session.send_message("second")
         let_go.set()
-        thread.join(60)
+        thread.join(PATIENCE_S)
         session.stop()
         session.stop()
         with pytest.raises(SessionClosed):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 from support import Listener, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -17,8 +18,6 @@ from taskweaver.llm.types import ChatMessage
 from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.session.errors import LimitReached, SessionBusy, SessionClosed, SessionError
 from taskweaver.session.session import Session
-
-LIMIT_S = 60
 
 
 class Meeting:
@@ -32,10 +31,10 @@ class Meeting:
     def __call__(self, messages: Sequence[ChatMessage]) -> str:
         question = str(messages[-1]["content"]).rpartition("say: ")[2].split("\n")[0]
         if "meet" in question:
-            self.barrier.wait(LIMIT_S)
+            self.barrier.wait(PATIENCE_S)
         if "wait" in question:
             self.asked.set()
-            self.go_on.wait(LIMIT_S)
+            self.go_on.wait(PATIENCE_S)
         return answer(question)
 
 
@@ -92,7 +91,7 @@ def test_an_interrupt_of_a_branch_ends_its_round_alone(session: Session, model: 
     heard = Listener()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(session.at("b").send_message, "say: wait", heard)
-        assert model.asked.wait(LIMIT_S)
+        assert model.asked.wait(PATIENCE_S)
         assert (session.at("b").is_at_work, session.at("main").is_at_work) == (True, False)
         with pytest.raises(SessionBusy, match="branch b"):
             session.at("b").send_message("say: no")
@@ -102,7 +101,7 @@ def test_an_interrupt_of_a_branch_ends_its_round_alone(session: Session, model: 
         assert session.send_message("say: fine").state == "finished"
         session.at("b").interrupt()
         model.go_on.set()
-        assert waiting.result(LIMIT_S).state == "failed"
+        assert waiting.result(PATIENCE_S).state == "failed"
     assert heard.messages(RoundEventType.round_error) == ["interrupted"]
     assert session.at("b").send_message("say: again").state == "finished"
 

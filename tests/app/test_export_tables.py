@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from patience import PATIENCE_S
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -63,7 +64,7 @@ def write_files(folder: Path) -> None:
 def run_alone(file: Path, folder: Path) -> str:
     """Return what a script prints in a process that cannot import TaskWeaver."""
     command = [sys.executable, "-c", WITHOUT.format(str(file))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from patience import PATIENCE_S
 from support import Listener, make_project
 from tool_replies import called
 from windowed_endpoint import WindowedModel, recall, tokens_of, with_usage
@@ -21,7 +22,6 @@ from taskweaver.session.session import Session
 pytestmark = pytest.mark.usefixtures("no_states")
 
 WINDOW = 8_192
-PATIENCE_S = 120.0
 ROUNDS = 50
 FACTS = {
     3: ("the project code is ZX-8141", "project code", "ZX-8141"),

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from support import code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.session import Session
 
-PATIENCE_S = 120.0
 ROUNDS = 9
 KEYS = {
     f"{role}.{key}": value

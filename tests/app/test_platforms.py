@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 from sizes import some, spread
 from support import make_project
 
@@ -23,7 +24,7 @@ def on(system: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python as if on another system."""
     return subprocess.run(
         [sys.executable, *arguments],
-        env=environment(system), capture_output=True, text=True, timeout=110, check=False,
+        env=environment(system), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 
@@ -136,7 +137,7 @@ def test_a_kernel_on_macos_ends_when_its_owner_is_killed(project: Path) -> None:
         assert owner.stdout is not None
         kernel = psutil.Process(int(owner.stdout.readline()))
         owner.kill()
-    assert psutil.wait_procs([kernel], timeout=60)[1] == []
+    assert psutil.wait_procs([kernel], timeout=PATIENCE_S)[1] == []
 
 
 IMPORTS = """

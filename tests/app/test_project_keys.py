@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from patience import PATIENCE_S
 from sizes import some
 from support import Script, code_reply, make_project, planner_reply
 
@@ -23,7 +24,6 @@ from taskweaver.utils.files import write_yaml
 pytestmark = pytest.mark.usefixtures("no_states")
 
 ALONE = {"session.roles": ["code_interpreter"]}
-PATIENCE_S = 120.0
 ECHO = """from taskweaver.ext_role.echo.echo import Echo
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from patience import PATIENCE_S
 from support import Listener, Script, make_project, planner_reply, trust_project
 from tool_replies import called, delta, piece
 
@@ -337,7 +338,7 @@ def test_66_after_a_stop_in_the_middle_of_arguments_the_next_question_works(
             target=lambda: states.append(session.send_message("go", Stops()).state)
         )
         thread.start()
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert states == ["failed"]
         assert session.send_message("again").post_list[-1].message == "It is 42."
     for body in asked:
@@ -382,7 +383,7 @@ def test_89_a_chat_killed_between_a_call_and_its_result_goes_on(project: Path) -
             [sys.executable, "-c", KILLED, str(project), endpoint.url],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             capture_output=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == -9, done.stderr

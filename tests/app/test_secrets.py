@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_endpoint import Call, FakeEndpoint, good, serving
+from patience import PATIENCE_S
 from support import Listener, code_reply, make_project, planner_reply
 from warm_commands import WarmCommands
 
@@ -67,7 +68,7 @@ class Place:
         command = [sys.executable, "-m", "taskweaver", "-p", str(self.project), *arguments]
         done = subprocess.run(
             command, env=self.environment, cwd=self.project.parent, input=text,
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         return self.checked(done, status)
 

@@ -37,7 +37,7 @@ class {name}(Role):
     def reply(self, memory, **kwargs):
         order = memory.get_role_rounds(self.alias)[-1].post_list[-1]
         if "meet" in order.message:
-            MEETING.wait(60)
+            MEETING.wait(PATIENCE_S)
         if "fail" in order.message:
             raise TaskWeaverError("{name} fails on purpose.")
         with self.event_emitter.post(self.alias) as proxy:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import DONE, Call, event, serving
+from patience import PATIENCE_S
 from search_lab import Climber, lab, search
 from support import Script, code_reply, make_project, planner_reply
 from traces import Recorded, collecting
@@ -284,7 +285,7 @@ def test_the_program_prints_spans_where_the_environment_asks_for_them(tmp_path: 
     environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
     ran = subprocess.run(
         [sys.executable, "-m", "taskweaver", "-p", str(made), "-m", "how many rows in tiny.csv?"],
-        env=environment, capture_output=True, text=True, check=True, timeout=100,
+        env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert "2" in ran.stdout
     assert "invoke_workflow" not in ran.stdout

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from sizes import some
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
@@ -53,7 +54,7 @@ def test_a_chat_builds_syntax_trees_under_the_lock_alone(tmp_path: Path) -> None
     config = {"llm.api_type": "offline", "code_interpreter.code_verification_on": True}
     project = make_project(tmp_path / "project", config)
     command = [sys.executable, "-c", GUARDED, str(project)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from attacks.run import SECRET
+from patience import PATIENCE_S
 
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import Tier
@@ -27,7 +28,6 @@ USERS = ("root", "user")
 _NUMBER = "23456"
 """A user id that nobody on the machine has."""
 _TESTS = Path(__file__).parents[1]
-_TIMEOUT_S = 280
 # In a mount namespace: the interpreter is shown where an ordinary user may not look, in a folder
 # that covers the closed one.
 _SHOW = """
@@ -91,7 +91,7 @@ class Column:
         if self.user == "user" and os.geteuid() == 0:
             command = _as_user(command, folder)
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S,
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
             check=False, cwd=folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]

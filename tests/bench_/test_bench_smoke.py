@@ -56,7 +56,7 @@ def printed() -> dict[str, str]:
     return {name: text for name, _, text in parts}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)  # the first one runs them all
 @pytest.mark.parametrize("name", bench.names())
 def test_a_benchmark_returns_figures_and_prints_them(name: str, printed: dict[str, str]) -> None:
     table, _, last = printed[name].rstrip("\n").rpartition("\n")

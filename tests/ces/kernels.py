@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from sizes import forks
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager
@@ -21,7 +22,7 @@ needs_thread_owners = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
     reason="the libraries of native threads are known on x86-64 with glibc alone",
 )
-LIMITS = replace(KernelLimits.default(), cell_timeout_s=60.0, output_limit_bytes=100_000)
+LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S, output_limit_bytes=100_000)
 
 
 def limited(tmp_path: Path, **limits: float | int) -> KernelManager:

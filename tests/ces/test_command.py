@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 
 from taskweaver.ces.command.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.ces.errors import SandboxUnavailable
@@ -314,5 +315,5 @@ def test_it_ends_with_its_owner(tmp_path: Path) -> None:
         assert owner.stdout
         assert owner.stdout.readline() == b"ready\n"
         owner.kill()
-    _, alive = psutil.wait_procs(still_there("600.36"), timeout=60)
+    _, alive = psutil.wait_procs(still_there("600.36"), timeout=PATIENCE_S)
     assert [process for process in alive if cmdline(process)] == []

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import pytest
 from kernels import LIMITS, run
+from patience import PATIENCE_S
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import SandboxUnavailable
@@ -79,7 +80,7 @@ def offer(client: Client, functions: Functions) -> None:
 def is_cancelled(call: Future[Any]) -> bool:
     ended = threading.Event()
     call.add_done_callback(lambda _: ended.set())  # `wait` takes no notice of a cancelled one
-    ended.wait(20)
+    ended.wait(PATIENCE_S)
     return call.cancelled()
 
 
@@ -181,7 +182,7 @@ def test_an_interrupt_ends_a_call(manager: KernelManager) -> None:
     offer(client, functions)
 
     def interrupt() -> None:
-        assert functions.is_hanging.wait(20)
+        assert functions.is_hanging.wait(PATIENCE_S)
         client.interrupt()
 
     thread = threading.Thread(target=interrupt)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE_S
 
 from taskweaver.ces.process import watch
 
@@ -17,7 +18,7 @@ def test_a_signal_to_a_process_that_was_reaped_does_nothing() -> None:
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     handle = os.pidfd_open(process.pid)
     try:
-        process.wait(60)
+        process.wait(PATIENCE_S)
         watch.send(process.pid, handle, signal.SIGKILL)
     finally:
         os.close(handle)

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "audit.py"
 AUDIT = runpy.run_path(str(SCRIPT))
@@ -65,9 +66,10 @@ def audit(folder: Path, url: str, **packages: str) -> tuple[int, str]:
         (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}")
     arguments = ["--path", str(folder), "--vulnerability-service", "osv", "--osv-url", url]
     environment = {name: os.environ[name] for name in os.environ if "proxy" not in name.lower()}
+    environment["AUDIT_LIMIT_S"] = str(PATIENCE_S)
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments],
-        capture_output=True, text=True, timeout=100, env=environment, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, env=environment, check=False,
     )  # fmt: skip
     assert done.stderr == ""
     return done.returncode, done.stdout
@@ -94,7 +96,7 @@ def test_a_service_that_cannot_be_reached_is_reported_and_does_not_fail(tmp_path
 def test_an_audit_that_does_not_work_fails(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--no-such-option"],
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "pip-audit failed (2)" in done.stdout

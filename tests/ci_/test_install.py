@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from screen import PATIENCE_S, Screen
+from patience import PATIENCE_S
+from screen import Screen
 
 ROOT = Path(__file__).parents[2]
 INSTALL = str(ROOT / ".ci" / "install.py")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from screen import PATIENCE_S, Screen
+from patience import PATIENCE_S
+from screen import Screen
 from support import trust_project
 from warm_commands import WarmCommands
 

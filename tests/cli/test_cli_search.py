@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from fake_endpoint import Call, good, serving
+from patience import PATIENCE_S
 from search_figures import bare_figures
 from search_lab import FAST, Climber
 from search_lab import IDEA as CLIMB
@@ -23,7 +24,6 @@ from taskweaver.cli.main import commands
 from taskweaver.llm.types import ModelRequest
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
-PATIENCE_S = 120.0
 SMALL = {
     "search.workers": 1,
     "search.num_seeds": 0,

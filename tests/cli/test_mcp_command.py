@@ -15,6 +15,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from mcp_calls import failure, value
+from patience import PATIENCE_S
 from support import make_project
 from warm_commands import WarmCommands
 
@@ -66,7 +67,7 @@ def drive(
     before = psutil.Process().children(recursive=True)
     asyncio.run(main())
     left = [one for one in psutil.Process().children(recursive=True) if one not in before]
-    _, alive = psutil.wait_procs(left, timeout=60)
+    _, alive = psutil.wait_procs(left, timeout=PATIENCE_S)
     assert not alive
 
 
@@ -180,7 +181,7 @@ def test_it_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
     project = offline_project(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "taskweaver", "-p", str(project), "mcp"],
-        input="no message\n", capture_output=True, text=True, timeout=60, check=False,
+        input="no message\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert all(line.startswith('{"jsonrpc"') for line in done.stdout.splitlines())

@@ -11,6 +11,7 @@ import httpx2
 import psutil
 import pytest
 from click.testing import CliRunner
+from patience import PATIENCE_S
 from served import problem, serving
 from support import make_project
 from warm_commands import WarmCommands
@@ -39,7 +40,7 @@ def test_a_server_answers_with_its_token_until_a_signal(project: Path, number: i
     with serving(project) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
-        with httpx2.Client(base_url=match[1], timeout=100, verify=False) as client:
+        with httpx2.Client(base_url=match[1], timeout=PATIENCE_S, verify=False) as client:
             assert client.get("/api/v1/sessions").status_code == 401
             client.headers["Authorization"] = f"Bearer {match[2]}"
             made = client.post("/api/v1/sessions", json={"session_id": "one"})
@@ -49,10 +50,10 @@ def test_a_server_answers_with_its_token_until_a_signal(project: Path, number: i
             assert answer["output"] == 42, answer
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=100)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
-    _, alive = psutil.wait_procs(children, timeout=60)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
     assert match[2] not in "".join(path.read_text() for path in project.glob("logs/*"))
 
@@ -79,12 +80,12 @@ def test_with_users_there_is_no_other_token_and_actions_are_recorded(
         address = re.search(r"http://\S+", line)
         assert address
         assert "token" not in line
-        with httpx2.Client(base_url=address[0], timeout=100, verify=False) as client:
+        with httpx2.Client(base_url=address[0], timeout=PATIENCE_S, verify=False) as client:
             headers = {"X-API-Key": token}
             made = client.post("/api/v1/sessions", json={"session_id": "a"}, headers=headers)
             assert made.status_code == 201, made.text
         process.terminate()
-        process.communicate(timeout=100)
+        process.communicate(timeout=PATIENCE_S)
     (entry,) = json.loads(run(project, "audit", "--json"))
     assert (entry["user"], entry["action"]) == ("ann", "POST /api/v1/sessions")
     (row,) = [line for line in run(project, "audit").splitlines() if " ann " in line]
@@ -96,7 +97,7 @@ def test_several_users_need_walls(project: Path, warm_commands: WarmCommands) ->
         run(project, "users", "add", name)
     with serving(project, program=warm_commands.program) as (process, line):
         assert line == ""
-        _, errors = process.communicate(timeout=100)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert "need the sandbox bwrap" in errors
     run_server.require_walls(1, "none")
@@ -110,7 +111,7 @@ def test_users_who_come_later_need_walls(project: Path, warm_commands: WarmComma
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         tokens = [run(project, "users", "add", name).strip() for name in ("ann", "bob")]
-        with httpx2.Client(base_url=match[1], timeout=100, verify=False) as client:
+        with httpx2.Client(base_url=match[1], timeout=PATIENCE_S, verify=False) as client:
             for token in tokens * 2:
                 refused = client.get("/api/v1/sessions", headers={"X-API-Key": token})
                 problem(refused, 403, "users-not-separated")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from patience import PATIENCE_S
 from served import serving
 from support import make_project
 from warm_commands import WarmCommands
 
 pytestmark = pytest.mark.usefixtures("cold_kernels")
 
-SHOWN_S = 60.0
 PROGRAM = """#!/bin/sh
 printf '%s\\n' "$1" > '{folder}/asked'
 cp "$(printf '%s' "$1" | sed 's#^file://##')" '{folder}/opened'
@@ -35,7 +35,7 @@ def test_the_browser_gets_the_token_in_a_private_file(
     with serving(project, program=warm_commands.program, **opening) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
-        with httpx2.Client(base_url=match[1], timeout=SHOWN_S, verify=False) as client:
+        with httpx2.Client(base_url=match[1], timeout=PATIENCE_S, verify=False) as client:
             page = client.get("/")
             policy = page.headers["content-security-policy"]
             assert "require-trusted-types-for 'script'" in policy
@@ -49,7 +49,7 @@ def test_the_browser_gets_the_token_in_a_private_file(
             assert client.get(script.replace("app.js", "none.js")).status_code == 404
             assert client.get(re.sub("page/[^/]+", "page/0", script)).status_code == 404
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=SHOWN_S)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     asked = (tmp_path / "asked").read_text()
     assert match[2] not in asked

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from console_story import answered_round
+from patience import PATIENCE_S
 from rich.console import Console
 
 from taskweaver.console.render import RoundView
@@ -103,9 +104,9 @@ def test_the_live_region_shows_what_is_written_beside_the_status() -> None:
         surface.ask_status("Planner: thinking")
         surface.preview(CodeBlock("\n".join(f"row_{n} = {n}" for n in range(50))))
         was_asked.clear()
-        assert was_asked.wait(60)
+        assert was_asked.wait(PATIENCE_S)
         was_asked.clear()
-        assert was_asked.wait(60)
+        assert was_asked.wait(PATIENCE_S)
         surface.show(NoteBlock("done with it"))
     drawn = out.getvalue()
     assert "thinking" in drawn

@@ -13,9 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
 from warm_commands import WarmCommands
-
-LIMIT_S = 120.0
 
 
 def command(project: Path) -> list[str]:
@@ -87,7 +86,7 @@ class Editor:
 
     async def until(self, is_there: Callable[[], object]) -> None:
         """Wait until the updates so far fulfil a condition."""
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not is_there():
                 await self._next()
 
@@ -111,7 +110,7 @@ async def editing(
             program,
             *arguments,
             env=environment(),
-            transport_kwargs={"stderr": errors, "shutdown_timeout": LIMIT_S},
+            transport_kwargs={"stderr": errors, "shutdown_timeout": PATIENCE_S},
             use_unstable_protocol=True,
         ) as (agent, process):
             capable = await agent.initialize(protocol_version=1)

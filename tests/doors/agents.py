@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from served import LIMIT_S, Served, served
+from patience import PATIENCE_S
+from served import Served, served
 from support import make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -42,13 +43,13 @@ class SteeredModel:
             with self._changed:
                 self._asked.append(question)
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: question in self._free, LIMIT_S)
+                self._changed.wait_for(lambda: question in self._free, PATIENCE_S)
         return planner_reply("User", f"heard {question}")
 
     def await_question(self, question: str) -> None:
         """Wait until a question was asked."""
         with self._changed:
-            assert self._changed.wait_for(lambda: question in self._asked, LIMIT_S), question
+            assert self._changed.wait_for(lambda: question in self._asked, PATIENCE_S), question
 
     def let_go(self, question: str) -> None:
         """Answer a question that waits."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from browser import WARM_BROWSER
 from leftovers import nothing_left
+from patience import PATIENCE_S
 from served import Served, served
 from warm_commands import WarmCommands
 from warm_kernels import WarmKernels
@@ -22,7 +23,7 @@ from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.server.databases import sqlite
 from taskweaver.server.databases.pool import PostgresPool
 
-LIMITS = replace(KernelLimits.default(), cell_timeout_s=60.0)
+LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(autouse=True, scope="module")

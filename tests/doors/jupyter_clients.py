@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_client import BlockingKernelClient
-
-LIMIT_S = 60.0
+from patience import PATIENCE_S
 
 
 @dataclass
@@ -43,7 +42,7 @@ def ask(client: Any, code: str, **options: Any) -> Shown:
         if message["msg_type"] not in {"status", "execute_input"}:
             shown.messages.append((message["msg_type"], message["content"]))
 
-    reply = client.execute_interactive(code, output_hook=take, timeout=LIMIT_S, **options)
+    reply = client.execute_interactive(code, output_hook=take, timeout=PATIENCE_S, **options)
     shown.status = reply["content"]["status"]
     shown.error = reply["content"].get("ename", "")
     return shown
@@ -56,7 +55,7 @@ def joined(file: Path) -> Iterator[BlockingKernelClient]:
     client.load_connection_file()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=LIMIT_S)
+        client.wait_for_ready(timeout=PATIENCE_S)
         yield client
     finally:
         client.stop_channels()

@@ -15,8 +15,9 @@ from typing import Any
 
 import psutil
 import pytest
-from acp_client import LIMIT_S, Editor, command, editing, environment
+from acp_client import Editor, command, editing, environment
 from click.testing import CliRunner
+from patience import PATIENCE_S
 from support import make_project
 from warm_commands import WarmCommands
 
@@ -56,7 +57,7 @@ class Desk:
         import acp
 
         prompt = [acp.text_block(text), *blocks]
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.agent.prompt(session_id=session_id, prompt=prompt)
 
     async def cell(self, session_id: str, code: str) -> str:
@@ -337,8 +338,8 @@ def test_malformed_requests_are_told_and_a_client_that_goes_ends_all(
             process.stdin.close()
             for line in process.stdout:
                 assert json.loads(line)["jsonrpc"] == "2.0"
-        assert process.wait(LIMIT_S) == 0
-    _, alive = psutil.wait_procs(below, timeout=60)
+        assert process.wait(PATIENCE_S) == 0
+    _, alive = psutil.wait_procs(below, timeout=PATIENCE_S)
     assert not alive
     assert "Traceback" not in (tmp_path / "log").read_text()
 

@@ -12,7 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
-from served import LIMIT_S, Served, problem
+from patience import PATIENCE_S
+from served import Served, problem
 
 from taskweaver.server.accounts import Quota
 from taskweaver.session.storage import event_log
@@ -150,7 +151,7 @@ def test_branches_answer_side_by_side_and_a_stop_ends_one(
         branches = client.get(session).json()["branches"]
         stopped = client.post(f"{session}/stop", json={"branch": "b"})
         model.let_go("wait stop")
-        ended = waiting.result(LIMIT_S)
+        ended = waiting.result(PATIENCE_S)
     assert here["answer"] == "heard here"
     assert {item["name"]: item["state"] for item in branches} == {"main": "idle", "b": "running"}
     assert stopped.json() == {"was_running": True}
@@ -268,7 +269,7 @@ def test_files_go_up_and_down_and_links_are_good_once(client: httpx2.Client) -> 
         problem(client.get(f"{session}/files/{path}"), 404, "not-found")
     made = client.post(f"{session}/links/data/t.csv", json={})
     url = made.json()["url"]
-    bare = httpx2.Client(base_url=client.base_url, timeout=LIMIT_S)
+    bare = httpx2.Client(base_url=client.base_url, timeout=PATIENCE_S)
     opened = bare.get(url)
     assert opened.content == b"a,b\n1,2\n"
     assert opened.headers["content-disposition"].startswith("attachment")
@@ -465,7 +466,7 @@ def test_a_connection_that_is_torn_at_random_loses_no_event_and_doubles_none(
                 read(random.randrange(1, 9))
         finally:
             is_enough.set()
-        asking.result(LIMIT_S)
+        asking.result(PATIENCE_S)
     read(client.get(session).json()["last_event"] - seen[-1])
     assert seen == list(range(seen[-1] + 1))
 

@@ -15,8 +15,9 @@ import psutil
 import pytest
 from agents import API, SteeredModel, await_answer, serving_agents
 from fake_endpoint import Call, good, serving
+from patience import PATIENCE_S
 from search_lab import FAST, IDEA, Climber
-from served import LIMIT_S, Served, problem
+from served import Served, problem
 from served import serving as serving_process
 from support import make_project
 
@@ -93,7 +94,7 @@ class Hills:
             self._asked += 1
             number = self._asked
             self._changed.notify_all()
-            is_free = self._changed.wait_for(lambda: number <= self._free, LIMIT_S)
+            is_free = self._changed.wait_for(lambda: number <= self._free, PATIENCE_S)
         if is_free:
             call.stream(good(self._climber(messages, ModelRequest(messages))))
 
@@ -106,7 +107,7 @@ class Hills:
     def await_held(self) -> None:
         """Wait until a call is held up."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self._asked > self._free, LIMIT_S)
+            assert self._changed.wait_for(lambda: self._asked > self._free, PATIENCE_S)
 
 
 MANY = 1_000_000
@@ -153,7 +154,7 @@ def await_end(client: httpx2.Client, run: str) -> dict[str, Any]:
     for process in psutil.Process().children():
         if "--until_input_ends" in process.cmdline():
             end = os.pidfd_open(process.pid)
-            assert readable([end], LIMIT_S)
+            assert readable([end], PATIENCE_S)
             os.close(end)
     # The server hears of the end at the same moment.
     ended = await_answer(client, run, lambda answer: answer.json()["run"]["state"] != "running")
@@ -273,12 +274,12 @@ def test_searches_end_with_a_server_that_is_killed(
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         headers = {"Authorization": f"Bearer {match[2]}"}
-        with httpx2.Client(base_url=match[1], headers=headers, timeout=LIMIT_S) as client:
+        with httpx2.Client(base_url=match[1], headers=headers, timeout=PATIENCE_S) as client:
             run = start(client)
             model.await_held()
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
-    _, alive = psutil.wait_procs(children, timeout=LIMIT_S)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert (alive, bool(children)) == ([], True)
     folder = project / "experiments" / run.rpartition("/")[2]
     assert unfinished(folder / "journal.jsonl") == ["n0001"]

@@ -18,7 +18,8 @@ import psutil
 import pytest
 from agents import SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from jupyter_clients import joined
-from served import LIMIT_S, problem, serving
+from patience import PATIENCE_S
+from served import problem, serving
 from support import code_reply, make_project
 from warm_commands import WarmCommands
 
@@ -46,7 +47,7 @@ def running(project: Path, program: Sequence[str] = ()) -> Iterator[tuple[Any, h
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         headers = {"Authorization": f"Bearer {match[2]}"}
-        with httpx2.Client(base_url=match[1], headers=headers, timeout=LIMIT_S) as client:
+        with httpx2.Client(base_url=match[1], headers=headers, timeout=PATIENCE_S) as client:
             yield process, client
 
 
@@ -80,8 +81,8 @@ def test_a_kill_loses_nothing_that_was_acknowledged(
         seen = await_output(client, session, MARK, "m2")
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
-        process.wait(LIMIT_S)
-    _, alive = psutil.wait_procs(children, timeout=60)
+        process.wait(PATIENCE_S)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
     with running(project, warm_commands.program) as (_, client):
         found = messages(client, session)
@@ -113,7 +114,7 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(
         send(client, session, "m2", "print('never')")
         await_output(client, session, MARK, "m1")
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=LIMIT_S)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
     with running(project, warm_commands.program) as (_, client):
         found = messages(client, session)
@@ -175,7 +176,7 @@ def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(
 
         with joined(file) as jupyter:
             jupyter.execute("input()", allow_stdin=True)  # it runs until it is answered
-            assert jupyter.get_stdin_msg(timeout=LIMIT_S)["msg_type"] == "input_request"
+            assert jupyter.get_stdin_msg(timeout=PATIENCE_S)["msg_type"] == "input_request"
             monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
             await_answer(client, idle, has_no_kernel)
             assert client.get(attached).json()["branches"][0]["kernel"] == "ready"
@@ -260,7 +261,7 @@ class SlowIndexes(FileIndexes):
         """Return the index of a user."""
         if user == "ann":
             self.is_asked.set()
-            assert self.may_open.wait(LIMIT_S)
+            assert self.may_open.wait(PATIENCE_S)
         return super().of(user, folder)
 
 
@@ -272,7 +273,7 @@ def test_an_index_that_opens_slowly_holds_up_its_user_alone(tmp_path: Path, stop
         sessions = AgentSessions(app, accounts, tmp_path / "agents", indexes)
         try:
             first, second = (asyncio.ensure_future(sessions.of(User("ann"))) for _ in range(2))
-            assert await asyncio.to_thread(indexes.is_asked.wait, LIMIT_S)
+            assert await asyncio.to_thread(indexes.is_asked.wait, PATIENCE_S)
             first.cancel()
             await sessions.of(User("bob"))
             if stops:

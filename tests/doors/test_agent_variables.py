@@ -10,6 +10,7 @@ import httpx2
 import psutil
 import pytest
 from agents import SteeredModel, ask, new_session, serving_agents
+from patience import PATIENCE_S
 from served import Served, problem
 
 from taskweaver.server.accounts import Quota
@@ -224,7 +225,7 @@ def test_a_past_moment_has_a_kernel_of_its_own_until_the_release(
 
 def assert_ends(*processes: psutil.Process) -> None:
     """Wait until processes have ended."""
-    assert psutil.wait_procs(processes, timeout=60)[1] == []
+    assert psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
 
 
 def test_the_kernel_of_a_past_moment_counts_as_one(server: Served) -> None:

@@ -13,7 +13,8 @@ import openai
 import pytest
 from agents import API, serving_agents
 from openai.types.chat import ChatCompletionMessageParam
-from served import LIMIT_S, Served, problem
+from patience import PATIENCE_S
+from served import Served, problem
 
 PICTURE = re.compile(r"\n\n!\[(?P<name>[\w.]+\.png)]\((?P<address>http://\S+)\)$")
 DRAWN: ChatCompletionMessageParam = {
@@ -46,7 +47,7 @@ def serving_offline(folder: Path, port: int = 0) -> AbstractContextManager[Serve
 
 def asking(server: Served, token: str) -> openai.OpenAI:
     url = f"{server.url}/v1"
-    return openai.OpenAI(api_key=token, base_url=url, max_retries=0, timeout=LIMIT_S)
+    return openai.OpenAI(api_key=token, base_url=url, max_retries=0, timeout=PATIENCE_S)
 
 
 def shown(server: Served, address: str, **headers: str) -> httpx2.Response:
@@ -147,7 +148,7 @@ def _asked_far(server: Served) -> str:
     """Return the path of a picture that a client elsewhere is told, which names a path itself."""
     headers = {"X-API-Key": server.token.text, "X-Forwarded-Prefix": "/team"}
     elsewhere = httpx2.HTTPTransport(local_address="127.0.0.2")  # no proxy of this machine
-    with httpx2.Client(transport=elsewhere, headers=headers, timeout=LIMIT_S) as client:
+    with httpx2.Client(transport=elsewhere, headers=headers, timeout=PATIENCE_S) as client:
         wanted = {"model": "taskweaver", "messages": [DRAWN]}
         asked = client.post(f"{server.url}/v1/chat/completions", json=wanted).json()
     found = PICTURE.search(asked["choices"][0]["message"]["content"])

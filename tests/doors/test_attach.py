@@ -13,8 +13,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from jupyter_clients import LIMIT_S, ask, joined
+from jupyter_clients import ask, joined
 from nbclient import NotebookClient
+from patience import PATIENCE_S
 from support import Listener
 from warm_commands import WarmCommands
 
@@ -142,7 +143,7 @@ def test_an_own_cell_waits_for_one_of_a_client(folder: Path) -> None:
                 "x = 2"
             )
             request = client.execute(code)
-            while client.get_iopub_msg(timeout=LIMIT_S)["msg_type"] != "execute_input":
+            while client.get_iopub_msg(timeout=PATIENCE_S)["msg_type"] != "execute_input":
                 continue
             running = Listener()
             round_ = threading.Thread(target=session.run_code, args=("print(x)", running))
@@ -150,8 +151,8 @@ def test_an_own_cell_waits_for_one_of_a_client(folder: Path) -> None:
             while not running.messages(PostEventType.post_status_update):
                 round_.join(0.05)
             release.touch()
-            round_.join(LIMIT_S)
-            reply = client.get_shell_msg(timeout=LIMIT_S)
+            round_.join(PATIENCE_S)
+            reply = client.get_shell_msg(timeout=PATIENCE_S)
             assert reply["parent_header"]["msg_id"] == request
             assert reply["content"]["status"] == "ok"
         assert "2" in contents(session, AttachmentType.execution_result)[0]

@@ -12,7 +12,8 @@ import openai
 import pytest
 from agents import API, SteeredModel, serving_agents
 from openai.types.chat import ChatCompletionMessageParam
-from served import LIMIT_S, Served, problem
+from patience import PATIENCE_S
+from served import Served, problem
 
 from taskweaver.server.accounts import Quota
 
@@ -36,7 +37,7 @@ def client(server: Served) -> Iterator[openai.OpenAI]:
 
 def asking(server: Served, token: str) -> openai.OpenAI:
     url = f"{server.url}/v1"
-    return openai.OpenAI(api_key=token, base_url=url, max_retries=0, timeout=LIMIT_S)
+    return openai.OpenAI(api_key=token, base_url=url, max_retries=0, timeout=PATIENCE_S)
 
 
 def user(text: str) -> ChatCompletionMessageParam:

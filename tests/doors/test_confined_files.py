@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from patience import PATIENCE_S
 from served import Served, problem
 
 FILES = "/api/v1/sessions/files/files"
@@ -43,7 +44,7 @@ def secret(tmp_path: Path) -> Iterator[Path]:
 
 def raw(server: Served, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
     """Send a request whose path is not touched by a client library."""
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     headers = {"X-API-Key": server.token.text, "Content-Type": "application/octet-stream"}
     try:
         connection.request(method, path, body, headers)
@@ -163,7 +164,7 @@ def test_an_empty_file(client: httpx2.Client) -> None:
 
 
 def test_an_upload_that_breaks_off_leaves_no_file(server: Served, client: httpx2.Client) -> None:
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     connection.putrequest("PUT", f"{FILES}/half.bin")
     for name, value in [
         ("X-API-Key", server.token.text), ("Content-Type", "application/octet-stream"),

@@ -19,7 +19,7 @@ import nbformat
 import pytest
 import websocket
 from click.testing import CliRunner
-from jupyter_clients import LIMIT_S
+from patience import PATIENCE_S
 
 from taskweaver.cli.main import commands
 
@@ -78,11 +78,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
                 url = re.search(r"http://127\.0\.0\.1:[1-9]\d*", line)
             drain.start()
             headers = {"Authorization": f"token {TOKEN}"}
-            with httpx2.Client(base_url=url[0], headers=headers, timeout=LIMIT_S) as found:
+            with httpx2.Client(base_url=url[0], headers=headers, timeout=PATIENCE_S) as found:
                 yield found
         finally:
             server.terminate()
-            server.wait(LIMIT_S)
+            server.wait(PATIENCE_S)
             drain.join()
 
 
@@ -104,7 +104,7 @@ def run(client: httpx2.Client, kernel: str, code: str) -> str:
     connection = websocket.create_connection(
         f"{url}/api/kernels/{kernel}/channels",
         header=[f"Authorization: token {TOKEN}"],
-        timeout=LIMIT_S,
+        timeout=PATIENCE_S,
     )
     value = ""
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from patience import PATIENCE_S
 from served import Served, problem
 
 API = "/api/v1"
@@ -176,7 +177,8 @@ def test_executions_of_one_session_wait_for_one_another(server: Served) -> None:
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(client.execute, "slow", "import time\ntime.sleep(1)\n'slow'")
         quick = pool.submit(client.execute, "quick", "'quick'")
-        assert (slow.result(60)["output"], quick.result(60)["output"]) == ("slow", "quick")
+        assert slow.result(PATIENCE_S)["output"] == "slow"
+        assert quick.result(PATIENCE_S)["output"] == "quick"
 
 
 def test_a_stopped_session_is_gone(server: Served) -> None:
@@ -249,9 +251,9 @@ def test_sessions_are_listed_interrupted_restarted_and_forked(server: Served) ->
     with ThreadPoolExecutor(1) as pool:
         begun = threading.Event()
         endless = pool.submit(_begin_endless, client, begun)
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE_S)
         assert client.http.post(f"{path}/interrupt").json()["status"] == "interrupted"
-        assert "KeyboardInterrupt" in endless.result(60)["error"]
+        assert "KeyboardInterrupt" in endless.result(PATIENCE_S)["error"]
     assert client.execute("still", "data")["output"] == [1, 2]
 
     assert client.http.post(f"{path}/restart").json()["status"] == "restarted"

@@ -14,7 +14,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_calls import failure, value
-from served import LIMIT_S, Served, problem, served
+from patience import PATIENCE_S
+from served import Served, problem, served
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -54,8 +55,8 @@ async def calling(server: Served, token: str = "", mode: str = "auto") -> AsyncI
     """Give a client with a token."""
     sent = {"Authorization": f"Bearer {token or server.token.text}"}
     async with (
-        asyncio.timeout(LIMIT_S),
-        httpx2.AsyncClient(headers=sent, timeout=LIMIT_S) as http,
+        asyncio.timeout(PATIENCE_S),
+        httpx2.AsyncClient(headers=sent, timeout=PATIENCE_S) as http,
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from fake_endpoint import good, serving
 from nbclient import NotebookClient
+from patience import PATIENCE_S
 from tool_replies import called
 
 from taskweaver.doors.jupyter.asking import AskInNotebook, _plain_questions
@@ -27,7 +28,7 @@ def run(folder: Path, *cells: str) -> list[Any]:
     """Return the outputs of each cell."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in cells])
     place = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=120, allow_errors=True, resources=place).execute()
+    NotebookClient(notebook, timeout=PATIENCE_S, allow_errors=True, resources=place).execute()
     return [cell.outputs for cell in notebook.cells]
 
 

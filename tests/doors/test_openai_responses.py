@@ -11,7 +11,8 @@ import openai
 import pytest
 from agents import API, SteeredModel, serving_agents
 from openai.types.responses import Response
-from served import LIMIT_S, Served, problem
+from patience import PATIENCE_S
+from served import Served, problem
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def client(server: Served) -> Iterator[openai.OpenAI]:
 def asking(server: Served, token: str = "") -> openai.OpenAI:
     url = f"{server.url}/v1"
     key = token or server.token.text
-    return openai.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=LIMIT_S)
+    return openai.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=PATIENCE_S)
 
 
 def rounds(server: Served, word: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from jupyter_client import AsyncMultiKernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory
-from jupyter_clients import LIMIT_S
+from patience import PATIENCE_S
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.cli.main import commands
@@ -64,7 +64,7 @@ class Notebooks:
             self.clients.pop(id_).stop_channels()
         client = self.clients[id_] = self.kernels.get_kernel(id_).client()
         client.start_channels()
-        await client.wait_for_ready(timeout=LIMIT_S)
+        await client.wait_for_ready(timeout=PATIENCE_S)
 
     async def run(self, id_: str, code: str) -> str:
         """Run code; return its texts, or the name of its error."""
@@ -75,7 +75,7 @@ class Notebooks:
             found.append(content.get("text") or content.get("data", {}).get("text/plain", ""))
 
         run = self.clients[id_].execute_interactive
-        reply = await run(code, output_hook=take, timeout=LIMIT_S)
+        reply = await run(code, output_hook=take, timeout=PATIENCE_S)
         return str(reply["content"].get("ename") or "".join(found))
 
 
@@ -135,10 +135,10 @@ def test_a_kernel_is_interrupted_restarted_and_seen_to_die(notebooks: Path) -> N
         id_ = await jupyter.start()
         client = jupyter.clients[id_]
         request = client.execute("print('on', flush=True)\nwhile True: pass")
-        while (await client.get_iopub_msg(timeout=LIMIT_S))["msg_type"] != "stream":
+        while (await client.get_iopub_msg(timeout=PATIENCE_S))["msg_type"] != "stream":
             continue
         await jupyter.kernels.interrupt_kernel(id_)
-        reply = await client.get_shell_msg(timeout=LIMIT_S)
+        reply = await client.get_shell_msg(timeout=PATIENCE_S)
         assert reply["parent_header"]["msg_id"] == request
         assert reply["content"]["ename"] == "KeyboardInterrupt"
         await jupyter.run(id_, "x = 1")
@@ -147,7 +147,7 @@ def test_a_kernel_is_interrupted_restarted_and_seen_to_die(notebooks: Path) -> N
         assert await jupyter.run(id_, "x") == "NameError"
         provisioner = jupyter.kernels.get_kernel(id_).provisioner
         jupyter.clients[id_].execute("import os; os._exit(3)")
-        await asyncio.wait_for(provisioner.wait(), LIMIT_S)
+        await asyncio.wait_for(provisioner.wait(), PATIENCE_S)
         assert not await jupyter.kernels.is_alive(id_)
 
     play(notebooks, story)

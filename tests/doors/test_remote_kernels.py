@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from doors.conftest import LIMITS
+from patience import PATIENCE_S
 from served import Served, served
 from support import make_project
 
@@ -226,9 +227,9 @@ def test_an_interrupt_ends_the_cell_there(client: Client) -> None:
     code = "import time\nprint('on', flush=True)\ntime.sleep(60)"
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(client.execute_code, "x", code, lambda *_: begun.set())
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE_S)
         client.interrupt()
-        assert running.result(60).status == "interrupted"
+        assert running.result(PATIENCE_S).status == "interrupted"
     with client.operation():
         client.interrupt()
         assert client.execute_code("x", "1").status == "interrupted"

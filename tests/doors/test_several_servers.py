@@ -17,8 +17,9 @@ import psycopg
 import pytest
 from agents import API, SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from click.testing import CliRunner
+from patience import PATIENCE_S
 from postgres_server import postgres_server
-from served import LIMIT_S, Served, problem, serving
+from served import Served, problem, serving
 from shared_database import DatabaseLink, empty_database, locked_user, outage
 from support import make_project
 from test_agent_stops import await_output, messages, send
@@ -92,7 +93,7 @@ class Shared:
             match = re.search(r"http://127\.0\.0\.1:\d+$", line.strip())
             assert match, line
             headers = {"Authorization": f"Bearer {self.token}"}
-            with httpx2.Client(base_url=match[0], headers=headers, timeout=LIMIT_S) as client:
+            with httpx2.Client(base_url=match[0], headers=headers, timeout=PATIENCE_S) as client:
                 yield process, client
 
 
@@ -104,7 +105,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(presence, "_SETTLED_S", 0.0)  # the database was just started
         patch.setattr(agent_sessions, "_LOOK_S", 0.05)
-        patch.setattr(user_sessions, "_LEFT_S", LIMIT_S)
+        patch.setattr(user_sessions, "_LEFT_S", PATIENCE_S)
         boss = stack.enter_context(postgres_server())
         address = stack.enter_context(empty_database(boss))
         patient, link = (
@@ -225,13 +226,13 @@ def test_a_killed_server_beside_another_that_goes_on(
             events = events_of(response)
             assert next(events)[1] == "position"
             process.kill()
-            process.wait(LIMIT_S)
+            process.wait(PATIENCE_S)
             open_ = {"m2", "m3"}  # nobody asks for them at the other server
             while open_:
                 _, kind, data = next(events)
                 assert kind == "message_stopped"
                 open_.remove(data["message_id"])
-    _, alive = psutil.wait_procs(children, timeout=60)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
     found = messages(other, session)
     assert found["m1"][0] == "finished"
@@ -339,7 +340,7 @@ def test_a_change_that_waits_holds_up_its_own_user_alone(shared: Shared) -> None
                 "one of the index, one of spending; others have no connection"
             )
             assert not any(one.done() for one in held_up)
-        assert [one.result(LIMIT_S).status_code for one in held_up] == [202, *[200] * 10]
+        assert [one.result(PATIENCE_S).status_code for one in held_up] == [202, *[200] * 10]
         assert [data["state"] for _, kind, data in events if kind == "message"] == ["finished"]
 
 
@@ -356,13 +357,13 @@ def test_a_link_that_is_cut_holds_up_no_stream(shared: Shared) -> None:
         model.await_question("wait cut")
         with shared.link.cut():
             held_up = [threads.submit(second.get, f"{API}/sessions") for _ in range(12)]
-            assert shared.link.is_asked.wait(LIMIT_S)
+            assert shared.link.is_asked.wait(PATIENCE_S)
             anybody = shared.servers[1].client("")
             assert anybody.get("/api/v1/health").json()["status"] == "healthy"
             model.let_go("wait cut")
             assert "round_end" in (kind for _, kind, _ in events)
             assert not any(one.done() for one in held_up)
-        assert {one.result(LIMIT_S).status_code for one in held_up} == {200}
+        assert {one.result(PATIENCE_S).status_code for one in held_up} == {200}
         assert [data["state"] for _, kind, data in events if kind == "message"] == ["finished"]
         second.delete(session)
 
@@ -376,8 +377,8 @@ def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared) -
             sent = [threads.submit(client.post, f"{session}/messages", json=body) for _ in range(7)]
             await_waiting()
             elsewhere = threads.submit(client.post, f"{other}/messages", json=body)
-        statuses = [one.result(LIMIT_S).status_code for one in sent]
-        assert (statuses, elsewhere.result(LIMIT_S).status_code) == ([202] * 7, 409)
+        statuses = [one.result(PATIENCE_S).status_code for one in sent]
+        assert (statuses, elsewhere.result(PATIENCE_S).status_code) == ([202] * 7, 409)
         with client.stream("GET", f"{session}/messages/once/events") as response:
             *_, (_, _, ended) = events_of(response)
         assert ended["answer"] == "heard once"
@@ -394,7 +395,8 @@ def test_a_session_is_at_work_while_it_accepts_a_message(shared: Shared) -> None
             await_waiting()
             problem(client.post(f"{session}/release"), 409, "session-busy")
             deleted = threads.submit(client.delete, session)
-        assert (sent.result(LIMIT_S).status_code, deleted.result(LIMIT_S).status_code) == (202, 204)
+        assert sent.result(PATIENCE_S).status_code == 202
+        assert deleted.result(PATIENCE_S).status_code == 204
         problem(client.get(session), 404, "not-found")
 
 
@@ -432,7 +434,7 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
         shared.model.let_go("wait here")
         await conversation.settle()
         found = await conversation.index.calls.in_thread(conversation.index.messages)
-        await sessions.finish(LIMIT_S)
+        await sessions.finish(PATIENCE_S)
         await sessions.close()
         return {one.id: one.state for one in found}
 

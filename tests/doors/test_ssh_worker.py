@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 from support import make_project
 
 from taskweaver import TaskWeaverApp
@@ -88,7 +89,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         drain.start()
         yield Sshd(port, public, folder / "user.pub")
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_S)
         drain.join()
     shutil.rmtree(public)
 
@@ -105,7 +106,7 @@ def start_sshd(config: Path) -> tuple[subprocess.Popen[bytes], int]:
         told = process.stderr.readline()
         if b"listening" in told:
             return process, port
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
     raise AssertionError(f"sshd does not listen: {told.decode(errors='replace')}")
 
 
@@ -129,7 +130,7 @@ def test_code_and_files_are_on_the_other_side(sshd: Sshd, tmp_path: Path) -> Non
         assert isinstance(app.kernels, RemoteManager)
         client = use(app.kernels, project, tmp_path)
         lose_the_connection(app.kernels, client)
-    _, alive = psutil.wait_procs(workers(), timeout=60)
+    _, alive = psutil.wait_procs(workers(), timeout=PATIENCE_S)
     assert not alive
     assert list(Path("/tmp").glob("taskweaver-*/api")) == []
 
@@ -158,7 +159,7 @@ def lose_the_connection(manager: RemoteManager, client: Client) -> None:
     begun = threading.Event()
 
     def tear() -> None:
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE_S)
         assert tunnel._process is not None
         tunnel._process.kill()
 
@@ -251,7 +252,7 @@ def test_code_runs_with_the_rights_of_an_ordinary_user(
         assert who.output == [user.name, True]
         refused = client.execute_code("x", "open('/etc/shadow').read()")
         assert "Permission denied" in str(refused.error)
-    _, alive = psutil.wait_procs(workers(), timeout=60)
+    _, alive = psutil.wait_procs(workers(), timeout=PATIENCE_S)
     assert not alive
     owners = {path.owner() for path in (project / "workspace").rglob("*")}
     assert owners == {user.name}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from doors.conftest import LIMITS
+from patience import PATIENCE_S
 from served import Served, problem, served
 
 from taskweaver.ces.manager import code_execution_service_factory
@@ -65,8 +66,8 @@ def test_running_code_ends_before_the_server(
                 while facts.get(f"{API}/a").json()["execution_count"] < 3:
                     continue
                 running.server.should_exit = True
-                text = stream.result(60).text
-                problem(waiting.result(60), 503, "stopping")
+                text = stream.result(PATIENCE_S).text
+                problem(waiting.result(PATIENCE_S), 503, "stopping")
             assert text.endswith("event: done\ndata: {}\n\n")
             assert ('"output":"done"' in text) is ("done" in code)
         finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from support import Listener, Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -225,7 +226,7 @@ def test_processes_that_index_at_once_all_find_everything(tmp_path: Path) -> Non
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
     assert [json.loads(output) for output in outputs] == [[1] * 40] * 3
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 from web_site import Site, find_chromium, site, traces
 
 from taskweaver.ces.process.homes import sweep_folders
@@ -414,7 +415,7 @@ def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
         number_, profile = process.stdout.readline().split()
         started = psutil.Process(int(number_))
         process.kill()
-    gone, alive = psutil.wait_procs([started], timeout=60)
+    gone, alive = psutil.wait_procs([started], timeout=PATIENCE_S)
     assert gone
     assert not alive
     sweep_folders()

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 
 HOME = """<!doctype html><title>The shop</title><h1>Tea shop</h1>
 <form action="/search"><label>Find <input name="q" value="old"></label>
@@ -90,7 +91,7 @@ class Site:
         """Do something as soon as it is asked for a page that never comes."""
 
         def wait() -> None:
-            if self.reached.wait(60):
+            if self.reached.wait(PATIENCE_S):
                 act()
 
         thread = threading.Thread(target=wait)
@@ -121,7 +122,7 @@ def site() -> Iterator[Site]:
             found.asked.append(self.path)
             if self.path.startswith("/never"):
                 found.reached.set()
-                found.let_go.wait(60)
+                found.let_go.wait(PATIENCE_S)
                 self.close_connection = True
                 return
             body = found.page(self.path).encode()

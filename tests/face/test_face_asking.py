@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from fake_endpoint import good, serving
+from patience import PATIENCE_S
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver import TaskWeaver
@@ -164,13 +165,13 @@ def test_a_second_question_meanwhile_is_refused(project: Path) -> None:
 
     def model(_: object) -> str:
         started.set()
-        allowed.wait(60)
+        allowed.wait(PATIENCE_S)
         return planner_reply("User", "done")
 
     with TaskWeaver(project, model=model) as tw, tw.session() as session:
         thread = threading.Thread(target=session.ask, args=["slow"])
         thread.start()
-        started.wait(60)
+        started.wait(PATIENCE_S)
         with pytest.raises(SessionBusy, match="still answering"):
             session.ask("quick")
         with pytest.raises(SessionBusy):

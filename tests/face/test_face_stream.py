@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fake_endpoint import Call, event, good, serving
+from patience import PATIENCE_S
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver import TaskWeaver
@@ -185,7 +186,7 @@ def test_errors_are_raised_in_the_reader(project: Path) -> None:
 
 
 def test_two_sessions_answer_beside_each_other(project: Path) -> None:
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def model(_: object) -> str:
         both.wait()

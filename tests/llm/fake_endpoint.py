@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-PATIENCE_S = 60.0
+from patience import PATIENCE_S
+
 SOON_S = 30.0
 """What takes less did not wait for the endpoint, on a busy machine too."""
 

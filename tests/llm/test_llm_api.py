@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import DONE, SOON_S, Call, event, good, serving
+from patience import PATIENCE_S
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
@@ -109,7 +110,7 @@ def test_a_call_that_was_given_up_still_counts() -> None:
 
 
 def test_every_call_in_flight_is_given_up_from_another_thread() -> None:
-    begun = threading.Barrier(3, timeout=60)
+    begun = threading.Barrier(3, timeout=PATIENCE_S)
 
     def play(call: Call) -> None:
         begun.wait()

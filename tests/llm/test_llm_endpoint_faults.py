@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import DONE, SOON_S, USAGE_EVENT, Call, event, good, serving
+from patience import PATIENCE_S
 
 from taskweaver.llm.dialects.dialect import Sampling
 from taskweaver.llm.errors import ModelError
@@ -80,7 +81,7 @@ def test_text_arrives_while_the_endpoint_still_writes() -> None:
     def play(call: Call) -> None:
         call.start()
         call.send(event("first"))
-        assert seen.wait(60)
+        assert seen.wait(PATIENCE_S)
         for block in good(" second"):
             call.send(block)
         call.end()
@@ -256,7 +257,7 @@ def test_calls_one_after_the_other_share_a_connection() -> None:
 
 
 def test_calls_at_the_same_time_do_not_wait_for_each_other() -> None:
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def play(call: Call) -> None:
         both.wait()
@@ -613,7 +614,7 @@ def test_a_call_given_up_leaves_the_server() -> None:
         next(iter(chunks))
         del chunks
         gc.collect()
-        assert left.wait(60)
+        assert left.wait(PATIENCE_S)
         service.close()
 
 

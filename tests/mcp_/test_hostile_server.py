@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hostile_server import FORGED, STEERING
+from patience import PATIENCE_S
 from sizes import some
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -56,7 +57,7 @@ def connected(folder: Path, server: dict[str, Any], timeout_s: float) -> Iterato
 
 
 def call(servers: MCPServers, function: str = "bad_act", **arguments: Any) -> list[dict[str, Any]]:
-    found = servers.call(servers.offer().tools[function], arguments).result(60)
+    found = servers.call(servers.offer().tools[function], arguments).result(PATIENCE_S)
     assert isinstance(found, list)
     return found
 

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from example_running import http_server, stdio
+from patience import PATIENCE_S
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
@@ -40,7 +41,7 @@ def serving(folder: Path, **servers: dict[str, Any]) -> Iterator[MCPServers]:
 
 
 def call(servers: MCPServers, function: str, **arguments: Any) -> Any:
-    parts = servers.call(servers.offer().tools[function], arguments).result(60)
+    parts = servers.call(servers.offer().tools[function], arguments).result(PATIENCE_S)
     return [part.get("value", part.get("file")) for part in parts]
 
 
@@ -196,7 +197,9 @@ def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> No
     with serving(tmp_path, ex=stdio()) as servers:
         pids = [pid for part in call(servers, "ex_spawn") for pid in part]
         assert all(psutil.pid_exists(pid) for pid in pids)
-    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
+    psutil.wait_procs(
+        [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=PATIENCE_S
+    )
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from example_running import http_server, stdio
 from opentelemetry import trace
+from patience import PATIENCE_S
 from traces import collecting
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -45,9 +46,9 @@ def test_a_request_carries_the_context_of_its_span(
         try:
             tools = servers.offer().tools
             with tracing.running(tool("python", "extension")):
-                (part,) = servers.call(tools["ex_trace_context"], {}).result(60)
+                (part,) = servers.call(tools["ex_trace_context"], {}).result(PATIENCE_S)
                 with pytest.raises(ToolFailed):
-                    servers.call(tools["ex_fail"], {"text": "x"}).result(60)
+                    servers.call(tools["ex_fail"], {"text": "x"}).result(PATIENCE_S)
         finally:
             servers.close()
             tracing.close()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory import (
@@ -21,8 +22,6 @@ from taskweaver.memory.compaction import PROMPT_FILE
 from taskweaver.memory.summaries.transcript import ROUND_CHARS
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.text import wrap_temporal
-
-PATIENCE_S = 20.0
 
 
 class Notes:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from taskweaver.memory import CompactedMessage, CompactorConfig, ContextCompactor, Memory, Post
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
 from taskweaver.memory.branched.storage.schema import VERSION
 from taskweaver.memory.log.branch_log import BranchLog
 
-PATIENCE_S = 20.0
 QUIET = MemoryConfig(memory_log_enabled=False)
 RULE = CompactorConfig(threshold=4, retain_recent=1, token_threshold=0)
 

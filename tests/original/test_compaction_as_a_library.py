@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
+from patience import PATIENCE_S
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelServices
@@ -21,7 +22,6 @@ from taskweaver.memory import (
     Round,
 )
 
-PATIENCE_S = 120.0
 RULE = CompactorConfig(threshold=3, retain_recent=1)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from support import Listener, Script, code_reply, make_project, planner_reply
 from warm_commands import WarmCommands
 
@@ -416,7 +417,7 @@ def test_the_console_has_its_old_name() -> None:
         [sys.executable, "-m", "taskweaver.chat.console", "--help"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert "Ask questions about your data" in ran.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from shipped import make
 
 from taskweaver.plugin import Plugin, temp_context
@@ -53,7 +54,7 @@ def test_an_interrupt_ends_it_and_what_was_done_comes_back() -> None:
         assert process.stdout.readline() == "step 1 of 3 done\n"
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert rest.startswith("1 Interrupted after 1 of 3 steps.")
     assert rest.count("Interrupted") == 2
 

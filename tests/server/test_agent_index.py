@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from patience import PATIENCE_S
 from shared_database import end_connections, no_new_connections
 
 from taskweaver.logging.log import TelemetryLogger
@@ -31,7 +32,6 @@ from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.session.errors import EventsGone, EventsToCome
 
-LIMIT_S = 60.0
 postgres = pytest.mark.postgres
 
 
@@ -184,7 +184,7 @@ def test_a_server_is_woken_by_the_changes_of_another(two: list[AgentIndex]) -> N
     woken = threading.Event()
     here.listen(woken.set)
     there.rename_session("s", "title")
-    assert woken.wait(LIMIT_S)
+    assert woken.wait(PATIENCE_S)
     assert [one.title for one in here.sessions()] == ["title"]
 
 
@@ -213,14 +213,14 @@ def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
                 assert connection.execute(cut, [key]).fetchall() == [(True,)]
                 return here.messages()[0].state
 
-        monkeypatch.setattr(presence, "_SETTLED_S", 2 * LIMIT_S)
+        monkeypatch.setattr(presence, "_SETTLED_S", 2 * PATIENCE_S)
         assert state_while_cut() == "queued"
         first = time.monotonic()
         count = "SELECT count(*) FROM pg_locks WHERE objid = %s"
         while connection.execute(count, [int(there.server) % (1 << 32)]).fetchone() != (1,):
             pass
         there.rename_session("s", "title")
-        assert woken.wait(LIMIT_S)
+        assert woken.wait(PATIENCE_S)
         monkeypatch.setattr(presence, "_SETTLED_S", time.monotonic() - first)
         assert state_while_cut() == "queued", "it was there in between"
 
@@ -229,7 +229,7 @@ def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
 def test_a_server_has_ended_when_its_lock_stays_free(
     database: PostgresAddress, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "_SETTLED_S", 2 * LIMIT_S)
+    monkeypatch.setattr(presence, "_SETTLED_S", 2 * PATIENCE_S)
     with closing(SharedIndexes(database, TelemetryLogger())) as server:
         server.of("ann", folder).add_message(message("m"))
     with closing(SharedIndexes(database, TelemetryLogger())) as server:
@@ -250,11 +250,11 @@ def test_a_listener_that_fails_ends_nothing(two: list[AgentIndex]) -> None:
 
     here.listen(fail)
     there.rename_session("s", "one")
-    assert called.acquire(timeout=LIMIT_S)
+    assert called.acquire(timeout=PATIENCE_S)
     here.unlisten(fail)
     here.listen(woken.set)
     there.rename_session("s", "two")
-    assert woken.wait(LIMIT_S)
+    assert woken.wait(PATIENCE_S)
 
 
 _KILLED = """
@@ -287,7 +287,7 @@ def test_changes_of_many_threads_are_flushed_together(
     def flush_file(descriptor: int) -> None:
         flushes.append(os.fstat(descriptor).st_size)
         is_first.set()
-        assert go_on.wait(LIMIT_S)
+        assert go_on.wait(PATIENCE_S)
 
     with closing(FileIndexes()) as indexes:
         index = indexes.of("", folder)
@@ -295,14 +295,14 @@ def test_changes_of_many_threads_are_flushed_together(
         with ThreadPoolExecutor(8) as pool:
             index.add_message(message("m0"))
             waiting = [pool.submit(index.flusher())]
-            assert is_first.wait(LIMIT_S)
+            assert is_first.wait(PATIENCE_S)
             for number in range(1, 64):
                 index.add_message(message(f"m{number}"))
                 waiting.append(pool.submit(index.flusher()))
             assert not waiting[0].done()
             go_on.set()
             for one in waiting:
-                one.result(LIMIT_S)
+                one.result(PATIENCE_S)
         assert len(flushes) == 2  # the second serves all that came during the first
         index.flusher()()
         assert len(flushes) == 2
@@ -401,7 +401,7 @@ def test_lost_connections_are_made_again(two: list[AgentIndex], database: Postgr
     here.listen(woken.set)
     assert end_connections(database) == 4
     there.rename_session("s", "after")  # a change begins on a new connection
-    assert woken.wait(LIMIT_S)
+    assert woken.wait(PATIENCE_S)
     assert [one.title for one in here.sessions()] == ["after"]
     assert [one.number for one in here.read(0, 9)] == [1, 2]
 
@@ -439,9 +439,9 @@ def test_a_server_that_stands_still_holds_up_others_for_a_while(
         with still.changing("ann"), ThreadPoolExecutor(2) as pool:
             held_up = pool.submit(index.rename_session, "s", "title")
             # Another user waits until the change that is held up is refused, and no longer.
-            pool.submit(bob.rename_session, "s", "title").result(LIMIT_S)
+            pool.submit(bob.rename_session, "s", "title").result(PATIENCE_S)
             with pytest.raises(DatabaseLost, match=r"busy.*lock timeout") as caught:
-                held_up.result(LIMIT_S)
+                held_up.result(PATIENCE_S)
             assert (caught.value.is_undone, caught.value.retry_after_s) == (True, 2)
         index.rename_session("s", "title")
         assert [one.number for one in index.read(0, 9)] == [1]

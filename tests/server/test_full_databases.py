@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from patience import PATIENCE_S
 from shared_database import end_connections, limited
 
 from taskweaver.server.databases import pool
@@ -17,7 +18,6 @@ from taskweaver.server.databases.connecting import Connection, connect
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.databases.statements import DatabaseLost
 
-LIMIT_S = 60.0
 COUNT = 'SELECT count(*) FROM sessions WHERE "user" = ?'
 INSERT = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """Count refused connections; those who wait for one in use have time."""
-    monkeypatch.setattr(pool, "_IN_USE_S", LIMIT_S)
+    monkeypatch.setattr(pool, "_IN_USE_S", PATIENCE_S)
     refusals = threading.Semaphore(0)
 
     def connecting(address: PostgresAddress) -> Connection:
@@ -41,7 +41,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     return refusals
 
 
-@pytest.mark.parametrize("long_s", [LIMIT_S, 0.0], ids=["soon", "late"])
+@pytest.mark.parametrize("long_s", [PATIENCE_S, 0.0], ids=["soon", "late"])
 def test_requests_wait_for_a_connection_that_is_in_use(
     database: PostgresAddress,
     refused: threading.Semaphore,
@@ -58,9 +58,9 @@ def test_requests_wait_for_a_connection_that_is_in_use(
             run(INSERT, "ann", "s", "t", "now")
             waiting = [threads.submit(one.rows, COUNT, "ann") for _ in range(7)]
             for _ in waiting:
-                assert refused.acquire(timeout=LIMIT_S)
+                assert refused.acquire(timeout=PATIENCE_S)
             assert not any(found.done() for found in waiting)
-        assert [found.result(LIMIT_S) for found in waiting] == [[(1,)]] * 7
+        assert [found.result(PATIENCE_S) for found in waiting] == [[(1,)]] * 7
 
 
 def test_who_waits_gets_a_connection_that_was_lost_and_made_again(
@@ -73,14 +73,14 @@ def test_who_waits_gets_a_connection_that_was_lost_and_made_again(
     ):
         with connections.lent() as one:
             waiting = threads.submit(_answer_of, connections)
-            assert refused.acquire(timeout=LIMIT_S)
+            assert refused.acquire(timeout=PATIENCE_S)
             assert end_connections(database) == 1
             with pytest.raises(psycopg.OperationalError) as lost:
                 one.connection.execute("SELECT 1")
             one.connect_again(lost.value)
             assert one.connection.execute("SELECT 1").fetchone() == (1,)
             assert not waiting.done()
-        assert waiting.result(LIMIT_S) == (2,)
+        assert waiting.result(PATIENCE_S) == (2,)
 
 
 def test_nobody_waits_for_connections_that_were_closed(
@@ -93,10 +93,10 @@ def test_nobody_waits_for_connections_that_were_closed(
         connections.lent(),
     ):
         waiting = threads.submit(_answer_of, connections)
-        assert refused.acquire(timeout=LIMIT_S)
+        assert refused.acquire(timeout=PATIENCE_S)
         connections.close()
         with pytest.raises(DatabaseLost):
-            waiting.result(LIMIT_S)
+            waiting.result(PATIENCE_S)
 
 
 def _answer_of(connections: pool.PostgresPool) -> tuple[Any, ...] | None:
@@ -113,7 +113,7 @@ def test_without_a_connection_of_its_own_the_reason_is_told(
         with one.changing("ann"), full as caught:
             one.rows(COUNT, "ann")
         assert (caught.value.status, caught.value.retry_after_s) == (503, 2)
-        monkeypatch.setattr(pool, "_IN_USE_S", LIMIT_S)
+        monkeypatch.setattr(pool, "_IN_USE_S", PATIENCE_S)
         assert end_connections(database) == 1
         with closing(PostgresDatabase(few)) as other:
             with full as caught:  # it has none, and waits for none

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from leftovers import nothing_left
+from patience import PATIENCE_S
 from pydantic import BaseModel
 from served import Served, problem, served
 from warm_kernels import WarmKernels
@@ -265,7 +266,7 @@ def test_the_description_has_every_operation_once(client: httpx2.Client) -> None
 
 
 def test_a_connection_serves_several_requests(server: Served) -> None:
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     for _ in range(3):
         connection.request("GET", "/open")
         assert connection.getresponse().read() == b'{"word":""}'

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from races import SECRET, TRIES, state_of, swapping
 
 from taskweaver.ces.kernel.artifacts import contained
@@ -202,7 +203,7 @@ def test_the_race_is_won_against_operations_by_path(
     by_path: Callable[[Path, int], object], tmp_path: Path
 ) -> None:
     inside, _, outside = places(tmp_path)
-    before, deadline, n = state_of(outside), time.monotonic() + 60, 0
+    before, deadline, n = state_of(outside), time.monotonic() + PATIENCE_S, 0
     with swapping(*swaps(inside)):
         while state_of(outside) == before and time.monotonic() < deadline:
             n += 1

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import PATIENCE_S
+
 NOBODY = 65534
 _PREPARE = """
 set -e
@@ -57,5 +59,5 @@ def as_ordinary(
     return subprocess.run(
         ["sh", "-c", f'{join}exec "$@"', "sh", *command],
         cwd=cwd, env={"PATH": os.defpath, "HOME": "/tmp", "MPLBACKEND": "Agg"},
-        capture_output=True, text=True, timeout=280, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip

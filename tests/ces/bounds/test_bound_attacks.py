@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from ordinary import NOBODY, as_ordinary, can_be_ordinary
+from patience import PATIENCE_S
 
 from taskweaver.ces.bounds.bound import held_here
 from taskweaver.ces.errors import SandboxUnavailable
@@ -70,7 +71,11 @@ def _run(tier: str, who: str, groups: str, limits: str, folder: str) -> dict[str
             done = as_ordinary(arguments, places)
     else:
         done = subprocess.run(
-            [sys.executable, *arguments], capture_output=True, text=True, timeout=280, check=False
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from kernels import LIMITS, answers, run, warmed
+from patience import PATIENCE_S
 from warm_kernels import lean_templates
 
 from taskweaver.ces.bounds import cgroup
@@ -51,7 +52,7 @@ def watches() -> list[threading.Thread]:
 def wait_for_the_watch() -> None:
     """Wait until the watch has seen that nothing is left."""
     for thread in watches():
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert not watches()
 
 

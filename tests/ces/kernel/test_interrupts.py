@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kernels import LIMITS, answers, run
+from patience import PATIENCE_S
 from support import has_bwrap
 
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode
@@ -52,7 +53,7 @@ class Background:
             self.outcome = error
 
     def end(self) -> object:
-        self.thread.join(60)
+        self.thread.join(PATIENCE_S)
         assert not self.thread.is_alive()
         return self.outcome
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from kernels import answers, limited, run
+from patience import PATIENCE_S
 
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.ces.errors import KernelClosed, KernelStartFailed
@@ -73,9 +74,9 @@ def test_an_interrupt_from_another_thread_ends_the_cell_only(fresh: Client) -> N
         target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
     )
     thread.start()
-    assert heard.wait(60)
+    assert heard.wait(PATIENCE_S)
     fresh.interrupt()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert results[0].status == "interrupted"
     assert run(fresh, "kept").output == 3
 
@@ -124,7 +125,7 @@ def test_callers_wait_for_their_turn(fresh: Client) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert results == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
@@ -135,9 +136,9 @@ def test_stopping_ends_a_running_cell_and_the_client_stays_stopped(tmp_path: Pat
     code = "print('started', flush=True)\nimport time\ntime.sleep(60)"
     thread = threading.Thread(target=lambda: client.execute_code("x", code, lambda *_: heard.set()))
     thread.start()
-    assert heard.wait(60)
+    assert heard.wait(PATIENCE_S)
     manager.clean_up()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     with pytest.raises(KernelClosed):
         run(client, "1")
@@ -201,7 +202,7 @@ def test_a_killed_owner_leaves_no_kernel(tmp_path: Path) -> None:
         assert owner.stdout is not None
         kernel = psutil.Process(int(owner.stdout.readline()))
         owner.send_signal(signal.SIGKILL)
-    psutil.wait_procs([kernel], timeout=60)
+    psutil.wait_procs([kernel], timeout=PATIENCE_S)
     assert not kernel.is_running()
 
 

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 from kernels import FORKS, LIMITS, answers, forked, limited, run, warmed
+from patience import PATIENCE_S
 from sizes import some
 
 from taskweaver.ces.errors import ForkRefused
@@ -23,8 +23,7 @@ from taskweaver.ces.manager import KernelManager
 
 @pytest.fixture(scope="module")
 def _manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
-    limits = replace(LIMITS, cell_timeout_s=90.0)  # scikit-learn, on a busy machine
-    with warmed(tmp_path_factory.mktemp("forks"), limits) as made:
+    with warmed(tmp_path_factory.mktemp("forks"), LIMITS) as made:
         assert isinstance(made, KernelManager)
         yield made
 
@@ -305,7 +304,7 @@ child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(60)")
         assert {process.pid for process in started} >= {child}
         assert len(started) == 4  # warm, a, its snapshot, b
         os.kill(owner.pid, signal.SIGKILL)
-    _, alive = psutil.wait_procs(started, timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=PATIENCE_S)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 

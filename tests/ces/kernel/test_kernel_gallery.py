@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from kernels import LIMITS, run
+from patience import PATIENCE_S
 from shipped import REGISTRY, SHIPPED
 
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode
@@ -83,8 +84,8 @@ def test_a_stop_in_the_middle_of_long_work_keeps_what_was_done(kernel: Client) -
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert seen.wait(60)
+    assert seen.wait(PATIENCE_S)
     kernel.interrupt()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert results[0].output == "Interrupted after 1 of 3 steps."
     assert run(kernel, "done").output == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kernels import answers, limited, run
+from patience import PATIENCE_S
 
 from taskweaver.ces.common import Client, PluginCode
 from taskweaver.ces.errors import KernelError, PluginLoadFailed
@@ -32,7 +33,7 @@ def test_a_plugin_that_hangs_while_loading_does_not_hold_the_stop(tmp_path: Path
     while client.state != "busy":
         assert thread.is_alive()
     manager.clean_up()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert len(failures) == 1
 
 

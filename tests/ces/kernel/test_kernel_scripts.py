@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from kernels import answers, limited, run
+from patience import PATIENCE_S
 
 from taskweaver.ces.common import Client, ExecutionResult
 
@@ -51,7 +52,9 @@ def test_a_script_without_end_is_stopped_with_all_it_started(tmp_path: Path) -> 
     result = run(client, "%%bash\nsleep 301 & echo $!\nwait")
     assert result.status == "timeout"
     child = int("".join(result.stdout))
-    psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], timeout=60)
+    psutil.wait_procs(
+        [psutil.Process(child)] if psutil.pid_exists(child) else [], timeout=PATIENCE_S
+    )
     assert not psutil.pid_exists(child)
     assert answers(client)
     manager.clean_up()
@@ -66,9 +69,9 @@ def test_an_interrupt_ends_the_script_and_keeps_the_variables(fresh: Client) -> 
         target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
     )
     thread.start()
-    assert heard.wait(60)
+    assert heard.wait(PATIENCE_S)
     fresh.interrupt()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert results[0].status == "interrupted"
     assert run(fresh, "kept").output == 3
 

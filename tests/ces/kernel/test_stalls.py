@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from kernels import LIMITS, answers, run
+from patience import PATIENCE_S
 from support import has_bwrap, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -130,7 +131,7 @@ def test_a_kernel_that_is_held_gives_no_snapshot_and_is_not_waited_for(
     client = manager.get_session_client("s")
     kernel = kernel_of(client)
     kernel.send_signal(signal.SIGSTOP)
-    deadline, pause = time.monotonic() + 30, threading.Event()
+    deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
     while kernel.status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:
         pause.wait(0.01)  # a signal takes effect when the process is scheduled
     for take in (client.snapshot, lambda: client.state_writer({}, 1 << 20)):

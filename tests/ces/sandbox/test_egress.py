@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from kernels import LIMITS, answers, run
+from patience import PATIENCE_S
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.common import Client
@@ -460,7 +461,7 @@ def test_closing_ends_everything(
             assert [rest_of(client) for client in (quiet, tunnel)] == [b"", b""]
     late = set(threading.enumerate()) - before
     for thread in late:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert [thread for thread in late if thread.is_alive()] == []
     assert not proxy.path.parent.exists()
 

@@ -21,6 +21,7 @@ from typing import Any, get_args
 import psutil
 import pytest
 from kernels import FORKS, LIMITS, answers, run
+from patience import PATIENCE_S
 from warm_kernels import lean_templates
 
 import taskweaver
@@ -496,7 +497,7 @@ def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
     living = sleeping(own)
     try:
         assert sweep_marked()
-        assert orphan.wait(60) == -signal.SIGKILL
+        assert orphan.wait(PATIENCE_S) == -signal.SIGKILL
         assert elsewhere.poll() is None  # process ids of another namespace mean other processes
         assert living.poll() is None
         assert not sweep_marked()

@@ -19,6 +19,7 @@ from typing import Any, get_args
 import psutil
 import pytest
 from kernels import FORKS, LIMITS, answers, run
+from patience import PATIENCE_S
 from sizes import some
 
 from taskweaver.ces.common import Client
@@ -464,7 +465,7 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(
     child.stop()
     manager.clean_up()
     ours = [p for p in psutil.process_iter(["cmdline"]) if "600.25" in (p.info["cmdline"] or [])]
-    _, alive = psutil.wait_procs(ours, timeout=60)
+    _, alive = psutil.wait_procs(ours, timeout=PATIENCE_S)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 

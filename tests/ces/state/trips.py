@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
+
 HARNESS = Path(__file__).parent / "harness.py"
 
 
@@ -71,7 +73,7 @@ def run(command: str, folder: Path) -> Any:
         [sys.executable, str(HARNESS), command, str(folder)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

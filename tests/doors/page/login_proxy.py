@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from served import LIMIT_S, Served
+from patience import PATIENCE_S
+from served import Served
 
 PATH = "/user/ann/taskweaver/"
 _EVENTS = "text/event-stream"
@@ -72,7 +73,7 @@ class _Passing(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length") or 0)
         sent = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
         sent["Authorization"] = f"Bearer {self.server.token}"
-        behind = http.client.HTTPConnection(self.server.target, timeout=LIMIT_S)
+        behind = http.client.HTTPConnection(self.server.target, timeout=PATIENCE_S)
         try:
             path = self.path[len(PATH) - 1 :]
             behind.request(self.command, path, self.rfile.read(size), sent)
@@ -87,7 +88,7 @@ class _Passing(BaseHTTPRequestHandler):
             is_stream = self.headers.get("Accept") == _EVENTS
             read = answer.read1 if is_stream else answer.read
             while part := read():
-                assert not is_stream or self.server.passes.wait(LIMIT_S)
+                assert not is_stream or self.server.passes.wait(PATIENCE_S)
                 self.wfile.write(part)
         except ConnectionError:
             pass  # the browser, or the server, went
@@ -105,4 +106,4 @@ def login_proxy(server: Served) -> Iterator[LoginProxy]:
             yield proxy
         finally:
             proxy.shutdown()
-            thread.join(LIMIT_S)
+            thread.join(PATIENCE_S)

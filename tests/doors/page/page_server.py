@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agents import SteeredModel, serving_agents
-from served import LIMIT_S, Served
+from patience import PATIENCE_S
+from served import Served
 from support import planner_reply
 
 from taskweaver.doors.page.door import PageDoor
@@ -43,7 +44,7 @@ class DirectedModel(SteeredModel):
         with self._changed:
             self._asked.append(name)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: name in self._free, LIMIT_S)
+            self._changed.wait_for(lambda: name in self._free, PATIENCE_S)
 
 
 @contextmanager

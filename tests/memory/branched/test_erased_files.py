@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from memories import Open
+from patience import PATIENCE_S
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.memory.branched.repair.rebuild import rebuild
@@ -308,7 +309,7 @@ def test_an_erasure_that_was_killed_is_finished_by_the_next(tmp_path: Path, plac
         memory.mem_core_set("home", SECRET, branch_id="r")
         record = memory["r"].records()[0].id
     command = [sys.executable, "-c", KILLED, str(path), place, str(record)]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert holders(tmp_path)
     with MemoryManager(path, QUIET) as memory:

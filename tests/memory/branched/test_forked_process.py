@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import PATIENCE_S
+
 from taskweaver.memory.branched import BranchedMemory
 
 _FORKED = """
@@ -40,7 +42,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_forked_process_loses_no_write_and_opens_the_file_itself(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _FORKED, str(tmp_path / "m.sqlite")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "3", done.stderr
     with BranchedMemory(tmp_path / "m.sqlite") as memory:
         assert [item.text for item in memory["root"].records()] == ["of the child", "of the parent"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from original_files import OriginalTree, make_file
+from patience import PATIENCE_S
 from test_formats import file_of
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -84,7 +85,7 @@ def test_three_processes_open_one_original_at_once(tmp_path: Path) -> None:
         subprocess.Popen([*command, f"note {n}"], stdout=subprocess.PIPE, text=True)
         for n in range(3)
     ]
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
     assert outputs == [f"{len(tree.parents)}\n"] * 3
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert_whole(tree)
@@ -102,7 +103,7 @@ def test_three_processes_open_one_original_at_once(tmp_path: Path) -> None:
 def test_a_migration_that_is_killed_is_done_by_the_next_process(tmp_path: Path, place: str) -> None:
     tree = make_tree(tmp_path / "m.sqlite")
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tree.path), place], check=False, timeout=120
+        [sys.executable, "-c", KILLED, str(tree.path), place], check=False, timeout=PATIENCE_S
     )
     assert killed.returncode == -signal.SIGKILL
     assert_whole(tree)

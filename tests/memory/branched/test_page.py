@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from browser import chromium_tab
 from memories import Clock, Open
+from patience import PATIENCE_S
 
 from taskweaver.memory.branched import MemoryManager, StoreUnwritable
 
@@ -108,7 +109,7 @@ def shown(browser: str, page: Path, branch: str, profile: Path) -> str:
     done = subprocess.run(
         [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
          "--virtual-time-budget=5000", "--dump-dom", f"{page.as_uri()}#branch={branch}"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120, check=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     dom = done.stdout.decode()
     return dom[dom.index("<main") : dom.index("</main>")] + dom[: dom.index("</head>")]

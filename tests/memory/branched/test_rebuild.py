@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 from sizes import examples
 
 from taskweaver.memory.branched import (
@@ -265,7 +266,7 @@ def test_lines_of_several_processes_are_one_memory(tmp_path: Path) -> None:
     make_root(tmp_path)
     writers = [start_writer(tmp_path, f"p{n}", 120) for n in range(3)]
     for writer in writers:
-        writer.communicate(timeout=120)
+        writer.communicate(timeout=PATIENCE_S)
         assert writer.returncode == 0
     made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
     assert_same(tmp_path, made)
@@ -330,7 +331,7 @@ def test_the_log_of_a_killed_writer_is_a_beginning_and_reported_as_one(tmp_path:
 
 def test_torn_double_and_missing_lines_are_survived_and_reported(tmp_path: Path) -> None:
     make_root(tmp_path)
-    start_writer(tmp_path, "p", 5).communicate(timeout=60)
+    start_writer(tmp_path, "p", 5).communicate(timeout=PATIENCE_S)
     path = rows_file(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     numbered = {json.loads(line).get("seq"): place for place, line in enumerate(lines)}
@@ -355,7 +356,7 @@ def test_torn_double_and_missing_lines_are_survived_and_reported(tmp_path: Path)
 
 def test_rows_of_a_branch_that_the_log_lacks_are_kept_and_reported(tmp_path: Path) -> None:
     make_root(tmp_path)
-    start_writer(tmp_path, "p", 2).communicate(timeout=60)
+    start_writer(tmp_path, "p", 2).communicate(timeout=PATIENCE_S)
     path = rows_file(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if json.loads(line)["op"] != "fork"))

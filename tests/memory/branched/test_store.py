@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from memories import Open
+from patience import PATIENCE_S
 
 from taskweaver.memory.branched import (
     BranchedMemory,
@@ -132,7 +133,7 @@ def test_one_failing_command_of_a_group_takes_nothing_of_the_others(memory: Memo
         for thread in threads:
             thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert sum(isinstance(result, str) for result in results) == 8
     assert len(memory["a"].records()) == 8
 

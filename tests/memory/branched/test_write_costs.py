@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from memories import Clock, Open
+from patience import PATIENCE_S
 
 from taskweaver.memory.branched import BranchSealed, InvalidUpdate, MemoryManager, UnknownBranch
 from taskweaver.memory.branched.storage.database import Writer
@@ -61,7 +62,7 @@ def test_the_thread_that_writes_and_others_read_only_what_is_committed(
         seen.append(_texts(memory, "a"))
         other = threading.Thread(target=lambda: seen.append(_texts(memory, "a")))
         other.start()
-        other.join(30)
+        other.join(PATIENCE_S)
 
     memory._parts.database.write(write)
 
@@ -332,10 +333,10 @@ def test_a_write_waits_for_the_transaction_of_another_program(memory: MemoryMana
 
     writer = threading.Thread(target=write)
     writer.start()
-    started.wait(30)
+    started.wait(PATIENCE_S)
     assert not done.wait(0.3)
     other.execute("COMMIT")
-    writer.join(30)
+    writer.join(PATIENCE_S)
     other.close()
 
     assert done.is_set()
@@ -348,7 +349,7 @@ def test_one_failing_write_among_many_takes_nothing_of_the_others(memory: Memory
     barrier = threading.Barrier(8)
 
     def write(number: int) -> None:
-        barrier.wait(30)
+        barrier.wait(PATIENCE_S)
         for n in range(20):
             try:
                 name = "nowhere" if number == 0 else "a"
@@ -360,7 +361,7 @@ def test_one_failing_write_among_many_takes_nothing_of_the_others(memory: Memory
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
 
     assert len(errors) == 20
     assert len(set(_texts(memory, "a"))) == 140
@@ -418,7 +419,7 @@ def test_writes_together_of_many_threads_stay_whole(memory: MemoryManager) -> No
     barrier = threading.Barrier(6)
 
     def write(number: int) -> None:
-        barrier.wait(30)
+        barrier.wait(PATIENCE_S)
         for n in range(10):
             memory.together(
                 lambda n=n: [
@@ -431,7 +432,7 @@ def test_writes_together_of_many_threads_stay_whole(memory: MemoryManager) -> No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
 
     texts = _texts(memory, "a")[::-1]
     assert len(texts) == 120

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from desk import Answer, Asked, Desk, at_desk, plot_program
+from patience import PATIENCE_S
 from search_lab import FAST, Climber, lab, proposal, search
 
 from taskweaver.app.app import TaskWeaverApp
@@ -175,13 +176,13 @@ def test_a_first_attempt_sees_the_plan_of_one_that_runs(tmp_path: Path) -> None:
             plans.append(f"way {len(plans)}")
             mine = plans[-1]
         if mine == "way 1":
-            assert first_wrote.wait(60)
+            assert first_wrote.wait(PATIENCE_S)
         return json.dumps({"plan": {"goal_summary": mine}})
 
     def attempt(asked: Asked) -> str:
         if "way 0" in asked.prompt["Phase 0 plan"]:
             first_wrote.set()
-            assert second_asked.wait(60)
+            assert second_asked.wait(PATIENCE_S)
         else:
             second_asked.set()
         return one_step(asked)
@@ -206,7 +207,7 @@ def test_a_plot_delays_no_attempt(tmp_path: Path) -> None:
     waited: list[bool] = []
 
     def plotting(_: Asked) -> str:
-        waited.append(next_began.wait(60))
+        waited.append(next_began.wait(PATIENCE_S))
         return plot_program("height.png")
 
     def attempt(asked: Asked) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from search_lab import Climber, lab, proposal, remembering, search
 
 from taskweaver.treesearch.engine.search import Search
@@ -36,7 +37,9 @@ def run_again(made: Search, folder: Path) -> Any:
     (folder / "workspace/working/result.json").unlink()
     path = os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])
     environment = {"PATH": path, "HOME": str(folder)}
-    subprocess.run([folder / "reproduce.sh"], env=environment, cwd="/", check=True, timeout=60)
+    subprocess.run(
+        [folder / "reproduce.sh"], env=environment, cwd="/", check=True, timeout=PATIENCE_S
+    )
     return json.loads((folder / "workspace/working/result.json").read_text())["metric"]
 
 
@@ -130,7 +133,7 @@ def test_what_fails_when_it_is_run_again_says_so(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert ran.returncode == 1
     assert "The program of n0001 failed." in ran.stderr

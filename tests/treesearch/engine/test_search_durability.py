@@ -13,6 +13,7 @@ from random import Random
 
 import psutil
 import pytest
+from patience import PATIENCE_S
 from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, story
 from sizes import some
 
@@ -163,7 +164,7 @@ def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:
         thread.start()
         wait_for(sign)
         stopped.stop()
-        thread.join(20)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert len(stopped.state.journal) == 0
     assert search(project, Climber(), resume=True).state.is_over

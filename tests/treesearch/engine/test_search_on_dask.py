@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from dask_cluster import Cluster
+from patience import PATIENCE_S
 from search_lab import FAST, Climber, lab, search, story
 from worker_signs import appears
 
@@ -115,7 +116,7 @@ def test_a_dask_worker_that_is_killed_costs_one_attempt(
         appears(sign)
         (marker,) = project.glob("experiments/run/.jobs-*/n0002-run-1")
         small.kill(marker.read_text().partition(" ")[0])
-        thread.join(120)
+        thread.join(PATIENCE_S)
     assert raised == []
     nodes = made[0].state.journal.nodes
     assert is_true(made[0])
@@ -135,7 +136,7 @@ def test_a_scheduler_that_is_killed_stops_the_run_which_goes_on_elsewhere(
         thread, raised = in_background(lambda: search(project, model, **settings))
         appears(sign)
         small.kill("scheduler")
-        thread.join(120)
+        thread.join(PATIENCE_S)
         (error,) = raised
         assert isinstance(error, ExecutorLost)
         assert "--resume" in str(error)

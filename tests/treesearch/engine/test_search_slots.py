@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
 from search_lab import FULL, Climber, lab, proposal, search
 
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
@@ -18,7 +19,6 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
-PATIENCE_S = 60.0
 LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 2, "stage4_nodes": 2, "workers": 2}
 WITH_SUMMARIES = {key.removeprefix("search."): value for key, value in FULL.items()}
 

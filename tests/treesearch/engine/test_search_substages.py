@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from desk import Asked, Desk, at_desk
+from patience import PATIENCE_S
 from search_lab import FAST, Climber, search
 
 from taskweaver.app.app import TaskWeaverApp
@@ -154,7 +155,7 @@ def test_a_search_that_waits_for_goals_can_be_stopped(tmp_path: Path) -> None:
 
     def wait(_: Asked) -> str:
         waits.set()
-        goes_on.wait(20)
+        goes_on.wait(PATIENCE_S)
         return json.dumps({"is_complete": True, "reasoning": ""})
 
     settings = FAST | {f"search.{name}": value for name, value in GOALS.items()}
@@ -165,9 +166,9 @@ def test_a_search_that_waits_for_goals_can_be_stopped(tmp_path: Path) -> None:
         ):
             thread = threading.Thread(target=stopped.run, args=[lambda _: None])
             thread.start()
-            assert waits.wait(60)
+            assert waits.wait(PATIENCE_S)
             stopped.stop()
-            thread.join(60)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive()
             assert not stopped.state.is_over
         goes_on.set()

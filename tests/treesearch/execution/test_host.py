@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from phase_plans import with_code
 from search_lab import Climber, lab, search
 from search_story import node
@@ -99,7 +100,7 @@ def test_one_has_the_turn_at_a_time(place: Path) -> None:
         waiting = threading.Thread(target=wait)
         waiting.start()
         assert not has_it.wait(0.5)
-    assert ended.wait(60)
+    assert ended.wait(PATIENCE_S)
     waiting.join()
 
 

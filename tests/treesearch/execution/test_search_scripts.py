@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from search_lab import FAST, Climber, lab, remembering, search, story
 
 from taskweaver.app.app import TaskWeaverApp
@@ -243,7 +244,7 @@ def test_a_script_is_given_up_when_the_search_is_stopped(project: Path, tmp_path
             if sign.exists() or waiting.wait(0.01):
                 break
         stopped.stop()
-        thread.join(20)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert len(stopped.state.journal) == 0
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 import worker_jobs as jobs
+from patience import PATIENCE_S
 from phase_plans import with_code
 from support import has_bwrap
 from worker_signs import appears, sleeping, vanishes
@@ -222,7 +223,7 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
             else:
                 owner.communicate()
         assert owner.returncode == (-9 if is_killed else 0)
-        _, alive = psutil.wait_procs([worker], timeout=60)
+        _, alive = psutil.wait_procs([worker], timeout=PATIENCE_S)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
 
@@ -244,7 +245,7 @@ def test_programs_with_sessions_of_their_own_end_with_a_killed_owner(tmp_path: P
 def test_a_process_without_jobs_ends_and_another_takes_its_place() -> None:
     with WorkerPool(1, idle_s=0.05) as workers:
         first = psutil.Process(workers.submit(jobs.pid).result())
-        _, alive = psutil.wait_procs([first], timeout=60)
+        _, alive = psutil.wait_procs([first], timeout=PATIENCE_S)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
         assert workers.submit(jobs.pid).result() != first.pid
 
