@@ -35,9 +35,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from bench.questions.files import frames, is_available
+from taskweaver.utils.files import read_yaml
 
 FOLDER = Path(__file__).parent
 KINDS = (
@@ -144,6 +144,6 @@ def load(folder: str) -> tuple[Question, ...]:
     """
     found = []
     for path in sorted((FOLDER / folder).glob("*.yaml")):
-        sheet = yaml.safe_load(path.read_text("utf-8"))
+        sheet = read_yaml(path)
         found += [_question(entry, sheet) for entry in sheet["questions"]]
     return tuple(found)
