@@ -66,6 +66,7 @@ from taskweaver.ces.inkernel.namespace import (
 from taskweaver.ces.inkernel.plugins.context import PluginSession
 from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.process.base import BASE
+from taskweaver.ces.inkernel.process.debugger import modules_unlisted
 from taskweaver.ces.inkernel.process.forked import ForkRequest, announce
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
@@ -91,7 +92,8 @@ class CellKernel(IPythonKernel):
     shell_class = CellShell
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        with modules_unlisted():
+            super().__init__(**kwargs)
         shell: Any = self.shell
         self._plugin_session = PluginSession()
         self._plugins = LoadedPlugins(shell.user_ns, self._plugin_session)

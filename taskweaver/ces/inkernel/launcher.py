@@ -19,6 +19,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from taskweaver.ces.inkernel.process.debugger import leave_out_debugger
 from taskweaver.ces.inkernel.process.rlimits import set_limits
 from taskweaver.utils.system.platform import SYSTEM
 
@@ -33,7 +34,7 @@ def main() -> None:
         _tie_to(parent)
     set_limits(*limits)
     gc.disable()  # what is imported stays: there is nothing to collect in it
-    _leave_out_debugger()
+    leave_out_debugger()
     from taskweaver.ces.inkernel.kernel import make_app
     from taskweaver.ces.inkernel.template import Forked, wait_as_template
 
@@ -72,15 +73,6 @@ def _end() -> None:
             with suppress(Exception):  # closed, or its disk is full: nothing is left to report to
                 thing.flush()
     ctypes.PyDLL(None).exit(0)
-
-
-def _leave_out_debugger() -> None:
-    """Hide debugpy from ipykernel: it is not used here, and costs a fifth of a start."""
-    modules: dict[str, Any] = sys.modules
-    modules["debugpy"] = None
-    import ipykernel.debugger  # noqa: F401
-
-    del modules["debugpy"]  # a cell may import it
 
 
 def _enter_directory(cwd: str, kernel_id: str) -> None:
