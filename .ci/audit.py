@@ -1,8 +1,8 @@
 """Compare the installed packages with the known vulnerabilities, by pip-audit.
 
 Fails for a vulnerability that `audit-ignore.toml` does not list, and for a pip-audit that does not
-work. A service of advisories that does not answer is reported and does not fail: the gate is not
-to depend on it. Arguments go to pip-audit.
+work. A service of advisories that does not answer within `AUDIT_LIMIT_S` seconds (28) is reported
+and does not fail: the gate is not to depend on it. Arguments go to pip-audit.
 """
 
 from __future__ import annotations

@@ -99,12 +99,15 @@ def _import_share(config: pytest.Config) -> None:
     all else that they do until their first test.
     """
     worker: dict[str, Any] = getattr(config, "workerinput", {})
-    if worker and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        first, step = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
-        for path in sorted(_TESTS.rglob("test_*.py"))[first::step]:
-            with suppress(Exception, pytest.skip.Exception):  # it is met again, and reported
-                sys.path.insert(0, str(path.parent))
-                import_module(path.stem)
+    if not worker or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    first, step = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    paths, before = sorted(_TESTS.rglob("test_*.py")), list(sys.path)
+    sys.path[:0] = dict.fromkeys(str(path.parent) for path in paths)
+    for path in paths[first::step]:
+        with suppress(Exception, pytest.skip.Exception):  # it is imported again, and reported
+            import_module(path.stem)
+    sys.path[:] = before
 
 
 @pytest.hookimpl(wrapper=True)

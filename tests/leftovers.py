@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
-from patience import PATIENCE_S
+
+_LEFT_S = 60.0
+"""Longest time that something may take to end; what stays longer was left behind."""
 
 
 class Warm(Protocol):
@@ -48,8 +50,8 @@ def nothing_left(*warm: Warm) -> Iterator[None]:
     yield
     late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
     for thread in late:
-        thread.join(PATIENCE_S)
+        thread.join(_LEFT_S)
     assert not [t for t in late if t.is_alive()], "threads left running"
     new = [c for c in _descendants(warm) if c.pid not in children]
-    _, alive = psutil.wait_procs(new, timeout=PATIENCE_S)
+    _, alive = psutil.wait_procs(new, timeout=_LEFT_S)
     assert not alive, f"processes left running: {alive}"

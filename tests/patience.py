@@ -5,5 +5,5 @@ from __future__ import annotations
 PATIENCE_S = 300.0
 """Longest wait, in seconds: on a busy machine, what takes a second takes a minute.
 
-A test that hangs is ended by pytest, whose limit is longer.
+A test that hangs for longer is ended by pytest.
 """

@@ -220,9 +220,9 @@ class SessionEventEmitter:
         if self._logger is not None:
             self._logger.warning(text)
 
-    def register(self, handler: SessionEventHandler) -> None:
-        """Send `handler` every event from now on."""
-        self._handlers.append(handler)
+    def register(self, handler: SessionEventHandler, *, is_first: bool = False) -> None:
+        """Send `handler` every event from now on, last or, with `is_first`, before all others."""
+        self._handlers.insert(0 if is_first else len(self._handlers), handler)
 
     def unregister(self, handler: SessionEventHandler) -> None:
         """Send `handler` no more events."""
@@ -230,16 +230,13 @@ class SessionEventEmitter:
 
     @contextmanager
     def handle_events_ctx(self, handler: SessionEventHandler | None = None) -> Iterator[None]:
-        """Send `handler` the events of the session and of the rounds that begin in the block.
-
-        It hears them first: who finds an event in the session's log may act on it at once.
-        """
+        """Send `handler` the events of the session and of the rounds that begin in the block."""
         if handler is None:
             yield
             return
         listener = _BlockListener(handler)
         token = _listening.set((*_listening.get(), listener))
-        self._handlers.insert(0, listener)
+        self.register(listener)
         try:
             yield
         finally:

@@ -58,7 +58,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
         yield app.get_session()
 
 
-@pytest.mark.timeout(300 + 20 * FORKS)
+@pytest.mark.timeout(600 + 20 * FORKS)
 def test_code_that_swaps_branches_for_links_reaches_nothing(
     session: Session, tmp_path: Path
 ) -> None:

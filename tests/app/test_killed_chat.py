@@ -174,7 +174,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     shutil.rmtree(temporary)
 
 
-@pytest.mark.timeout(120 + 20 * KILLS)
+@pytest.mark.timeout(600 + 20 * KILLS)
 def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
     # The first three: in the second round, while it resumes, in a round of the resumed session.
     rng, how, acknowledged = random.Random(10), "new", 0

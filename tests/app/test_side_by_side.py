@@ -37,7 +37,7 @@ class {name}(Role):
     def reply(self, memory, **kwargs):
         order = memory.get_role_rounds(self.alias)[-1].post_list[-1]
         if "meet" in order.message:
-            MEETING.wait(PATIENCE_S)
+            MEETING.wait(300)
         if "fail" in order.message:
             raise TaskWeaverError("{name} fails on purpose.")
         with self.event_emitter.post(self.alias) as proxy:

@@ -294,7 +294,7 @@ def test_summaries_travel_with_an_export(open_store: Opener, tmp_path: Path) -> 
 CHILD = """
 import sys, threading
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = [sys.argv[2], str(Path(sys.argv[2]).parent)]
 import test_stored_summaries as tests
 from taskweaver.memory.branched import MemoryManager
 

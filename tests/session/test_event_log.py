@@ -79,15 +79,14 @@ def test_a_session_keeps_what_its_listeners_hear(tmp_path: Path) -> None:
         assert again.events.last == events[-1].number
 
 
-def test_the_listener_of_a_message_hears_of_an_event_before_readers_of_the_log(
-    tmp_path: Path,
-) -> None:
-    """A server's listener lets a reader who saw the end of a round change the branch."""
+def test_the_first_listener_hears_of_an_event_before_readers_of_the_log(tmp_path: Path) -> None:
+    """That of a server lets a reader who saw the end of a round change the branch."""
     script = Script([planner_reply("User", "one")])
     with TaskWeaverApp(make_project(tmp_path / "project", has_table=False), model=script) as app:
         session = app.get_session()
         found: list[int] = []
-        session.send_message("hello", Numbers(session, found))
+        session.event_emitter.register(Numbers(session, found), is_first=True)
+        session.send_message("hello")
         assert found == list(range(session.events.last))
 
 

@@ -15,7 +15,7 @@ from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEv
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
-from taskweaver.server.agents.open_messages import OpenMessages, WaitingMessages
+from taskweaver.server.agents.open_messages import OpenMessages, RoundEnds, WaitingMessages
 from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
@@ -47,7 +47,6 @@ class _Watch:
         """Handle an event."""
         if event.t is RoundEventType.round_start:
             self.has_begun = True
-            self._conversation.note_start(self._message.branch)
             self._conversation.index.update(
                 self._message.id, state="running", round_id=event.round_id or ""
             )
@@ -55,8 +54,6 @@ class _Watch:
                 self._conversation.branch(self._message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
             self.error = event.msg
-        elif event.t is RoundEventType.round_end:
-            self._conversation.note_end(self._message.branch)
         elif event.t.name.startswith("post_confirmation"):
             self._conversation.index.note_confirmation(self._message.session, self._message.branch)
         elif event.t is PostEventType.post_end and not self.refusal:
@@ -97,7 +94,8 @@ class UserConversation:
         session.event_emitter.confirmation_handler = self.confirmations
         self._waiting = WaitingMessages(index, self.open_messages, workers.log)
         self._running: dict[str, str] = {}
-        self._ending: set[str] = set()  # branches whose round is over, and whose message is not
+        self._rounds = RoundEnds()
+        session.event_emitter.register(self._rounds, is_first=True)
         self._stopped: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -246,14 +244,6 @@ class UserConversation:
         """
         return self.index.message_of(self.session.session_id, message_id)
 
-    def note_start(self, branch: str) -> None:
-        """Refuse changes of a branch again: its message has another round, after foreign cells."""
-        self._ending.discard(branch)
-
-    def note_end(self, branch: str) -> None:
-        """Let changes of a branch wait for its message: who saw its round end may ask for them."""
-        self._ending.add(branch)
-
     def stop(self, branch: str) -> bool:
         """Interrupt what runs on a branch; return whether something did.
 
@@ -288,12 +278,12 @@ class UserConversation:
 
     async def _answer_next(self, user: User, message: IndexedMessage) -> None:
         loop, threads = asyncio.get_running_loop(), self.workers.threads
+        self._rounds.over.discard(message.branch)
         self._running[message.branch] = message.id
         try:
             await loop.run_in_executor(threads, self._answer, user, message)
         finally:
             self._running.pop(message.branch, None)
-            self._ending.discard(message.branch)
             self._stopped.discard(message.id)
             self.used_at = time.monotonic()
 
@@ -309,7 +299,7 @@ class UserConversation:
             SessionError: If the branch does not exist, or as `work` does.
         """
         changed = self.branch(branch)
-        if not waits and branch in self._running and branch not in self._ending:
+        if not waits and branch in self._running and branch not in self._rounds.over:
             raise SessionBusy(f"A message is being answered on the branch {branch}; stop it first.")
         return await self.in_turn(branch, lambda: work(changed))
 

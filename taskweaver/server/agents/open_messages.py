@@ -8,9 +8,31 @@ from collections.abc import Callable
 from functools import partial
 
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.module.events import RoundEventType, TaskWeaverEvent
 from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.errors import ServerError
+
+
+class RoundEnds:
+    """The first listener of a session, which knows the branches whose newest round is over.
+
+    Whoever finds the end of a round in the log of events may change the branch: this hears of it
+    before, and the message of the round ends after.
+
+    Attributes:
+        over: Names of the branches.
+    """
+
+    def __init__(self) -> None:
+        self.over: set[str] = set()
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Handle an event. A message may have another round after one of foreign cells."""
+        if event.t is RoundEventType.round_start:
+            self.over.discard(event.branch)
+        elif event.t is RoundEventType.round_end:
+            self.over.add(event.branch)
 
 
 class OpenMessages:

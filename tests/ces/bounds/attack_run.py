@@ -30,8 +30,8 @@ ON = replace(
     OFF, memory_limit_bytes=300 << 20, process_limit=60, file_limit_bytes=8 << 20,
     open_file_limit=200, folder_limit_bytes=24 << 20, log_limit_bytes=1 << 20,
 )  # fmt: skip
-# Bounds that are watched are measured every quarter of a second, later on a busy machine. An attack
-# that succeeds holds what it has that long; without bounds nobody has to see it.
+# Bounds that are watched are measured every quarter of a second, later on a busy machine. Until
+# then an attack holds what it has; without bounds nobody has to see it.
 HOLD = "import time; time.sleep(HOLD_S)"
 EAT = f"x = b'1' * (450 << 20); {HOLD}"
 MANY = (

@@ -69,7 +69,7 @@ def test_an_interrupt_from_another_thread_ends_the_cell_only(fresh: Client) -> N
     run(fresh, "kept = 3")
     heard = threading.Event()
     results: list[ExecutionResult] = []
-    code = "print('started', flush=True)\nimport time\ntime.sleep(60)"
+    code = "print('started', flush=True)\nimport time\ntime.sleep(1000)"
     thread = threading.Thread(
         target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
     )
@@ -133,7 +133,7 @@ def test_stopping_ends_a_running_cell_and_the_client_stays_stopped(tmp_path: Pat
     manager = limited(tmp_path)
     client = manager.get_session_client("s")
     heard = threading.Event()
-    code = "print('started', flush=True)\nimport time\ntime.sleep(60)"
+    code = "print('started', flush=True)\nimport time\ntime.sleep(1000)"
     thread = threading.Thread(target=lambda: client.execute_code("x", code, lambda *_: heard.set()))
     thread.start()
     assert heard.wait(PATIENCE_S)

@@ -294,7 +294,7 @@ client.execute_code("x", "1")
 snapshot = client.snapshot()
 child = manager.fork_session_client(snapshot, "b")
 print(child.execute_code("x", "import os; os.getpid()").output, flush=True)
-child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(60)")
+child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(1000)")
 """
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:

@@ -41,7 +41,7 @@ def test_options_are_those_of_ipython(fresh: Client) -> None:
 
 
 def test_what_a_script_leaves_running_is_not_waited_for(fresh: Client) -> None:
-    result = run(fresh, "%%bash\nsleep 300 &\necho done")
+    result = run(fresh, "%%bash\nsleep 1000 &\necho done")
     assert "".join(result.stdout) == "done\n"
     assert result.duration_s < 60
 
@@ -49,7 +49,7 @@ def test_what_a_script_leaves_running_is_not_waited_for(fresh: Client) -> None:
 def test_a_script_without_end_is_stopped_with_all_it_started(tmp_path: Path) -> None:
     manager = limited(tmp_path, cell_timeout_s=2.0)
     client = manager.get_session_client("s")
-    result = run(client, "%%bash\nsleep 301 & echo $!\nwait")
+    result = run(client, "%%bash\nsleep 1001 & echo $!\nwait")
     assert result.status == "timeout"
     child = int("".join(result.stdout))
     psutil.wait_procs(
@@ -64,7 +64,7 @@ def test_an_interrupt_ends_the_script_and_keeps_the_variables(fresh: Client) -> 
     run(fresh, "kept = 3")
     heard = threading.Event()
     results: list[ExecutionResult] = []
-    code = "%%bash\necho started\nsleep 60"
+    code = "%%bash\necho started\nsleep 1002"
     thread = threading.Thread(
         target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
     )
