@@ -17,8 +17,8 @@ from taskweaver.server.errors import ServerError
 class RoundEnds:
     """The first listener of a session, which knows the branches whose newest round is over.
 
-    Whoever finds the end of a round in the log of events may change the branch: this hears of it
-    before, and the message of the round ends after.
+    A client that finds the end of a round in the log of events may change the branch at once,
+    although the message of the round ends a little later. So this hears of it before the log does.
 
     Attributes:
         over: Names of the branches.
@@ -28,7 +28,7 @@ class RoundEnds:
         self.over: set[str] = set()
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Handle an event. A message may have another round after one of foreign cells."""
+        """Handle an event; a round of foreign cells may come before that of a message."""
         if event.t is RoundEventType.round_start:
             self.over.discard(event.branch)
         elif event.t is RoundEventType.round_end:
