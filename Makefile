@@ -34,13 +34,13 @@ IN_MEMORY := $(shell grep -q ' /dev/shm .*noexec' /proc/mounts 2>/dev/null \
 test quick coverage: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR),/tmp)
 
 TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
-test: $(VENV)/.ready-dev  ## Run all tests.
-	$(BIN)/python -m $(TESTS)
+test: $(VENV)/.ready-dev  ## Run the tests: each behaviour once.
+	$(BIN)/python -m $(TESTS) -m "not long"
 
 # What is left out is marked by folder in tests/conftest.py.
 SLOW := kernel or sandbox or browser or postgres or search or cli or questions
 quick: $(VENV)/.ready-dev  ## Run the tests that start no kernel, browser, server, search or command.
-	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not ($(SLOW))"
+	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not ($(SLOW) or long)"
 
 coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage erase
@@ -48,19 +48,34 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
 
-long: $(VENV)/.ready-long  ## Run live forks, races, kills, random trees and damaged blocks at full size.
+# `make -k long` goes on after a failure.
+LONG := long-tests long-cases long-forks long-races long-kills long-trees long-damage long-attacks
+long: $(LONG)  ## Run what `make test` leaves out: more cases and whole programs, races, kills, damage.
+.PHONY: $(LONG)
+$(LONG): $(VENV)/.ready-long
+
+long-tests:
+	$(BIN)/python -m $(TESTS) -m long --hypothesis-profile=long --timeout=3600
+long-cases:
+	$(BIN)/python -m pytest --hypothesis-profile=long --timeout=3600 \
+	  $$(grep -rlE --include=test_*.py "(sizes|page_axe) import" tests)
+long-forks:
 	FORKS=20 $(BIN)/python -m pytest tests/ces/forking tests/ces/sandbox/test_entry.py \
 	  tests/ces/sandbox/test_sandbox.py tests/ces/kernel/test_kernel_fork.py tests/app/test_hostile_forks.py \
 	  --timeout=600
+long-races:
 	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
+long-kills:
 	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s --hypothesis-profile=long
 	KILLS=100 $(BIN)/python -m pytest tests/app/test_stored_state.py -k any_moment --timeout=14400
+	$(BIN)/python -m bench.branched_kills 10000
+long-trees:
 	TREES=2000 BLOCKS=4000 $(BIN)/python -m pytest --timeout=3600 \
 	  tests/memory/branched/test_property.py tests/memory/branched/test_mutated_blocks.py
-	$(BIN)/python -m bench.branched_kills 10000
+long-damage:
 	MUTATIONS=500 $(BIN)/python -m pytest tests/memory/branched/test_damage.py tests/session/test_session_repair.py \
 	  --timeout=3600
-	$(BIN)/python -m pytest --hypothesis-profile=long --timeout=3600 $$(grep -rl --include=*.py "sizes import" tests)
+long-attacks:
 	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900
 
 attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their table.
