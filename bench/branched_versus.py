@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
@@ -101,10 +102,11 @@ def _close(opened: dict[str, Store]) -> None:
 def _appending(place: Path, durability: Durability, ending: str) -> dict[str, float]:
     opened = _opened(place, f"append{ending}", durability)
     numbers = count()
-    actions = {
-        name: lambda store=store: store.append("root", f"event {next(numbers)}")  # type: ignore[misc]
-        for name, store in opened.items()
-    }
+
+    def appending(store: Store) -> Callable[[], object]:
+        return lambda: store.append("root", f"event {next(numbers)}")
+
+    actions = {name: appending(store) for name, store in opened.items()}
     wall = _medians(f"append{ending}", _in_turns(actions, APPENDS))
     processor = {}
     for name, action in actions.items():
@@ -153,7 +155,7 @@ def _opening(place: Path) -> dict[str, float]:
         store.read(f"b{BRANCHES // 2}")
         store.close()
 
-    actions = {kind: lambda kind=kind: read(kind) for kind in opened}  # type: ignore[misc]
+    actions: dict[str, Callable[[], object]] = {kind: partial(read, kind) for kind in opened}
     return _medians("open", _in_turns(actions, OPENINGS))
 
 

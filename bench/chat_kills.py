@@ -39,6 +39,7 @@ def run(kills: int = KILLS) -> dict[str, float]:
     """Return how many rounds were told finished, how many of them are lost, and failed resumes."""
     rng = random.Random(0)
     told: dict[str, int] = {}
+    kept: dict[str, int] = {}
     torn = failed = 0
     since = perf_counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -120,9 +121,9 @@ def _choose(folder: str, entries: list[PluginEntry]) -> tuple[float, float]:
     for number in range(ROUNDS * 4):
         request = f"Please look up the weather of week {number}, and compare it with the stocks."
         assert len(selection.pool(entries, [], request)) == 3
-        kept.append(_timed(lambda request=request: selection.pool(entries, [], request)))
+        kept.append(_timed(partial(selection.pool, entries, [], request)))
         other = PluginSelection(3, *parts)
-        anew.append(_timed(lambda request=request, it=other: it.pool(entries, [], request)))
+        anew.append(_timed(partial(other.pool, entries, [], request)))
         other.close()
     selection.close()
     return statistics.median(kept), statistics.median(anew)

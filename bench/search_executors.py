@@ -20,7 +20,7 @@ from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor
 from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
-from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
@@ -37,7 +37,7 @@ def seconds(executor: JobExecutor, folder: Path, count: int) -> float:
     """Return how long so many evaluations take, after one that starts the processes."""
     plan = PhasePlan.from_dict({"run": {"commands": [COMMAND]}})
 
-    def call(number: int) -> JobCall[object]:
+    def call(number: int) -> JobCall[JobResult]:
         name = f"n{number:04d}"
         job = Job(folder, name, folder / name, folder / "logs" / name, plan, phases=("run",))
         return JobCall(run_job, (job,), f"{name}-run-1")
@@ -56,7 +56,9 @@ def on_dask(workers: int, count: int) -> float:
     """Return how long evaluations take on so many workers."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=workers, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
     ):
         run = Path(folder) / "run"
         run.mkdir()

@@ -95,7 +95,7 @@ class Browser:
         found = {
             one["name"]: one["value"] for one in self._call("Performance.getMetrics")["metrics"]
         }
-        return sum(found[f"{name}Duration"] for name in ("Script", "RecalcStyle", "Layout"))
+        return sum(float(found[f"{name}Duration"]) for name in ("Script", "RecalcStyle", "Layout"))
 
     def close(self) -> None:
         """End the browser."""

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 Reply = str | dict[str, Any]
@@ -203,13 +204,7 @@ def _corrected(table: _Table) -> None:
         "a syntax error": "for n in range(61)\n    pass\n",
         "a name error": "total = totals + 1\n",
     }.items():
-        wrong = line + CODE
-        table.cell(
-            name,
-            lambda m, wrong=wrong: good(Meant(m.form, m.text, wrong)),
-            forms=FORMS,
-            is_answerable=False,
-        )
+        table.cell(name, partial(_with_code, line + CODE), forms=FORMS, is_answerable=False)
     table.both("no closing brackets", lambda m: _json(m)[:-2])
     table.both("quotes that are not escaped", lambda m: _json(m).replace('\\"', '"'))
     table.both("names of fields in capitals", lambda m: wrapped(_capital(m.fields)))
@@ -218,6 +213,10 @@ def _corrected(table: _Table) -> None:
     table.both("another wrapper", lambda m: json.dumps({"reply": m.fields}))
     tags = "code", "answer"
     table.both("tags", lambda m: "<{0}>\n{1}\n</{0}>".format(tags[not m.code], m.body), forms=FORMS)
+
+
+def _with_code(code: str, meant: Meant) -> Reply:
+    return good(Meant(meant.form, meant.text, code))
 
 
 def _lost_when_repeated(table: _Table) -> None:

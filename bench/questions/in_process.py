@@ -108,8 +108,8 @@ class Conversation:
 
     def say(self, text: str) -> Answer:
         """Return the answer to a message."""
+        self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
         for _ in range(_MOST_LOOKS):
-            self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
             if not isinstance(outcome, NeedsLook):
                 break
             for file in outcome.files:
@@ -118,6 +118,7 @@ class Conversation:
                 except Exception as error:  # noqa: BLE001 - a file that cannot be read
                     return Answer(f"I could not do this. The code failed with: {error}")
                 self._tables |= {table.id: table for table in looked}
+            self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
         match outcome:
             case Understood():
                 return self._answered(text, outcome)
@@ -153,6 +154,6 @@ class Conversation:
         if not isinstance(last, ast.Expr):
             return ""
         value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), self._names)
-        options = [part for option in PANDAS_OPTIONS.items() for part in option]
+        options: list[Any] = [part for option in PANDAS_OPTIONS.items() for part in option]
         with pd.option_context(*options):
             return "" if value is None else repr(value)

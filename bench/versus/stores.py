@@ -180,7 +180,7 @@ class _LangGraph:
 
         checkpoint = empty_checkpoint() | {"channel_values": values}
         metadata = {"source": "update", "step": 1, "parents": {}}
-        put = self.saver.put(config, checkpoint, metadata, {})  # type: ignore[arg-type]
+        put = self.saver.put(config, checkpoint, metadata, {})
         self._configs[config["configurable"]["thread_id"]] = put
 
     def _config(self, branch: str) -> Any:
