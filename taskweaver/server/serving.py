@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import uvicorn
@@ -50,10 +51,10 @@ def make_application(
     """
     operations = [operation for door in doors for operation in door.operations]
     statuses = {kind: status for door in doors for kind, status in door.statuses.items()}
-    document = openapi_document(operations)
+    document = cache(partial(openapi_document, operations))  # as long as the rest of a start
 
     async def openapi(_call: Call) -> Response:
-        return JSONResponse(document)
+        return JSONResponse(await asyncio.to_thread(document))
 
     described = ApiOperation("GET", "/openapi.json", openapi, "Description of all operations")
     routes = [

@@ -172,7 +172,7 @@ def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack, shared: Any
     stack.callback(indexes.close)  # the sessions close it, unless the server never ran
     sessions = AgentSessions(app, accounts, server_folder(app.workspace) / "agents", indexes)
     doors = [AgentApi(sessions), ChatCompletions(sessions), PageDoor(sessions)]
-    if find_spec("mcp") is None:
+    if None in map(find_spec, ("mcp", "mcp_types", "sse_starlette")):  # older ones lack the second
         return doors
     from taskweaver.doors.mcp.door import McpDoor
 

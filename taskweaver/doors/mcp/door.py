@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import gc
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import RootModel
-from sse_starlette.sse import AppStatus
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taskweaver.doors.mcp.remote import RemoteSessions
-from taskweaver.doors.mcp.tools import make_server
-from taskweaver.server.accounts import User
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import stopping
 from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call
 from taskweaver.session.errors import LimitReached, SessionError
 
 _PATH = "/mcp"
-_MOST_CLIENTS = 64
-"""Most sessions of the protocol that a user has open."""
-_IDLE_S = 1800.0
 _INTERRUPTED_S = 5.0
 
 
@@ -32,63 +25,12 @@ class McpMessage(RootModel[dict[str, Any]]):
     """A message of the protocol, in JSON-RPC."""
 
 
-class _UserServer:
-    """The server of a user. Start and stop it."""
+def _user_server() -> Callable[..., Any]:
+    """Import the package of the protocol, which takes a second."""
+    from taskweaver.doors.mcp.remote import UserServer
 
-    def __init__(self, sessions: AgentSessions, user: User) -> None:
-        self.sessions = RemoteSessions(sessions, user)
-        app = make_server(self.sessions).streamable_http_app(
-            streamable_http_path=_PATH,
-            session_idle_timeout=_IDLE_S,
-            max_sessions=_MOST_CLIENTS,
-            # The guard has checked Host and Origin by the rules of all doors.
-            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        self._app: ASGIApp = app
-        self._lifespan = app.router.lifespan_context(app)
-        self._has_started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._end = asyncio.Event()
-        self._is_idle = asyncio.Event()
-        self._is_idle.set()
-        self._calls = 0
-        self._task = asyncio.ensure_future(self._live())
-
-    async def _live(self) -> None:
-        """Hold the resources in one task, as the package demands."""
-        try:
-            async with self._lifespan:
-                self._has_started.set_result(None)
-                await self._end.wait()
-        except BaseException as error:
-            if self._has_started.done():
-                raise
-            self._has_started.set_exception(error)
-
-    async def started(self) -> None:
-        """Wait until requests are answered; raises what it failed to start with."""
-        await asyncio.shield(self._has_started)
-
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        is_call = scope["method"] == "POST"  # a GET is a stream that the client leaves open
-        self._calls += is_call
-        if is_call:
-            self._is_idle.clear()
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._calls -= is_call
-            if not self._calls:
-                self._is_idle.set()
-
-    async def settle(self) -> None:
-        """Wait until all calls are answered."""
-        await self._is_idle.wait()
-
-    async def stop(self) -> None:
-        """End its streams and calls."""
-        self._end.set()
-        await self._task
+    gc.freeze()  # collections stop all threads: they leave out what stays
+    return UserServer
 
 
 class _Answer(Response):
@@ -128,10 +70,9 @@ class McpDoor:
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._log = sessions.app.log
-        self._servers: dict[str, _UserServer] = {}
+        self._make: Callable[..., Any] | None = None  # imported when the first client comes
+        self._servers: dict[str, Any] = {}
         self._is_stopping = False
-        # Its streams, on which the package sends, would end with the signal, before the answers.
-        AppStatus.enable_automatic_graceful_drain = False
         self.operations = [
             ApiOperation(
                 "POST", _PATH, self._answer, "A message of MCP, over streamable HTTP",
@@ -145,11 +86,14 @@ class McpDoor:
         ]  # fmt: skip
 
     async def _answer(self, call: Call) -> Response:
+        if self._make is None:
+            self._make = await asyncio.to_thread(_user_server)
         if self._is_stopping:
             raise stopping()
         server = self._servers.get(call.user.name)
         if server is None:
-            server = self._servers[call.user.name] = _UserServer(self._sessions, call.user)
+            server = self._make(self._sessions, call.user, _PATH)
+            self._servers[call.user.name] = server
         server.sessions.user = call.user
         try:
             await server.started()
