@@ -34,11 +34,7 @@ class _ToLog(logging.Handler):
 
 
 def serve_acp(app: TaskWeaverApp) -> None:
-    """Answer the client until its end of input, or a signal; rounds that run are ended then.
-
-    Raises:
-        NoPipe: If standard input or output is no pipe.
-    """
+    """Answer the client until its end of input, or a signal; rounds that run are ended then."""
     handler, root = _ToLog(app.log), logging.getLogger()
     root.addHandler(handler)
     try:

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import stat
 from typing import IO, Any
 
 from taskweaver.doors.acp.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from taskweaver.errors import TaskWeaverError
 
 MOST_MESSAGE_BYTES = 64 << 20
 """Size of the largest message that is read; files come inside of messages."""
 
 _MOST_PROBLEMS = 5
-
-
-class NoPipe(TaskWeaverError):
-    """Standard input or output is no pipe, so no client speaks there."""
-
-    def __str__(self) -> str:
-        return "Standard input and output must be pipes: `taskweaver acp` is started by an editor."
 
 
 class StdioTransport:
@@ -47,16 +37,10 @@ class StdioTransport:
 
     @classmethod
     async def open(cls, incoming: IO[bytes], outgoing: IO[bytes]) -> StdioTransport:
-        """Speak on two pipes.
-
-        Raises:
-            NoPipe: If one is a file.
-        """
+        """Speak on two pipes, sockets or terminals."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(MOST_MESSAGE_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
-        if not (_can_be_waited_for(incoming) and _can_be_waited_for(outgoing)):
-            raise NoPipe
         reading, _ = await loop.connect_read_pipe(lambda: protocol, incoming)
         transport, writing = await loop.connect_write_pipe(
             asyncio.streams.FlowControlMixin, outgoing
@@ -122,11 +106,6 @@ class StdioTransport:
         """Close input and output."""
         self._incoming.close()
         self._writer.close()
-
-
-def _can_be_waited_for(file: IO[bytes]) -> bool:
-    mode = os.fstat(file.fileno()).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty()
 
 
 def _problem(message: object) -> str:
