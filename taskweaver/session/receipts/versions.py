@@ -9,7 +9,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    distribution,
+    distributions,
+    version,
+)
 from pathlib import Path
 
 from taskweaver import __version__
@@ -24,15 +30,30 @@ def versions_for(codes: Iterable[str]) -> dict[str, str]:
     modules = set(_ALWAYS)
     for code in codes:
         modules |= _imported(code)
-    distributions = _distributions(_places())
     found = {"python": platform.python_version(), "taskweaver": __version__}
-    for module in sorted(modules):
-        for name in distributions.get(module, ())[:1]:
-            try:
+    for module in sorted(modules - sys.stdlib_module_names - {""}):
+        if name := _package(module):
+            with suppress(PackageNotFoundError, FileNotFoundError):  # removed while this runs
                 found[name] = version(name)
-            except PackageNotFoundError:  # removed while this runs
-                continue
     return found
+
+
+def _package(module: str) -> str | None:
+    """Return the name of a module's package; most are called like it."""
+    with suppress(PackageNotFoundError):
+        package = distribution(module)
+        if f"\n{module}/" in f"\n{package.read_text('RECORD')}" and (name := _name(package)):
+            return name
+    return _packages(_places()).get(module)
+
+
+def _name(package: Distribution) -> str | None:
+    """Return the name of a package; a folder that an installer left behind has none."""
+    try:
+        name: str | None = package.metadata["Name"]
+    except FileNotFoundError:  # from importlib_metadata, which replaces the standard library's
+        return None
+    return name
 
 
 def _places() -> tuple[tuple[str, int], ...]:
@@ -46,8 +67,23 @@ def _places() -> tuple[tuple[str, int], ...]:
 
 # It reads the metadata of every package.
 @lru_cache(maxsize=1)
-def _distributions(_places: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:
-    return packages_distributions()
+def _packages(_places: tuple[tuple[str, int], ...]) -> Mapping[str, str]:
+    """Return the package of each module; of several, which share a namespace, the first."""
+    found: dict[str, str] = {}
+    for package in distributions():
+        if name := _name(package):
+            for module in _modules(package):
+                found.setdefault(module, name)
+    return found
+
+
+def _modules(package: Distribution) -> set[str]:
+    """Return the modules of a package, and other names beside them."""
+    declared = package.read_text("top_level.txt")
+    if declared:
+        return set(declared.split())
+    paths = [line.partition(",")[0] for line in (package.read_text("RECORD") or "").splitlines()]
+    return {path.partition("/" if "/" in path else ".")[0] for path in paths}
 
 
 def _imported(code: str) -> set[str]:
