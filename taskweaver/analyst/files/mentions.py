@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
@@ -187,8 +188,9 @@ def _parts(text: str, files: Sequence[FileInfo]) -> Iterator[Mention]:
 
 def _stems(text: str, files: Sequence[FileInfo]) -> Iterator[Mention]:
     """Yield names without their extension: certain beside a word for files, else not."""
+    users = Counter(name for file in files for name in _folded_stems(_stem(file.name)))
     for file in sorted(files, key=lambda file: len(_stem(file.name)), reverse=True):
-        forms = _stem_forms(_stem(file.name), [other for other in files if other is not file])
+        forms = _stem_forms(_stem(file.name), users)
         if not any(_may_hold(text, form) for form in forms):
             continue
         word = rf"{_OPEN}(?:{'|'.join(map(_flexible, forms))}){_CLOSE}"
@@ -208,16 +210,25 @@ def _matches(pattern: str, text: str, file: str, part: str = "") -> Iterator[Men
         yield Mention(match.start(), match.end(), file, part)
 
 
-def _stem_forms(stem: str, others: Iterable[FileInfo]) -> list[str]:
-    """Return the spellings of a stem that no other file shares: in full, without year, plural."""
+def _stem_forms(stem: str, users: Mapping[str, int]) -> list[str]:
+    """Return the spellings of a stem that no other file shares: in full, without year, plural.
+
+    `users` has the number of files, this one among them, for each of their folded stems.
+    """
     forms = [stem, _other_number(stem), _undated(stem), _other_number(_undated(stem))]
-    stems = [_stem(other.name) for other in others]
-    taken = {_folded(form) for other in stems for form in (other, _undated(other))}
+    own = _folded_stems(stem)
     return [
         form
         for form in dict.fromkeys(forms)
-        if len(form) > 1 and not form.isdigit() and _folded(form) not in taken
+        if len(form) > 1
+        and not form.isdigit()
+        and users.get(_folded(form), 0) == (_folded(form) in own)
     ]
+
+
+def _folded_stems(stem: str) -> set[str]:
+    """Return a stem in full and without year, as they are compared."""
+    return {_folded(stem), _folded(_undated(stem))}
 
 
 def _undated(stem: str) -> str:

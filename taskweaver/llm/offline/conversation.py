@@ -23,7 +23,6 @@ from taskweaver.utils.markup.quoting import MARK, quoted_section
 
 _START = "Let's start the new conversation!"
 _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)
-_CHANGED = re.compile(r"^files changed, read them again: (.+)\.$", re.MULTILINE)
 _NOTE = r"files added: |files changed[^:\n]*: |variable that is gone, |The Python session is new: "
 _NOTES = re.compile(rf"(?:^(?:{_NOTE})[^\n]*\n)+", re.MULTILINE)
 _EARLIER = re.compile(r"\AEarlier in this chat:\n.*\nThe question now:\n", re.DOTALL)
@@ -124,22 +123,22 @@ class PromptConversation:
         return found
 
     def _unreadable(self) -> set[str]:
-        """Return the files that hold no table, without those that changed since."""
+        """Return the files that hold no table, without those that came anew since."""
         found: set[str] = set()
         for order, report in pairwise(self.messages):
-            found -= _names(_CHANGED, report.text)
+            found -= _names(_ADDED, report.text)
             match = _LOOKED.match(order.fields.get("message", ""))
             if match and order.sender == "me" and holds_no_table(report.text):
                 found.add(match[1])
         return found
 
     def _tables(self) -> Mapping[TableId, TableProfile]:
-        """Return the profiles in reports, without those of files that changed since."""
+        """Return the profiles in reports, without those of files that came anew since."""
         found: Mapping[TableId, TableProfile] = {}
         for item in self.messages:
             if item.sender == "me":
                 continue
-            changed = _names(_CHANGED, item.text)
+            changed = _names(_ADDED, item.text)
             found = {id: table for id, table in found.items() if id.file not in changed}
             found = merged(found, item.text)
         return found
