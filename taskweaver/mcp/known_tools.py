@@ -10,7 +10,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterable
-from dataclasses import astuple
+from dataclasses import fields
 from pathlib import Path
 
 from taskweaver.mcp.tools import RawTool
@@ -77,5 +77,6 @@ def _read(path: Path | None) -> dict[str, str]:
 
 
 def _fingerprint(tool: RawTool) -> str:
-    text = json.dumps(astuple(tool), sort_keys=True, default=str)
+    values = [getattr(tool, field.name) for field in fields(tool)]
+    text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -7,6 +7,8 @@ grows; this one bounds it.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -74,6 +76,7 @@ async def _read(
                 await received.send(_message(line))
     except FlowExceeded as error:
         broken(str(error))
+        _kill(process)  # nothing of what it goes on to send is wanted
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         return  # the session is over
 
@@ -128,12 +131,19 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
         async with asyncio.timeout(_END_WAIT_S):
             await process.wait()
     except TimeoutError:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        _kill(process)
+        with suppress(TimeoutError):  # what has left its session may hold its output open
+            async with asyncio.timeout(_END_WAIT_S):
+                await process.wait()
     finally:
         drain.cancel()
         await asyncio.gather(drain, return_exceptions=True)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill a program and what it started in its session, which a wrapper would leave behind."""
+    with suppress(ProcessLookupError, PermissionError):  # macOS: all of them have ended
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
