@@ -260,7 +260,7 @@ def register_environment(variables: Mapping[str, str]) -> None:
 
 
 def register_configured(name: str, value: object) -> None:
-    """Treat a configured value as secret if its name says so; also those inside of mappings.
+    """Treat a configured value as secret if its name says so; also those inside of it.
 
     A name that ends in `api_key`, `token`, `password` or the like says so. A name that only has one
     of the words in it, e.g. `primary_key` or `key`, says so for a value as long as a key.
@@ -268,6 +268,9 @@ def register_configured(name: str, value: object) -> None:
     if isinstance(value, Mapping):
         for inner, item in value.items():
             register_configured(str(inner), item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            register_configured(name, item)
     elif isinstance(value, str):
         least = _least_chars(name)
         is_exact = _SECRET_NAME.fullmatch(name) is not None

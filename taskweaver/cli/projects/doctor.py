@@ -8,7 +8,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +41,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.trust.inspection import Inspection
+from taskweaver.utils.redact import redact
 from taskweaver.utils.system.platform import restrictions, system_name
 from taskweaver.utils.system.requirements import command, missing
 from taskweaver.utils.text import counted
@@ -80,7 +81,8 @@ def examine(
     if are_models_forgotten:
         forget_models()
     findings = []
-    for finding in _findings(project):
+    for found in _findings(project):
+        finding = replace(found, detail=redact(found.detail), fix=redact(found.fix))
         findings.append(finding)
         if not as_json:
             _print(finding)
