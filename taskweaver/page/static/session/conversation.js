@@ -35,7 +35,7 @@ export function conversation(session, moment, slot = 'main') {
         window.first > 1 ? edge(session, moment, slot, -1, `${count(window.first - 1, 'earlier round')}`) : null,
         !session.isLoaded ? loading(6) : null,
         session.isLoaded && !path.length && !waiting.length ? beginning() : null,
-        shown.map((entry) => round(session, entry, moment)),
+        shown.map((entry) => round(session, entry, { ...moment, isSide: slot !== 'main' })),
         waiting.map((one) => queued(session, one)),
         window.last < window.end ? edge(session, moment, slot, 1, `${count(window.end - window.last, 'later round')}`) : null,
         h('div', { class: 'end-mark', key: 'end' }))),

@@ -16,7 +16,10 @@ const CODE_QUESTION = /^Run this:\n```\w*\n[\s\S]*?```\s*$/;
 const TITLE_CHARS = 60;
 const FOLDED_ANSWER_CHARS = 1_000_000;
 
-/** Return a round; one that is over is built again only when it changed. */
+/**
+ * Return a round; one that is over is built again only when it changed. Without an id in a side of a
+ * comparison (`isSide`): the other side may have a round of the same number.
+ */
 export function round(session, entry, context) {
   const found = session.rounds.get(entry.round_id);
   if (!found) return h('article', { key: entry.round_id, class: 'round waiting' }, head(session, entry, null, context), h('h3', { class: 'question' }, roundTitle(entry.title)));
@@ -25,13 +28,13 @@ export function round(session, entry, context) {
   const open = ui.openCells.get(found.id) ?? '';
   const isRunning = found.state === 'created' && session.stateOf(entry.branch) !== 'idle';
   const asks = isRunning ? session.asking.map((one) => one.confirmation_id).join() : '';
-  return memo(entry.round_id, [found, found.version, forks, figures, asks, open, ui.allCode, context.branch, context.isPast, isRunning], () => built(session, entry, found, context, isRunning));
+  return memo(entry.round_id, [found, found.version, forks, figures, asks, open, ui.allCode, context.branch, context.isPast, context.isSide, isRunning], () => built(session, entry, found, context, isRunning));
 }
 
 function built(session, entry, found, context, isRunning) {
   const view = viewOf(found);
   const isHalted = found.state === 'created' && !isRunning;
-  return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${titled(session, entry.branch)}` },
+  return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: context.isSide ? null : `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${titled(session, entry.branch)}` },
     head(session, entry, found, context, isRunning),
     question(found.question),
     plan(view.plan),
