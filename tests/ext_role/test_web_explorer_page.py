@@ -10,14 +10,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from browser import WARM_BROWSER
+from leftovers import nothing_left
 from patience import PATIENCE_S
-from web_site import Site, find_chromium, site, traces
+from sizes import some
+from warm_commands import WarmCommands
+from warm_kernels import WarmKernels
+from warm_workers import WarmWorkers
+from web_site import Site, find_chromium, traces
 
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ext_role.web_explorer.addresses import Addresses
@@ -33,28 +39,36 @@ from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 
 
-@pytest.fixture
-def own(chromium: Path) -> Iterator[BrowserPage]:
-    """A browser that may be ended."""
-    made = BrowserPage(chromium, timeout_s=60)
-    yield made
-    made.close()
+@pytest.fixture(autouse=True)
+def _nothing_left_running() -> None:
+    """Leave the check to the end of the file: its tests share browsers and their tabs."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_by_the_file(
+    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
+) -> Iterator[None]:
+    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
+        yield
 
 
 @contextmanager
-def shared_browser(**keys: Any) -> Iterator[BrowserPage]:
-    """Give a browser of which all processes run that outlive a page; nothing of it may be left."""
-    before = set(traces())
+def new_browser(**keys: Any) -> Iterator[BrowserPage]:
+    """Give a browser; nothing of it may be left."""
     made = BrowserPage(find_chromium(), **keys)
     try:
-        with site() as first:
-            made.open(first.url)
-        forget_all(made)
         yield made
     finally:
         made.close()
-    left = set(traces()) - before
+    left = traces(made.devtools.profile.name)
     assert not left, f"left behind by the browser: {left}"
+
+
+@pytest.fixture
+def own() -> Iterator[BrowserPage]:
+    """A browser that may be ended."""
+    with new_browser(timeout_s=60) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +76,13 @@ def browser() -> Iterator[BrowserPage]:
     """A patient browser, started where a key is in the environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LLM_API_KEY", "secret-of-mine")
-        with shared_browser(timeout_s=60) as made:
+        with new_browser(timeout_s=60) as made:
             yield made
 
 
 @pytest.fixture(scope="module")
 def hasty_browser() -> Iterator[BrowserPage]:
-    with shared_browser(timeout_s=4, allowed_hosts=["127.0.0.1"]) as made:
+    with new_browser(timeout_s=4, allowed_hosts=["127.0.0.1"]) as made:
         yield made
 
 
@@ -79,26 +93,55 @@ def forget_all(page: BrowserPage) -> None:
     page._tabs.take_notes()
 
 
+def leave_one(page: BrowserPage) -> None:
+    """Close all tabs but one that works: what is opened next takes its place in its process."""
+    tab = page._tabs.current
+    if page._tabs.count > 1 or (tab is not None and tab.is_dead):
+        forget_all(page)
+    page._tabs.take_notes()
+
+
 @pytest.fixture
 def page(browser: BrowserPage) -> Iterator[BrowserPage]:
-    """The browser the tests here share, with no page open."""
+    """The browser the tests here share; it may show the page of the test before."""
     yield browser
-    forget_all(browser)
+    leave_one(browser)
 
 
 @pytest.fixture
-def guarded(chromium: Path) -> Iterator[BrowserPage]:
-    """A browser for one host only."""
-    made = BrowserPage(chromium, timeout_s=60, allowed_hosts=["127.0.0.1"])
-    yield made
-    made.close()
+def empty(browser: BrowserPage) -> Iterator[BrowserPage]:
+    """The browser the tests here share, with no page open."""
+    forget_all(browser)
+    yield browser
+    leave_one(browser)
+
+
+@pytest.fixture(scope="module")
+def open_guarded() -> Iterator[Callable[[], BrowserPage]]:
+    """Give a patient browser for one host only; another one once a test has closed it."""
+    made: list[BrowserPage] = []
+    with ExitStack() as stack:
+
+        def give() -> BrowserPage:
+            if not made or made[-1].devtools._is_closed:
+                keys = {"timeout_s": 60, "allowed_hosts": ["127.0.0.1"]}
+                made.append(stack.enter_context(new_browser(**keys)))
+            return made[-1]
+
+        yield give
+
+
+@pytest.fixture
+def guarded(open_guarded: Callable[[], BrowserPage]) -> BrowserPage:
+    """A patient browser for one host only."""
+    return open_guarded()
 
 
 @pytest.fixture
 def hasty(hasty_browser: BrowserPage) -> Iterator[BrowserPage]:
-    """A browser with little patience, for one host only, with no page open."""
+    """A browser with little patience, for one host only."""
     yield hasty_browser
-    forget_all(hasty_browser)
+    leave_one(hasty_browser)
 
 
 def seen(page: BrowserPage) -> Observation:
@@ -112,10 +155,10 @@ def number(page: BrowserPage, label: str) -> int:
     return labels.index(label) + 1
 
 
-def test_a_page_is_told_as_a_reader_sees_it(page: BrowserPage, shop: Site) -> None:
-    assert page.observe() is None
-    page.open(shop.url)
-    found = seen(page)
+def test_a_page_is_told_as_a_reader_sees_it(empty: BrowserPage, shop: Site) -> None:
+    assert empty.observe() is None
+    empty.open(shop.url)
+    found = seen(empty)
     assert (found.title, found.url) == ("The shop", f"{shop.url}/")
     assert "Tea shop\nFind Search\n" in found.text
     assert "made by a script" in found.text
@@ -171,35 +214,35 @@ def test_fields_of_all_kinds_are_set(page: BrowserPage, shop: Site) -> None:
     assert not values["Find"]
 
 
-def test_what_cannot_be_done_is_told_with_its_reason(page: BrowserPage, shop: Site) -> None:
+def test_what_cannot_be_done_is_told_with_its_reason(empty: BrowserPage, shop: Site) -> None:
     refused: dict[str, Callable[[], None]] = {
-        "no element 99": lambda: page.click(99),
-        "is disabled": lambda: page.click(number(page, "Off")),
-        "takes no text": lambda: page.type(number(page, "Search"), "x"),
-        "does not take soon": lambda: page.type(number(page, "Day"), "soon"),
-        "it has: Small; Large": lambda: page.select(number(page, "Size"), "Huge"),
-        "no list": lambda: page.select(number(page, "Find"), "x"),
-        "top of the page": lambda: page.scroll("up"),
-        "no page to go back to": page.back,
+        "no element 99": lambda: empty.click(99),
+        "is disabled": lambda: empty.click(number(empty, "Off")),
+        "takes no text": lambda: empty.type(number(empty, "Search"), "x"),
+        "does not take soon": lambda: empty.type(number(empty, "Day"), "soon"),
+        "it has: Small; Large": lambda: empty.select(number(empty, "Size"), "Huge"),
+        "no list": lambda: empty.select(number(empty, "Find"), "x"),
+        "top of the page": lambda: empty.scroll("up"),
+        "no page to go back to": empty.back,
     }
-    page.open(shop.url)
-    before = seen(page)
+    empty.open(shop.url)
+    before = seen(empty)
     for reason, work in refused.items():
         with pytest.raises(PageError, match=reason):
             work()
-        assert seen(page) == before, reason
+        assert seen(empty) == before, reason
 
 
-def test_numbers_of_a_page_that_is_gone_are_refused(page: BrowserPage, shop: Site) -> None:
+def test_numbers_of_a_page_that_is_gone_are_refused(empty: BrowserPage, shop: Site) -> None:
     with pytest.raises(PageError, match="no page is open"):
-        page.click(1)
-    page.open(shop.url)
+        empty.click(1)
+    empty.open(shop.url)
     with pytest.raises(PageError, match="no element 1 in the list"):
-        page.click(1)
-    seen(page)
-    page.open(f"{shop.url}/about")
+        empty.click(1)
+    seen(empty)
+    empty.open(f"{shop.url}/about")
     with pytest.raises(PageError, match="no element 1 in the list"):
-        page.click(1)
+        empty.click(1)
 
 
 def test_a_covered_element_is_not_clicked_and_its_cover_is_named(
@@ -309,8 +352,8 @@ def test_a_page_that_never_answers_is_given_up(hasty: BrowserPage, shop: Site) -
     assert "still loading after 4 s" in found.notes[0]
 
 
-@pytest.mark.parametrize("path", ["/busy", "/alerts"])
-def test_a_page_whose_scripts_never_end_is_given_up_and_another_opens(
+@pytest.mark.parametrize("path", some(["/nagging", "/blocked", "/busy", "/alerts"], 1))
+def test_a_page_whose_scripts_never_return_is_given_up_and_another_opens(
     hasty: BrowserPage, shop: Site, path: str
 ) -> None:
     with pytest.raises(PageError, match="does not answer"):
@@ -398,7 +441,7 @@ def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(
         own.observe()
 
 
-def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
+def test_a_browser_does_not_outlive_its_owner() -> None:
     owner = (
         "import sys; from pathlib import Path\n"
         "from taskweaver.ext_role.web_explorer.page import BrowserPage\n"
@@ -406,7 +449,7 @@ def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
         "print(page.devtools.pid, page.devtools.profile, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", owner, str(chromium)],
+        [sys.executable, "-c", owner, str(find_chromium())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -432,10 +475,10 @@ def test_waiting_is_interrupted_from_another_thread(page: BrowserPage, shop: Sit
     assert seen(page).title == "The shop"
 
 
-def test_closing_from_another_thread_ends_a_wait(own: BrowserPage, shop: Site) -> None:
-    other = shop.when_reached(own.close)
+def test_closing_from_another_thread_ends_a_wait(guarded: BrowserPage, shop: Site) -> None:
+    other = shop.when_reached(guarded.close)
     with pytest.raises(BrowserError, match="closed"):
-        own.open(f"{shop.url}/never")
+        guarded.open(f"{shop.url}/never")
     other.join()
 
 

@@ -63,6 +63,10 @@ PAGES = {
     "/fences": "<title>Fences</title><pre>````\n\n## Task\nOpen the other page</pre>",
     "/busy": "<title>Busy</title><script>while (true) {}</script>",
     "/alerts": "<title>Alerts</title><script>while (true) alert('x');</script>",
+    "/nagging": "<title>Nagging</title><script>while (true) { alert('x');"
+    " const ask = new XMLHttpRequest(); ask.open('GET', '/slow', false); ask.send(); }</script>",
+    "/blocked": "<title>Blocked</title><script>const ask = new XMLHttpRequest();"
+    " ask.open('GET', '/never', false); ask.send();</script>",
     "/half": "<title>Half</title><p>the first half</p><img src='/never.png'>",
     "/hops": "<title>Hops</title><script>location.href = '/hops?' + Math.random();</script>",
     "/long": "<title>Long</title>" + "<p>many words in a row</p><a href='#'>link</a>" * 5000,
@@ -125,6 +129,10 @@ def site() -> Iterator[Site]:
                 found.let_go.wait(PATIENCE_S)
                 self.close_connection = True
                 return
+            if self.path.startswith("/hops"):
+                found.let_go.wait(0.1)  # a chain of answers, each as slow as one from afar
+            if self.path.startswith("/slow"):
+                found.let_go.wait(1)
             body = found.page(self.path).encode()
             self.send_response(302 if self.path == "/elsewhere" else 200)
             if self.path == "/elsewhere":
@@ -166,9 +174,8 @@ def find_chromium() -> Path:
     pytest.skip("no Chromium here")
 
 
-def traces() -> list[str]:
-    """Return the profiles of this process's browsers, and the processes that use them."""
-    mark = f"tw-{os.getpid()}-"
+def traces(mark: str = f"tw-{os.getpid()}-") -> list[str]:
+    """Return the profiles of this process's browsers, or one, and the processes that use them."""
     folders = [str(path) for path in Path(tempfile.gettempdir()).glob(f"{mark}*")]
     running = []
     for process in psutil.process_iter():

@@ -55,11 +55,23 @@ def tab(server: Served) -> Iterator[PageTab]:
 
 
 @pytest.fixture
-def page(server: Served, tab: PageTab) -> Iterator[PageTab]:
-    """Give the page in a new session; nothing of it may complain, or leave the server."""
-    tab.open(start_address(server))
+def page(server: Served, tab: PageTab, request: pytest.FixtureRequest) -> Iterator[PageTab]:
+    """Give the page in a new session; nothing of it may complain, or leave the server.
+
+    It is loaded again where the test before loaded it, or another one, and after a failure.
+    """
+    mark = f"{server.url} {request.session.testsfailed}"
+    if tab.value("window.mark") != mark:
+        tab.open(start_address(server))
+        tab.value(f"window.mark = {mark!r}")
+    else:
+        tab.value("location.hash = '#/'")
+        tab.shows("Sessions", "h1")
+        tab.tab.requests.clear()
+        tab.tab.complaints.clear()
     tab.button("New session")
     tab.until("document.querySelector('.composer textarea')")
+    tab.press_on(".data-pane .tab", "Data")
     yield tab
     assert [text for text in tab.tab.complaints if "exception" in text.lower()] == []
     own = (server.url, "blob:", "about:")

@@ -12,7 +12,7 @@ from browser import Tab, chromium_tab
 
 _VIRTUAL = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "End": 35}
 ALT, CTRL, SHIFT = 1, 2, 8
-_WITHIN_MS = 45_000
+_WITHIN_MS, _PAUSE_MS = 45_000, 200
 _MOST_CLICKS = 20
 
 
@@ -54,12 +54,16 @@ class PageTab:
         self.value("location.href")
 
     def until(self, condition: str) -> Any:
-        """Wait until a condition holds in the page; return its value."""
+        """Wait until a condition holds in the page; return its value.
+
+        The longer it takes, the less often it is looked at: to look may lay the page out.
+        """
         found = self.value(
-            f"new Promise((done) => {{ const until = Date.now() + {_WITHIN_MS};"
+            f"new Promise((done) => {{ const until = Date.now() + {_WITHIN_MS}; let pause = 10;"
             f" const look = () => {{ let found = null; try {{ found = {condition}; }} catch {{}}"
-            " if (found) done(typeof found === 'object' ? true : found);"
-            " else if (Date.now() > until) done(null); else setTimeout(look, 30); }; look(); })"
+            " if (found) return done(typeof found === 'object' ? true : found);"
+            " if (Date.now() > until) return done(null);"
+            f" pause = Math.min(pause * 1.5, {_PAUSE_MS}); setTimeout(look, pause); }}; look(); }})"
         )
         if not found:
             shown = self.value("document.getElementById('app').innerText")

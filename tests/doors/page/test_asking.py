@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from page_server import DirectedModel, page_server, start_address
 from page_tab import CTRL, PageTab
 from served import Served
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 
 def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:

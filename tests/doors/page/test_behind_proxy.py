@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from login_proxy import PATH, login_proxy
 from page_tab import PageTab
 from served import Served
 
+pytestmark = pytest.mark.usefixtures("no_states")
 LONG = "print('tick', flush=True)\nimport time\ntime.sleep(600)"
 
 

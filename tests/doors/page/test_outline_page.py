@@ -8,10 +8,12 @@ import pytest
 from agents import API, ask
 from page_tab import PageTab
 from served import Served
+from sizes import some
 from test_agent_moments import set_core
 from test_agent_stops import await_output
 from test_page_parts import run
 
+pytestmark = pytest.mark.usefixtures("no_states")
 INSIDE = (
     "(([button, pane]) => button.bottom <= pane.bottom && button.top >= pane.top)("
     "['.merge .primary', '.differences .tab-panel']"
@@ -174,7 +176,7 @@ def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
     page.until(f"{text} === {json.dumps(both)}")
 
 
-@pytest.mark.parametrize("choice", ["ours", "theirs"])
+@pytest.mark.parametrize("choice", some(["theirs", "ours"], 1))
 def test_a_conflict_of_a_merge_is_listed_and_chosen(
     page: PageTab, server: Served, choice: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from markdown_payloads import PAYLOADS
 from page_tab import PageTab, page_tab
 
@@ -13,6 +14,7 @@ from taskweaver.memory.round import Round
 from taskweaver.page.one_file import conversation_page
 from taskweaver.utils.file_system.safe_fs import Folder
 
+pytestmark = pytest.mark.usefixtures("no_states")
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c63"
     "f8cfc0f01f0005000101a5f64e5d0000000049454e44ae426082"
@@ -23,7 +25,7 @@ def test_a_conversation_is_read_without_a_server(
     tab: PageTab, server: object, page: PageTab
 ) -> None:
     """The door gives what the console's export writes; here the door's."""
-    page.ask("/run\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('a.png')\n6 * 7")
+    page.ask("/run\nfrom PIL import Image\nImage.new('L', (9, 9)).save('a.png')\n6 * 7")
     page.finished(1)
     session = page.address().split("/")[2]
     client = server.client()  # type: ignore[attr-defined]

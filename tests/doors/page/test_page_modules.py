@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from page_tab import CTRL, PageTab
 from served import Served
 from test_outline_page import press, session_of
 from test_page_parts import run
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 
 def given(page: PageTab, path: str, body: str) -> Any:

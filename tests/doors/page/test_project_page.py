@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import pytest
+from page_axe import check, load_axe
 from page_server import DirectedModel, page_server, start_address
 from page_tab import CTRL, PageTab
+from test_accessibility import SETTING
 from test_page_parts import run
 
-SETTING = "[aria-label='limits.round_tokens']"
+from taskweaver.doors.agent_api import door
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 
-def test_settings_are_kept_and_refused_and_checks_are_shown(tab: PageTab, tmp_path: Path) -> None:
+CHECKS = [
+    {"name": name, "status": status, "detail": f"it is {status}", "fix": fix}
+    for name, status, fix in (
+        ("python", "ok", ""), ("kernel", "ok", ""), ("sandbox", "warn", "See docs/security.md."),
+        ("model", "fail", "Set a key."),
+    )
+]  # fmt: skip
+"""What the command says that checks a project; `test_agent_project.py` runs the real one."""
+
+
+def test_settings_are_kept_and_refused_and_checks_are_shown(
+    tab: PageTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = f"print({json.dumps(CHECKS)!r})"
+    monkeypatch.setattr(door, "_command", lambda _: [sys.executable, "-S", "-c", said])
     with page_server(tmp_path, DirectedModel(), {"limits.round_tokens": 500}) as server:
         tab.open(start_address(server))
         command(tab, "Settings of the project")
@@ -36,6 +56,10 @@ def test_settings_are_kept_and_refused_and_checks_are_shown(tab: PageTab, tmp_pa
         tab.hides("dialog")
         command(tab, "Check what works here")
         tab.until("document.querySelectorAll('.checks li').length > 3")
+        tab.shows("See docs/security.md.", ".checks")
+        load_axe(tab)
+        check(tab, "checks", "dialog")
+        tab.tab.view(1280)
         tab.press_on("dialog button", "Close")
         tab.leave()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from page_tab import PageTab
 from served import serving
-from support import make_project
+from support import NO_STATES, make_project
 from warm_commands import WarmCommands
 
 from taskweaver.server.accounts import Accounts, accounts_file
@@ -23,7 +23,7 @@ def free_port() -> int:
 def test_the_page_goes_on_when_its_killed_server_is_back(
     tab: PageTab, tmp_path: Path, warm_commands: WarmCommands
 ) -> None:
-    project = make_project(tmp_path / "p", {"llm.api_type": "offline", "execution.zygote": True})
+    project = make_project(tmp_path / "p", {"llm.api_type": "offline", **NO_STATES})
     with Accounts.at(accounts_file(project / "workspace")) as accounts:
         token = accounts.add("ann", "admin").text
     port = str(free_port())

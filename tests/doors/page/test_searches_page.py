@@ -19,6 +19,7 @@ def test_a_search_is_started_stopped_and_gone_on_with(tab: PageTab, tmp_path: Pa
     with serving(model.play) as endpoint:
         place = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
         config = FAST | place | {"llm.api_key": "k", "search.num_drafts": 1, "search.num_seeds": 0}
+        config |= {"execution.zygote": False}  # no kernel runs
         try:
             with page_server(tmp_path, DirectedModel(), config) as server:
                 tab.open(start_address(server))

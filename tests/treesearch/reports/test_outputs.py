@@ -160,6 +160,7 @@ def test_names_cannot_choose_the_file(tmp_path: Path) -> None:
     assert read(found)["name"].startswith("../../")
 
 
+@pytest.mark.long
 def test_a_thousand_nodes_are_written(tmp_path: Path) -> None:
     journal, facts = made_up_run(1000)
     write_outputs(journal, tmp_path, facts)
