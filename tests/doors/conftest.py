@@ -12,7 +12,7 @@ from browser import WARM_BROWSER
 from leftovers import nothing_left
 from patience import PATIENCE_S
 from served import Served, served
-from warm_commands import WarmCommands
+from warm_commands import BARE_FIGURES, WarmCommands
 from warm_kernels import WarmKernels
 from warm_workers import WarmWorkers
 
@@ -60,9 +60,10 @@ def _nothing_left_by_the_file(
 
 @pytest.fixture(autouse=True, scope="module")
 def _programs_are_forked(warm_commands: WarmCommands) -> Iterator[None]:
-    """Let servers start this program, for searches and checks, without its imports."""
+    """Let servers start this program, for searches and checks, without imports and drawings."""
     own = door._command
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(BARE_FIGURES, "1")
         patch.setattr(door, "_command", lambda app: [*warm_commands.program, *own(app)[3:]])
         yield
 

@@ -14,6 +14,7 @@ import pytest
 from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
 from patience import PATIENCE_S
 from served import Served, problem
+from sizes import examples
 
 from taskweaver.server.accounts import Quota
 from taskweaver.session.storage import event_log
@@ -462,7 +463,7 @@ def test_a_connection_that_is_torn_at_random_loses_no_event_and_doubles_none(
     with ThreadPoolExecutor(1) as threads:
         asking = threads.submit(ask_on)
         try:
-            for _ in range(150):
+            for _ in range(examples(60)):
                 read(random.randrange(1, 9))
         finally:
             is_enough.set()

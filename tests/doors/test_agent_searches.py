@@ -17,9 +17,10 @@ from agents import API, SteeredModel, await_answer, serving_agents
 from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
 from search_lab import FAST, IDEA, Climber
-from served import Served, problem
+from served import Served, listening, problem
 from served import serving as serving_process
 from support import make_project
+from warm_commands import WarmCommands
 
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.llm.types import ModelRequest
@@ -130,8 +131,11 @@ def hills() -> Iterator[tuple[Hills, dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def server(
-    tmp_path_factory: pytest.TempPathFactory, hills: tuple[Hills, dict[str, Any]]
+    tmp_path_factory: pytest.TempPathFactory,
+    hills: tuple[Hills, dict[str, Any]],
+    warm_commands: WarmCommands,
 ) -> Iterator[Served]:
+    warm_commands.preload("openai")
     folder = tmp_path_factory.mktemp("searching")
     with serving_agents(folder, SteeredModel(), hills[1]) as running:
         yield running
@@ -162,38 +166,14 @@ def await_end(client: httpx2.Client, run: str) -> dict[str, Any]:
     return whole
 
 
-def test_an_idea_is_searched_within_its_limits(
+def test_a_search_stops_goes_on_and_ends_at_its_limits(
     client: httpx2.Client, hills: tuple[Hills, dict[str, Any]]
 ) -> None:
-    hills[0].let_go(MANY)
-    run = start(client, steps=2)
-    found = await_end(client, run)
-    whole = found["run"]
-    assert (whole["state"], whole["reason"]) == ("over", "limit of the run reached: 2 nodes")
-    assert (whole["nodes"], whole["budget_nodes"], whole["budget_seconds"]) == (2, 2, None)
-    assert (whole["is_ours"], whole["tokens"] > 0, whole["cost"]) == (False, True, None)
-    assert "best: " in found["output"]
-    assert client.get(run, params={"seen": found["version"]}).json()["nodes"] is None
-    assert [node["status"] for node in found["nodes"]] == ["ok", "ok"]
-    node = client.get(f"{run}/nodes/n0002").json()
-    assert node["node"]["parent"] == "n0001"
-    assert "--- try.sh\n+++ try.sh\n" in node["diff"]
-    assert node["files"].keys() == {"try.sh"}
-    assert node["commands"]["run"] == ["sh try.sh"]
-    assert "sh try.sh" in node["logs"]["run"]
-    problem(client.post(f"{run}/stop"), 409, "conflict")
-    more = client.post(f"{run}/resume", json={"steps": 3})
-    assert (more.status_code, more.json()) == (202, {"name": whole["name"]})
-    again = await_end(client, run)
-    assert (again["run"]["nodes"], again["run"]["budget_nodes"]) == (3, 3)
-
-
-def test_a_search_stops_and_goes_on(
-    client: httpx2.Client, hills: tuple[Hills, dict[str, Any]]
-) -> None:
+    """Its evaluator comes with the idea."""
     model, _ = hills
     model.let_go(1)
-    run = start(client, steps=3)
+    idea = f"{IDEA.format('maximize')}\nEvaluate: measure.py\n"
+    run = start(client, idea=idea, steps=2, files={"measure.py": "print('{\"metric\": 77}')"})
     model.await_held()
     found = client.get(run).json()
     assert (found["run"]["state"], found["run"]["is_ours"]) == ("running", True)
@@ -205,8 +185,27 @@ def test_a_search_stops_and_goes_on(
     assert [node["status"] for node in stopped["nodes"]] == ["ok"]
     model.let_go(MANY)
     assert client.post(f"{run}/resume", json={}).status_code == 202
-    assert await_end(client, run)["run"]["reason"] == "limit of the run reached: 3 nodes"
+    found = await_end(client, run)
+    whole = found["run"]
+    assert (whole["state"], whole["reason"]) == ("over", "limit of the run reached: 2 nodes")
+    assert (whole["nodes"], whole["budget_nodes"], whole["budget_seconds"]) == (2, 2, None)
+    assert (whole["is_ours"], whole["tokens"] > 0, whole["cost"]) == (False, True, None)
+    assert whole["best_value"] == 77
+    assert "best: " in found["output"]
+    assert client.get(run, params={"seen": found["version"]}).json()["nodes"] is None
+    assert [node["status"] for node in found["nodes"]] == ["ok", "ok"]
+    node = client.get(f"{run}/nodes/n0002").json()
+    assert node["node"]["parent"] == "n0001"
+    assert "--- try.sh\n+++ try.sh\n" in node["diff"]
+    assert node["files"].keys() == {"try.sh"}
+    assert node["commands"]["run"] == ["sh try.sh"]
+    assert "sh try.sh" in node["logs"]["run"]
+    problem(client.post(f"{run}/stop"), 409, "conflict")
     problem(client.post(f"{run}/resume", json={"steps": 0}), 422, "invalid-body")
+    more = client.post(f"{run}/resume", json={"steps": 3})
+    assert (more.status_code, more.json()) == (202, {"name": whole["name"]})
+    again = await_end(client, run)
+    assert (again["run"]["nodes"], again["run"]["budget_nodes"]) == (3, 3)
 
 
 def test_a_search_that_cannot_begin_says_why(server: Served, client: httpx2.Client) -> None:
@@ -235,16 +234,6 @@ def test_a_search_has_no_more_trust_than_its_server(
     assert "No model is configured" in refused["detail"]  # that of the project is off
 
 
-def test_an_evaluator_comes_with_the_idea(
-    client: httpx2.Client, hills: tuple[Hills, dict[str, Any]]
-) -> None:
-    hills[0].let_go(MANY)
-    idea = f"{IDEA.format('maximize')}\nEvaluate: measure.py\n"
-    measure = "print('{\"metric\": 77}')"
-    run = start(client, idea=idea, steps=1, files={"measure.py": measure})
-    assert await_end(client, run)["run"]["best_value"] == 77
-
-
 def unfinished(log: Path) -> list[str]:
     """Check that a run can be gone on with; return the ids of its attempts."""
     state = fold(read_log(log))
@@ -265,20 +254,22 @@ def test_searches_stop_with_the_server(tmp_path: Path, hills: tuple[Hills, dict[
 
 
 def test_searches_end_with_a_server_that_is_killed(
-    tmp_path: Path, hills: tuple[Hills, dict[str, Any]]
+    tmp_path: Path, hills: tuple[Hills, dict[str, Any]], warm_commands: WarmCommands
 ) -> None:
     model, config = hills
     model.let_go(1)
     project = make_project(tmp_path / "p", config)
-    with serving_process(project) as (process, line):
+    with serving_process(project, program=warm_commands.program) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         headers = {"Authorization": f"Bearer {match[2]}"}
         with httpx2.Client(base_url=match[1], headers=headers, timeout=PATIENCE_S) as client:
             run = start(client)
             model.await_held()
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
+        server = listening(line)
+        children = server.children(recursive=True)
+        server.kill()
+        process.wait(PATIENCE_S)
     _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert (alive, bool(children)) == ([], True)
     folder = project / "experiments" / run.rpartition("/")[2]

@@ -19,7 +19,7 @@ import pytest
 from agents import SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from jupyter_clients import joined
 from patience import PATIENCE_S
-from served import problem, serving
+from served import listening, problem, serving
 from support import code_reply, make_project
 from warm_commands import WarmCommands
 
@@ -37,12 +37,12 @@ MARK = "ends-with-the-server"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "p", {"llm.api_type": "offline", "execution.zygote": True})
+    return make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
 
 
 @contextmanager
-def running(project: Path, program: Sequence[str] = ()) -> Iterator[tuple[Any, httpx2.Client]]:
-    """Give the process of a server and a client of it."""
+def running(project: Path, program: Sequence[str]) -> Iterator[tuple[Any, httpx2.Client]]:
+    """Give the process of a program that serves, and a client of it."""
     with serving(project, program=program) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
@@ -73,14 +73,15 @@ def messages(client: httpx2.Client, session: str) -> dict[str, tuple[str, str]]:
 def test_a_kill_loses_nothing_that_was_acknowledged(
     project: Path, warm_commands: WarmCommands
 ) -> None:
-    with running(project) as (process, client):
+    with running(project, warm_commands.program) as (process, client):
         session = new_session(client, "kept title")
         ask(client, session, "kept = 41 + 1\nkept", kind="code", message_id="m1")
         send(client, session, "m2", f"print('{MARK}', flush=True)\nimport time; time.sleep(600)")
         send(client, session, "m3", "print('never')")
         seen = await_output(client, session, MARK, "m2")
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
+        server = listening(str(client.base_url))
+        children = server.children(recursive=True)
+        server.kill()
         process.wait(PATIENCE_S)
     _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
@@ -192,40 +193,46 @@ class AskingModel(SteeredModel):
         return code_reply("print('allowed ' + 'to run')")
 
 
-@pytest.mark.parametrize("answer", ["yes", "no", "stop", "edit"])
-def test_code_waits_for_the_answer_of_a_client(tmp_path: Path, answer: str) -> None:
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    """Give a client of a server whose model writes a cell, and that asks before it runs."""
     config = {
         "session.roles": ["code_interpreter"],
         "code_interpreter.require_confirmation": True,
     }
-    with serving_agents(tmp_path, AskingModel(), config) as server:
-        client = server.client()
-        session = new_session(client)
-        client.post(f"{session}/messages", json={"text": "run it", "message_id": "m"})
-        with client.stream("GET", f"{session}/messages/m/events") as response:
-            events = events_of(response)
-            asked = next(data for _, kind, data in events if kind == "post_confirmation_request")
-            waiting = client.get(f"{session}/confirmations").json()["confirmations"]
-            state = client.get(session).json()["branches"][0]["state"]
-            one = f"{session}/confirmations/{asked['extra']['id']}"
-            if answer == "stop":
-                client.post(f"{session}/stop", json={})
-            elif answer == "edit":
-                code = "print('changed ' + 'by hand')"
-                problem(client.post(one, json={"answer": "no", "code": code}), 422, "invalid-body")
-                edited = client.post(one, json={"answer": "yes", "code": code})
-                assert edited.status_code == 204
-            else:
-                assert client.post(one, json={"answer": answer}).status_code == 204
-            *_, (_, _, ended) = events
-        assert (state, len(waiting)) == ("asks", 1)
-        assert (waiting[0]["branch"], "allowed" in waiting[0]["content"]) == ("main", True)
-        assert waiting[0]["confirmation_id"] == asked["extra"]["id"]
-        assert waiting[0]["is_editable"]
-        assert ("allowed to run" in ended["answer"]) == (answer == "yes"), ended
-        assert ("changed by hand" in ended["answer"]) == (answer == "edit"), ended
-        assert client.get(f"{session}/confirmations").json()["confirmations"] == []
-        problem(client.post(one, json={"answer": "no"}), 404, "not-found")
+    with serving_agents(tmp_path_factory.mktemp("asking"), AskingModel(), config) as server:
+        yield server.client()
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", "stop", "edit"])
+def test_code_waits_for_the_answer_of_a_client(asking: httpx2.Client, answer: str) -> None:
+    client = asking
+    session = new_session(client)
+    client.post(f"{session}/messages", json={"text": "run it", "message_id": answer})
+    with client.stream("GET", f"{session}/messages/{answer}/events") as response:
+        events = events_of(response)
+        asked = next(data for _, kind, data in events if kind == "post_confirmation_request")
+        waiting = client.get(f"{session}/confirmations").json()["confirmations"]
+        state = client.get(session).json()["branches"][0]["state"]
+        one = f"{session}/confirmations/{asked['extra']['id']}"
+        if answer == "stop":
+            client.post(f"{session}/stop", json={})
+        elif answer == "edit":
+            code = "print('changed ' + 'by hand')"
+            problem(client.post(one, json={"answer": "no", "code": code}), 422, "invalid-body")
+            edited = client.post(one, json={"answer": "yes", "code": code})
+            assert edited.status_code == 204
+        else:
+            assert client.post(one, json={"answer": answer}).status_code == 204
+        *_, (_, _, ended) = events
+    assert (state, len(waiting)) == ("asks", 1)
+    assert (waiting[0]["branch"], "allowed" in waiting[0]["content"]) == ("main", True)
+    assert waiting[0]["confirmation_id"] == asked["extra"]["id"]
+    assert waiting[0]["is_editable"]
+    assert ("allowed to run" in ended["answer"]) == (answer == "yes"), ended
+    assert ("changed by hand" in ended["answer"]) == (answer == "edit"), ended
+    assert client.get(f"{session}/confirmations").json()["confirmations"] == []
+    problem(client.post(one, json={"answer": "no"}), 404, "not-found")
 
 
 def test_who_asks_for_a_session_while_it_is_deleted_does_not_bring_it_back(tmp_path: Path) -> None:
@@ -294,5 +301,5 @@ def test_an_index_that_opens_slowly_holds_up_its_user_alone(tmp_path: Path, stop
     project = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
     with TaskWeaverApp(project) as app, Accounts.at(tmp_path / "a.sqlite") as accounts:
         asyncio.run(ask_both(app, accounts))
-    opened = [Path(item.path).name for item in psutil.Process().open_files()]
-    assert "agent.sqlite" not in opened
+    opened = [Path(item.path) for item in psutil.Process().open_files()]
+    assert not [path for path in opened if path.is_relative_to(tmp_path / "agents")]

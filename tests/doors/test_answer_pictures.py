@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +16,9 @@ from openai.types.chat import ChatCompletionMessageParam
 from patience import PATIENCE_S
 from served import Served, problem
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
+OFFLINE = {"llm.api_type": "offline"}
 PICTURE = re.compile(r"\n\n!\[(?P<name>[\w.]+\.png)]\((?P<address>http://\S+)\)$")
 DRAWN: ChatCompletionMessageParam = {
     "role": "user",
@@ -42,7 +45,7 @@ def server(folder: Path) -> Iterator[Served]:
 
 
 def serving_offline(folder: Path, port: int = 0) -> AbstractContextManager[Served]:
-    return serving_agents(folder, None, {"llm.api_type": "offline"}, port)
+    return serving_agents(folder, None, OFFLINE, port)
 
 
 def asking(server: Served, token: str) -> openai.OpenAI:
@@ -144,40 +147,47 @@ def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
     problem(shown(server, found["address"]), 404, "not-found")
 
 
-def _asked_far(server: Served) -> str:
+def _seen_far(server: Served, response_id: str) -> str:
     """Return the path of a picture that a client elsewhere is told, which names a path itself."""
     headers = {"X-API-Key": server.token.text, "X-Forwarded-Prefix": "/team"}
     elsewhere = httpx2.HTTPTransport(local_address="127.0.0.2")  # no proxy of this machine
     with httpx2.Client(transport=elsewhere, headers=headers, timeout=PATIENCE_S) as client:
-        wanted = {"model": "taskweaver", "messages": [DRAWN]}
-        asked = client.post(f"{server.url}/v1/chat/completions", json=wanted).json()
-    found = PICTURE.search(asked["choices"][0]["message"]["content"])
-    assert found
+        seen = client.get(f"{server.url}/v1/responses/{response_id}").json()
+    return _path_in(seen["output"][0]["content"][0]["text"])
+
+
+def _path_in(answer: str) -> str:
+    found = PICTURE.search(answer)
+    assert found, answer
     return urlsplit(found["address"]).path
 
 
 @pytest.mark.parametrize("is_behind_proxy", [True, False])
-def test_a_picture_is_found_below_a_path_of_a_proxy(tmp_path: Path, is_behind_proxy: bool) -> None:
-    config = {"llm.api_type": "offline"}
-    with (
-        serving_agents(tmp_path, None, config, is_behind_proxy=is_behind_proxy) as server,
-        asking(server, server.token.text) as client,
-    ):
-        paths = []
-        for prefix in ("/team/tools-1/", "/a)b", "//", "x"):
-            sent = {"X-Forwarded-Prefix": prefix}
-            asked = client.chat.completions.create(
-                model="taskweaver", messages=[DRAWN], extra_headers=sent
-            )
-            found = PICTURE.search(asked.choices[0].message.content or "")
-            assert found
-            paths.append(urlsplit(found["address"]).path)
-        below, *others = paths
+def test_a_picture_is_found_below_a_path_of_a_proxy(
+    server: Served, tmp_path: Path, is_behind_proxy: bool
+) -> None:
+    with ExitStack() as stack:
+        if is_behind_proxy:
+            behind = serving_agents(tmp_path, None, OFFLINE, is_behind_proxy=True)
+            server = stack.enter_context(behind)
+        client = stack.enter_context(asking(server, server.token.text))
+        first, *more = (
+            {"X-Forwarded-Prefix": path} for path in ("/team/tools-1/", "/a)b", "//", "x")
+        )
+        drawn = client.responses.create(
+            model="taskweaver", input=str(DRAWN["content"]), extra_headers=first
+        )
+        below = _path_in(drawn.output_text)
+        others = [
+            _path_in(client.responses.retrieve(drawn.id, extra_headers=one).output_text)
+            for one in more
+        ]
         # As a proxy does that removes its path.
         if is_behind_proxy:
+            assert below.startswith("/team/tools-1/")
             below = below.removeprefix("/team/tools-1")
-            assert below != paths[0]
         assert all(
-            path.startswith("/v1/pictures/") for path in (below, *others, _asked_far(server))
+            path.startswith("/v1/pictures/")
+            for path in (below, *others, _seen_far(server, drawn.id))
         )
         assert shown(server, f"{server.url}{below}").status_code == 200

@@ -62,7 +62,7 @@ async def calling(server: Served, token: str = "", mode: str = "auto") -> AsyncI
         yield client
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 def test_a_conversation_with_progress_figures_and_a_fork(server: Served, mode: str) -> None:
     async def main() -> None:
         async with calling(server, mode=mode) as client:

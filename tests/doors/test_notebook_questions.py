@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,39 @@ def shown(outputs: Any, mime: str = "text/plain") -> str:
     )
 
 
-def test_answers_come_from_the_notebook_s_own_variables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LLM_API_TYPE", "offline")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    outputs = run(
-        tmp_path,
+def errors(cells: list[Any]) -> list[str]:
+    """Return the errors of cells that failed."""
+    outputs = [output for outputs in cells for output in outputs]
+    return [one["evalue"] for one in outputs if one["output_type"] == "error"]
+
+
+@dataclass
+class Asked:
+    """A notebook that has run.
+
+    Attributes:
+        folder: Its folder.
+        offline: Outputs of its cells without a model.
+        model: Outputs of those with a model.
+        calls: What the model was asked.
+        confirmed: Outputs of those in a project that asks before each cell.
+    """
+
+    folder: Path
+    offline: list[Any]
+    model: list[Any]
+    calls: list[str]
+    confirmed: list[Any]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """Run one notebook for all tests: its kernel's imports take most of their time."""
+    folder = tmp_path_factory.mktemp("notebook")
+    code = "double = cars.Power * 2\nint(double.sum())"
+    bodies = [called(("run_python", {"intent": "sum", "code": code})), good("It is 34.")]
+    config = {"code_interpreter.require_confirmation": True, "llm.api_type": "offline"}
+    offline = (
         FRAME,
         "%load_ext taskweaver",
         "%%ask\nmean of Power per Origin in cars",
@@ -57,7 +84,39 @@ def test_answers_come_from_the_notebook_s_own_variables(
         "%ask",
         "%unload_ext taskweaver\nmade",
     )
-    _, _, table, chart, largest, kept, ran, made, failed, empty, end = outputs
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLM_API_TYPE", "offline")
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        with serving(lambda call: call.stream(bodies[call.number])) as endpoint:
+            keys = {
+                "LLM_API_TYPE": "openai",
+                "LLM_API_BASE": endpoint.url,
+                "LLM_API_KEY": "k",
+                "LLM_MODEL": "m",
+            }
+            model = (
+                f"import os\nos.environ |= {keys}",
+                "%load_ext taskweaver",
+                "%ask twice the sum of Power?",
+                "double.sum()",
+                "%unload_ext taskweaver",
+            )
+            confirmed = (
+                f"for name in {list(keys)}:\n    del os.environ[name]",
+                f"open('taskweaver_config.json', 'w').write({json.dumps(config)!r})",
+                "%load_ext taskweaver",
+                "%ask run this code: unmade = 1",
+                "'unmade' in globals()",
+            )
+            outputs = run(folder, *offline, *model, *confirmed)
+        calls = [json.dumps(call.body) for call in endpoint.calls]
+    first, second = len(offline), len(offline) + len(model)
+    return Asked(folder, outputs[:first], outputs[first:second], calls, outputs[second:])
+
+
+def test_answers_come_from_the_notebook_s_own_variables(asked: Asked) -> None:
+    assert errors(asked.offline) == []
+    _, _, table, chart, largest, kept, ran, made, failed, empty, end = asked.offline
     assert "6.5" in shown(table)
     assert "<table" in shown(table, "text/html")
     assert "data:image/png" in shown(chart, "text/html")
@@ -68,45 +127,24 @@ def test_answers_come_from_the_notebook_s_own_variables(
     assert "ZeroDivisionError" in shown(failed)
     assert "What is the question?" in shown(empty)
     assert shown(end) == "42"
-    assert not list(tmp_path.glob("*.png"))
+    assert not list(asked.folder.glob("*.png"))
 
 
-def test_a_model_reads_the_notebook_and_runs_cells_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = "double = cars.Power * 2\nint(double.sum())"
-    bodies = [called(("run_python", {"intent": "sum", "code": code})), good("It is 34.")]
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with serving(lambda call: call.stream(bodies[call.number])) as endpoint:
-        for name, value in {
-            "LLM_API_TYPE": "openai",
-            "LLM_API_BASE": endpoint.url,
-            "LLM_API_KEY": "k",
-            "LLM_MODEL": "m",
-        }.items():
-            monkeypatch.setenv(name, value)
-        outputs = run(
-            tmp_path,
-            FRAME,
-            "%load_ext taskweaver",
-            "%ask twice the sum of Power?",
-            "double.sum()",
-        )
-    assert "It is 34." in shown(outputs[2])
-    assert shown(outputs[3]) == "np.int64(34)"
-    first, second = (json.dumps(call.body) for call in endpoint.calls)
+def test_a_model_reads_the_notebook_and_runs_cells_in_it(asked: Asked) -> None:
+    assert errors(asked.model) == []
+    _, _, answer, double, _ = asked.model
+    assert "It is 34." in shown(answer)
+    assert shown(double) == "np.int64(34)"
+    first, second = asked.calls
     assert "DataFrame 4x3" in first
     assert "34" in second
 
 
-def test_the_project_s_confirmation_holds(tmp_path: Path) -> None:
-    config = {"code_interpreter.require_confirmation": True, "llm.api_type": "offline"}
-    (tmp_path / "taskweaver_config.json").write_text(json.dumps(config))
-    outputs = run(
-        tmp_path, "%load_ext taskweaver", "%ask run this code: made = 1", "'made' in globals()"
-    )
-    assert "no person was asked" in shown(outputs[1])
-    assert shown(outputs[2]) == "False"
+def test_the_project_s_confirmation_holds(asked: Asked) -> None:
+    assert errors(asked.confirmed) == []
+    _, _, _, refused, there = asked.confirmed
+    assert "no person was asked" in shown(refused)
+    assert shown(there) == "False"
 
 
 @pytest.mark.parametrize(

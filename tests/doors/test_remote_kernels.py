@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import socket
@@ -17,6 +16,7 @@ import pytest
 from doors.conftest import LIMITS
 from patience import PATIENCE_S
 from served import Served, served
+from sizes import examples
 from support import make_project
 
 from taskweaver import TaskWeaverApp
@@ -156,7 +156,7 @@ class Cutter:
 
 
 def test_torn_connections_lose_and_double_no_event(server: Served, tmp_path: Path) -> None:
-    cells = int(os.environ.get("TEARS", "300")) // 10
+    cells = examples(10)
     with Cutter(server.url, 7) as cutter:
         manager = RemoteManager(cutter.url, server.token.text, tmp_path)
         client = manager.get_session_client("torn")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -19,10 +18,11 @@ from agents import API, SteeredModel, ask, await_answer, events_of, new_session,
 from click.testing import CliRunner
 from patience import PATIENCE_S
 from postgres_server import postgres_server
-from served import Served, problem, serving
+from served import Served, listening, problem, serving
 from shared_database import DatabaseLink, empty_database, locked_user, outage
 from support import make_project
 from test_agent_stops import await_output, messages, send
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
@@ -83,18 +83,20 @@ class Shared:
         keys = {
             "server.database": self.address.url,
             "server.database_password": self.address.password,
+            "execution.zygote": "false",
         }
         return {env_name(name): value for name, value in keys.items()}
 
     @contextmanager
-    def running(self) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+    def running(self, program: Sequence[str]) -> Iterator[tuple[psutil.Process, httpx2.Client]]:
         """Give the process of one more server, and ann's client of it."""
-        with serving(self.folder / "project", **self.variables) as (process, line):
+        project = self.folder / "project"
+        with serving(project, program=program, **self.variables) as (_, line):
             match = re.search(r"http://127\.0\.0\.1:\d+$", line.strip())
             assert match, line
             headers = {"Authorization": f"Bearer {self.token}"}
             with httpx2.Client(base_url=match[0], headers=headers, timeout=PATIENCE_S) as client:
-                yield process, client
+                yield listening(line), client
 
 
 @pytest.fixture(scope="module")
@@ -208,11 +210,12 @@ def test_spending_at_all_servers_counts_together(shared: Shared) -> None:
     shared.accounts.remove("eve")  # the code of several users needs walls
 
 
+@pytest.mark.long
 def test_a_killed_server_beside_another_that_goes_on(
-    shared: Shared, two: list[httpx2.Client]
+    shared: Shared, two: list[httpx2.Client], warm_commands: WarmCommands
 ) -> None:
     other = two[0]
-    with shared.running() as (process, client):
+    with shared.running(warm_commands.program) as (process, client):
         session, own = new_session(client, "kept title"), new_session(other)
         send(other, own, "own", "print('on', flush=True)\nimport time; time.sleep(600)")
         await_output(other, own, "on", "own")
@@ -221,7 +224,7 @@ def test_a_killed_server_beside_another_that_goes_on(
         send(client, session, "m3", "print('never')")
         await_output(client, session, "on", "m2")
         assert messages(other, session)["m2"][0] == "running"
-        children = psutil.Process(process.pid).children(recursive=True)
+        children = process.children(recursive=True)
         with other.stream("GET", f"{API}/events") as response:
             events = events_of(response)
             assert next(events)[1] == "position"
@@ -266,18 +269,51 @@ def test_answers_outlive_an_outage_of_the_database(
     here.delete(session)
 
 
+def test_messages_of_a_server_that_is_gone_are_stopped(
+    shared: Shared, two: list[httpx2.Client]
+) -> None:
+    """It left a message at work and one that waits; nobody asks for them."""
+    here, there = two
+    session = new_session(here)
+    ask(here, session, "say: hello", message_id="seen")
+    assert here.post(f"{session}/release").status_code == 204
+    with there.stream("GET", f"{API}/events") as response:
+        events = events_of(response)
+        assert next(events)[1] == "position"
+        left = {"at work": "running", "waits": "queued"}
+        copy_message(shared, "seen", left, server="4711")
+        open_ = {*left}
+        while open_:
+            _, kind, data = next(events)
+            if kind == "message_stopped":
+                open_.remove(data["message_id"])
+    found = messages(here, session)
+    assert [found[name][0] for name in ("seen", *left)] == ["finished", "stopped", "stopped"]
+    again = ask(there, session, "say: hello", message_id="next")
+    assert again["answer"] == "heard hello", "the session is free for another server"
+    there.delete(session)
+
+
+def copy_message(shared: Shared, message_id: str, copies: dict[str, str], **others: str) -> None:
+    """Put copies of a message, by their ids and states, into the database; change other fields."""
+    columns = ["session", "branch", "kind", "text", "round_id", "answer", "tokens", "cost"]
+    columns += ["created_at", "server"]
+    values = [f"'{others[one]}'" if one in others else one for one in columns]
+    copy = (
+        f'INSERT INTO taskweaver.messages ("user", id, state, {", ".join(columns)})'
+        f' SELECT "user", %s, %s, {", ".join(values)} FROM taskweaver.messages WHERE id = %s'
+    )
+    with psycopg.connect(shared.address.url, password=shared.address.password) as connection:
+        for name, state in copies.items():
+            connection.execute(copy.encode(), [name, state, message_id])
+
+
 def test_a_message_whose_acknowledgement_was_lost_is_sent_again(
     shared: Shared, two: list[httpx2.Client]
 ) -> None:
     session = new_session(two[0])
     ask(two[0], session, "say: hello", message_id="seen")
-    columns = "session, branch, kind, text, round_id, answer, tokens, cost, created_at, server"
-    copy = (
-        f'INSERT INTO taskweaver.messages ("user", id, state, {columns})'
-        f' SELECT "user", %s, %s, {columns} FROM taskweaver.messages WHERE id = %s'
-    )
-    with psycopg.connect(shared.address.url, password=shared.address.password) as connection:
-        connection.execute(copy.encode(), ["left", "queued", "seen"])
+    copy_message(shared, "seen", {"left": "queued"})
     again = ask(two[0], session, "say: hello", message_id="left")
     assert (again["state"], again["answer"]) == ("finished", "heard hello")
     assert messages(two[1], session)["left"][0] == "finished"

@@ -121,7 +121,7 @@ def workers() -> list[psutil.Process]:
 # httpcore leaves a socket to the garbage collector when a connection to a local one fails.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_code_and_files_are_on_the_other_side(sshd: Sshd, tmp_path: Path) -> None:
-    project = make_project(tmp_path / "far", {"llm.api_type": "offline"})
+    project = make_project(tmp_path / "far", {"llm.api_type": "offline"}, has_table=False)
     keys = {
         "execution.server": f"{sshd.address(getpass.getuser())}{project}",
         "execution.server_command": f"{shlex.quote(sys.executable)} -m taskweaver --trust",
@@ -233,6 +233,7 @@ def _python_for(user: str) -> str:
     pytest.skip("no Python with the packages can be run by another user")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_code_runs_with_the_rights_of_an_ordinary_user(
     sshd: Sshd, ordinary_user: OrdinaryUser, tmp_path: Path

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from fake_endpoint import good, serving
 from patience import PATIENCE_S
-from support import Script, code_reply, make_project, planner_reply
+from support import Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver import TaskWeaver
 from taskweaver.ces.cell_tables import TABLE_CHARS, CellTables
@@ -25,7 +25,14 @@ BARE = {"execution.zygote": False, "execution.sandbox": "none"}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
+
+
+@pytest.fixture
+def stocked(project: Path) -> Path:
+    """Give a project with a table."""
+    add_table(project)
+    return project
 
 
 @pytest.fixture
@@ -45,6 +52,8 @@ def test_a_question_about_a_file_is_answered_without_a_key(project: Path, shop: 
         assert answer.tables == []
         again = tw.ask("and per city?")
         assert (again.is_answered, tw.ask("what is love?").is_answered) == (True, False)
+        assert again._repr_html_().count("<table") == 1
+        assert "Oslo" in again._repr_markdown_()
     (table,) = again.tables
     pd.testing.assert_series_equal(
         table.iloc[:, 0], pd.Series({"Oslo": 10.0, "Rome": 2.0}), check_names=False
@@ -62,6 +71,8 @@ def test_without_a_project_the_current_folder_is_read_and_stays_as_it_is(
     monkeypatch.chdir(tmp_path)
     with TaskWeaver(config=OFFLINE | BARE) as tw:
         answer = tw.ask("plot the mean of price per city in shop.csv")
+        shown = answer._repr_html_()
+        assert shown.count("<table") == shown.count('src="data:image/png') == 1
     (figure,) = answer.figures
     assert figure.mime == "image/png"
     assert figure.path.read_bytes() == figure.data
@@ -94,7 +105,7 @@ def test_the_cells_that_ran_and_the_code_that_succeeded(project: Path) -> None:
     assert answer.code == "6 * 7"
 
 
-def test_a_model_at_an_endpoint_answers_with_its_account(project: Path) -> None:
+def test_a_model_at_an_endpoint_answers_with_its_account(stocked: Path) -> None:
     replies = [
         planner_reply("CodeInterpreter", "Sum `Count` in `tiny.csv`."),
         code_reply("pd.read_csv('tiny.csv').groupby('Region').sum()"),
@@ -105,7 +116,7 @@ def test_a_model_at_an_endpoint_answers_with_its_account(project: Path) -> None:
             "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.api_key": "k",
             "llm.prompt_price": 1e6, "llm.completion_price": 2e6,
         }  # fmt: skip
-        with TaskWeaver(project, config, model="tiny-model") as tw:
+        with TaskWeaver(stocked, config, model="tiny-model") as tw:
             answer = tw.ask("sum of Count per Region in tiny.csv?")
         assert {call.body["model"] for call in endpoint.calls} == {"tiny-model"}
     assert answer.text == "North has 3."
@@ -134,8 +145,8 @@ def test_a_model_that_refuses_raises_and_the_session_goes_on(project: Path) -> N
             assert session.ask("hi").text == "hello"
 
 
-def test_errors_name_the_remedy(project: Path, tmp_path: Path) -> None:
-    tw = TaskWeaver(project, OFFLINE)
+def test_errors_name_the_remedy(stocked: Path, tmp_path: Path) -> None:
+    tw = TaskWeaver(stocked, OFFLINE)
     copy = tmp_path / "tiny.csv"
     copy.write_text("a\n1\n")
     with pytest.raises(FileNotAdded, match=r"no file none\.csv in /.*Give its path"):
@@ -145,7 +156,7 @@ def test_errors_name_the_remedy(project: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotAdded, match=r"DataFrame is not the path of a file.*to_csv"):
         tw.ask("mean of price", files=[pd.DataFrame()])  # type: ignore[list-item]
     with pytest.raises(FileNotAdded, match=r"Two files are called tiny\.csv"):
-        tw.ask("mean of price", files=[project / "data" / "tiny.csv", copy])
+        tw.ask("mean of price", files=[stocked / "data" / "tiny.csv", copy])
     with pytest.raises(SessionError, match="text"):
         tw.ask("")
     session = tw.session()
@@ -206,10 +217,10 @@ def test_a_session_is_opened_again_by_its_id(project: Path) -> None:
         assert "42" in tw.session(session.id).ask("run this code: kept + 1").text
 
 
-def test_a_program_that_does_not_close_ends_without_a_trace(project: Path) -> None:
+def test_a_program_that_does_not_close_ends_without_a_trace(stocked: Path) -> None:
     code = (
         "from taskweaver import TaskWeaver\n"
-        f"tw = TaskWeaver({str(project)!r}, {OFFLINE | {'execution.zygote': True}!r})\n"
+        f"tw = TaskWeaver({str(stocked)!r}, {OFFLINE | {'execution.zygote': True}!r})\n"
         "print(tw.ask('sum of Count in tiny.csv'))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

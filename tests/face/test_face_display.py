@@ -131,6 +131,7 @@ def test_formulas_are_not_set() -> None:
     assert page.startswith('<div class="taskweaver tex2jax_ignore mathjax_ignore">')
 
 
+@pytest.mark.long
 def test_an_answer_in_a_notebook_shows_its_table_and_its_figure(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
     sources = [

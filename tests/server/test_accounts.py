@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.server.accounts import Accounts, AuditEntry, Quota, UserSpending, accounts_file
 from taskweaver.server.databases.address import PostgresAddress
@@ -123,6 +124,7 @@ def test_the_audit_log_keeps_the_order(place: Path | PostgresAddress) -> None:
         assert [entry.outcome for entry in accounts.audit(3)] == ["2", "3", "4"]
 
 
+@settings(max_examples=examples(30))
 @given(st.text())
 def test_no_text_is_a_token_by_chance(text: str) -> None:
     token = new_token()

@@ -29,7 +29,7 @@ from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 ALL = [f"question {number}" for number in range(8)]
-FILES = int(os.environ.get("MUTATIONS", "30"))
+FILES = int(os.environ.get("MUTATIONS", "15"))
 TABLES = ("branches", "rounds", "posts", "round_ends", "archival", "events")
 
 

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.session.storage.workdir import WorkingFiles, add_files, files_in, mentioned_files
@@ -138,6 +139,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return data, cwd
 
 
+@settings(max_examples=examples(30))
 @given(st.text())
 def test_any_message_is_read_without_error(
     tmp_path_factory: pytest.TempPathFactory, message: str
