@@ -33,6 +33,9 @@ VULNERABILITY = {
 }
 
 
+SOUND = '{"dependencies": [{"name": "sound", "version": "3.1", "vulns": []}]}'
+
+
 class Service(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -88,10 +91,33 @@ def test_a_known_vulnerability_fails(tmp_path: Path, service: str) -> None:
     assert output == ("audit: 2 packages, 1 vulnerable\n  leaky 1.0: CVE-2099-1, fixed in 2.0\n")
 
 
+@pytest.mark.parametrize(
+    ("output", "errors", "status", "said"),
+    [
+        (SOUND, "", 0, "audit: 1 packages, 0 vulnerable\n"),
+        ("", "usage: pip-audit [-h]", 1, "audit: pip-audit failed (3):\nusage: pip-audit [-h]\n"),
+        ("", "requests.exceptions.X: y", 0, "audit: NOT DONE: no service: requests.exceptions.X"),
+    ],
+    ids=["sound", "broken", "no service"],
+)
+def test_an_end_of_pip_audit_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    output: str, errors: str, status: int, said: str,
+) -> None:  # fmt: skip
+    stand_in = tmp_path / "python"
+    stand_in.write_text(f"#!/bin/sh\necho '{output}'\necho '{errors}' >&2\nexit 3\n")
+    stand_in.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(stand_in))
+    assert AUDIT["main"]([]) == status
+    assert capsys.readouterr().out.startswith(said)
+
+
+@pytest.mark.long
 def test_packages_without_one_pass(tmp_path: Path, service: str) -> None:
     assert audit(tmp_path, service, leaky="2.0") == (0, "audit: 1 packages, 0 vulnerable\n")
 
 
+@pytest.mark.long
 def test_a_service_that_cannot_be_reached_is_reported_and_does_not_fail(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -100,6 +126,7 @@ def test_a_service_that_cannot_be_reached_is_reported_and_does_not_fail(tmp_path
     assert output.startswith("audit: NOT DONE: no service: ")
 
 
+@pytest.mark.long
 def test_an_audit_that_does_not_work_fails(tmp_path: Path) -> None:
     done = run_audit("--no-such-option")
     assert done.returncode == 1

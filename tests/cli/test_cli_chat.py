@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -181,8 +180,8 @@ def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
     assert "SystemExit" in line
 
 
-@contextmanager
-def chatting(project: Path) -> Iterator[Screen]:
+@pytest.fixture
+def screen(project: Path) -> Iterator[Screen]:
     screen = Screen("-p", str(project))
     yield screen
     if screen.process.poll() is None:
@@ -190,20 +189,7 @@ def chatting(project: Path) -> Iterator[Screen]:
         screen.process.wait()
 
 
-@pytest.fixture
-def screen(project: Path) -> Iterator[Screen]:
-    with chatting(project) as screen:
-        yield screen
-
-
-@pytest.fixture
-def new_screen(new_project: Path) -> Iterator[Screen]:
-    with chatting(new_project) as screen:
-        yield screen
-
-
-def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(new_screen: Screen) -> None:
-    screen = new_screen
+def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(screen: Screen) -> None:
     screen.wait_for(PROMPT)
     screen.wait_for("offline")
     screen.type("how many rows are in orders.csv?\r")
@@ -233,9 +219,12 @@ def test_leaving_at_once_is_possible(screen: Screen) -> None:
     assert screen.wait_for_end() == 0
 
 
-def test_a_project_that_does_not_open_ends_the_chat_in_one_line(project: Path) -> None:
+def test_a_project_that_does_not_open_ends_the_chat_in_one_line(
+    project: Path, warm_commands: WarmCommands
+) -> None:
     (project / "taskweaver_config.json").write_text('{"llm.max_retries": "many"}')
-    screen = Screen("-p", str(project))
+    _, *program = warm_commands.program
+    screen = Screen("-p", str(project), program=tuple(program))
     screen.wait_for("error: ")
     assert screen.wait_for_end() == 2
     assert "Traceback" not in screen.drawn

@@ -56,7 +56,7 @@ def test_json_lines_have_the_value_of_each_run(tmp_path: Path) -> None:
         assert entry["mean"] == pytest.approx(sum(entry["values"]) / 3)
 
 
-@pytest.mark.parametrize("goal", ["maximize", "minimize"])
+@pytest.mark.parametrize("goal", ["maximize", pytest.param("minimize", marks=pytest.mark.long)])
 def test_an_idea_is_searched_once_for_each_seed(tmp_path: Path, goal: str) -> None:
     project = lab(tmp_path)
     (project / "idea.md").write_text(IDEA.format(goal))

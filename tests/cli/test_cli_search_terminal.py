@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from fake_endpoint import Call, good, serving
 from search_lab import FAST, IDEA
 from support import make_project
 from test_cli_search import LastingClimber
+from warm_commands import WarmCommands
 
 from taskweaver.llm.types import ModelRequest
 
@@ -58,12 +58,14 @@ def project(tmp_path: Path) -> Iterator[Path]:
         yield project
 
 
-def test_what_is_said_stands_above_the_live_tree(project: Path) -> None:
+def test_what_is_said_stands_above_the_live_tree(
+    project: Path, warm_commands: WarmCommands
+) -> None:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     arguments = ["-p", str(project), "search", str(project / "climb.md"), "--name", "a"]
     with subprocess.Popen(
-        [sys.executable, "-m", "taskweaver", *arguments],
+        [*warm_commands.program, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

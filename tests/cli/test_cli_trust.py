@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
 import py_compile
 import sys
-from contextlib import nullcontext
+import threading
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.opening import read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 
+pytestmark = pytest.mark.usefixtures("no_states")
 KEY = "sk-proj-the-users-own-key-0123456789"
 NOBODY = 65534
 PROMPT = ">\x1b"
@@ -81,15 +84,17 @@ class Strangers:
     def traces(self) -> set[str]:
         return {path.name for path in self.marks.iterdir()}
 
-    def run(self, *arguments: str) -> Result:
+    def run(self, *arguments: str, typed: str | None = None) -> Result:
         first = [item for item in arguments if item in ("--trust", "--no-trust")]
         rest = [item for item in arguments if item not in first]
-        return CliRunner().invoke(commands, [*first, "-p", str(self.folder), *rest])
+        whole = [*first, "-p", str(self.folder), *rest]
+        return CliRunner().invoke(commands, whole, input=typed)
 
 
 @pytest.fixture
 def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Strangers:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("EXECUTION_ZYGOTE", "false")  # where the project's own value is off
     return Strangers(tmp_path)
 
 
@@ -190,6 +195,56 @@ def test_the_command_trust_decides_and_forgets(strangers: Strangers) -> None:
     assert strangers.run("-m", "/info").exit_code == 2
 
 
+def test_a_person_is_asked_once_and_again_after_a_change(
+    strangers: Strangers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent, "_can_ask", lambda: True)
+    said = strangers.run("-m", "/info", typed="y\n")
+    assert said.exit_code == 0, said.output
+    assert "MCP server theirs" in said.stderr
+    assert "Trust this project? [y/N]" in said.stderr
+    assert "role" in strangers.traces
+    assert "Trust" not in strangers.run("-m", "/info").output  # the answer was kept
+    for path in strangers.marks.iterdir():
+        path.unlink()
+    strangers.write_role("x = 3")
+    said = strangers.run("-m", "/info", typed="\n")
+    assert said.exit_code == 0, said.output
+    question, _, after = said.stderr.partition("Trust this project? [y/N]")
+    assert "something new" in question
+    assert "roles of the project" in question
+    assert "MCP server" not in question
+    assert "opened without these" in after
+    assert "Not trusted and off: roles" in after
+    assert "role" not in strangers.traces
+
+
+@pytest.mark.parametrize(("typed", "is_granted"), [("y", True), ("", False)])
+def test_a_terminal_is_a_place_where_a_person_is_asked(
+    strangers: Strangers, monkeypatch: pytest.MonkeyPatch, typed: str, *, is_granted: bool
+) -> None:
+    ours, theirs = pty.openpty()
+    drawn = bytearray()
+
+    def person() -> None:
+        with suppress(OSError):  # the terminal is closed
+            while b"[y/N]" not in drawn:
+                drawn.extend(os.read(ours, 4096))
+            os.write(ours, f"{typed}\n".encode())
+
+    asked = threading.Thread(target=person)
+    with open(theirs) as keyboard, open(os.dup(theirs), "w") as screen:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        monkeypatch.setattr(sys, "stderr", screen)
+        os.write(ours, b"n\n" if typed else b"y\n")  # before the question, it is no answer
+        asked.start()
+        given = consent.consent_to(strangers.folder)
+    asked.join()
+    os.close(ours)
+    assert bool(given) is is_granted
+    assert b"MCP server theirs" in drawn
+
+
 class at_terminal:  # noqa: N801 - reads as a context
     """A chat at a terminal, ended with the block."""
 
@@ -205,6 +260,7 @@ class at_terminal:  # noqa: N801 - reads as a context
             self._screen.process.wait()
 
 
+@pytest.mark.long
 def test_at_a_terminal_a_person_is_asked_once_and_again_after_a_change(
     strangers: Strangers, tmp_path: Path
 ) -> None:

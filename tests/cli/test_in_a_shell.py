@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sizes import some
 from support import NO_STATES, make_project
 from warm_commands import WarmCommands
 
@@ -102,7 +103,7 @@ class Start:
         return self.shell.run(*self.options, *arguments, text=text)
 
 
-PLACES = ("the clone", "the project", "above", "another folder")
+PLACES = ("another folder", "above", "the project", "the clone")
 
 
 def started(tmp_path: Path, place: str, commands: WarmCommands, **keys: int) -> Start:
@@ -128,10 +129,8 @@ def stored_cells(project: Path) -> list[str]:
     return [str(part["content"]) for part in parts if part["type"] == "reply_content"]
 
 
-def test_what_is_printed_exists_and_what_is_stored_ran(
-    tmp_path: Path, warm_commands: WarmCommands
-) -> None:
-    start = started(tmp_path, "the clone", warm_commands)
+def told(start: Start) -> tuple[str, list[str]]:
+    """Have a conversation; return what it showed, and the cells that were typed."""
     data = start.project / "data" / "tiny.csv"
     reading = f"path = {str(data)!r}; text = open(path).read(); len(text)"
     saving = "open('saved.txt', 'w').write(path)"
@@ -139,7 +138,14 @@ def test_what_is_printed_exists_and_what_is_stored_ran(
     files = ["/save", "/export story.ipynb", "/export story.py", "/export story.md", "/info"]
     lines = [f"run this code: {cell}\n/branches" for cell in typed]
     plot = "plot the sum of Count per Region in tiny.csv"
-    shown = start.run(text="\n".join([*lines, plot, *files]) + "\n")
+    return start.run(text="\n".join([*lines, plot, *files]) + "\n"), typed
+
+
+def test_what_is_printed_exists_and_what_is_stored_is_exact(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
+    start = started(tmp_path, "the clone", warm_commands, **NO_STATES)
+    shown, typed = told(start)
     names = {path.name for path in start.shell.paths(shown)}
     assert {"saved.txt", "story.ipynb", "story.py", "story.md"} <= names
     assert any(name.startswith("raw_exp_") for name in names)
@@ -155,6 +161,13 @@ def test_what_is_printed_exists_and_what_is_stored_ran(
     assert any("pd.read_csv('tiny.csv')" in code for code in codes)
     assert MASK not in "".join(codes)
 
+
+@pytest.mark.long
+def test_what_is_stored_ran(tmp_path: Path, warm_commands: WarmCommands) -> None:
+    start = started(tmp_path, "the clone", warm_commands)
+    told(start)
+    cells = stored_cells(start.project)
+    data = start.project / "data" / "tiny.csv"
     facts = start.run("--json", "--resume", "-m", "run this code: (len(token), len(path), text)")
     answer = json.loads(facts)["answer"]
     assert str((20, len(str(data)), data.read_text())) in answer
@@ -164,7 +177,7 @@ def test_what_is_printed_exists_and_what_is_stored_ran(
     assert "5 cells: 5 same" in replayed
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", some(PLACES, 1))
 def test_artifacts_and_findings_are_named_wherever_one_starts(
     tmp_path: Path, warm_commands: WarmCommands, place: str
 ) -> None:
@@ -178,6 +191,7 @@ def test_artifacts_and_findings_are_named_wherever_one_starts(
     assert str(start.project / "workspace") in found
 
 
+@pytest.mark.long
 def test_a_search_names_its_report_and_its_page(
     tmp_path: Path, warm_commands: WarmCommands
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -71,6 +72,41 @@ def drive(
     assert not alive
 
 
+async def ask(client: Any) -> str:
+    """Ask a question; return its session."""
+    statuses: list[str] = []
+
+    async def hear(_progress: float, _total: float | None, message: str | None) -> None:
+        statuses.append(message or "")
+
+    question = {"question": "what is the mean of the Count column in tiny.csv?"}
+    result = await client.call_tool("ask", question, progress_callback=hear)
+    said = result.structured_content
+    assert said, result.content
+    assert said["is_answered"]
+    assert "4" in said["answer"]
+    assert "running code" in statuses
+    return str(said["session"])
+
+
+async def run_and_fork(client: Any, session: str) -> None:
+    """Run code in a session and in a branch of it."""
+    ran = await value(client, "run_code", code="x = 20\nprint('hi')\nx + 1", session=session)
+    assert "21" in ran["answer"]
+    assert "hi" in ran["answer"]
+    assert ran["session"] == session
+    branch = (await value(client, "fork", session=session, name="other"))["branch"]
+    assert branch == "other"
+    there = await value(client, "run_code", code="x += 1; x", session=session, branch=branch)
+    assert "21" in there["answer"]
+    assert there["branch"] == "other"
+    here = await value(client, "run_code", code="x", session=session, branch="main")
+    assert "20" in here["answer"]
+    code = "open('made.txt', 'w').write('1')"
+    (file,) = (await value(client, "run_code", code=code, session=session))["files"]
+    assert Path(file).read_text() == "1"
+
+
 async def draw_and_remember(client: Any, session: str) -> None:
     drawn = {"code": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"}
     pictured = await client.call_tool("run_code", drawn | {"session": session})
@@ -78,113 +114,84 @@ async def draw_and_remember(client: Any, session: str) -> None:
     assert pictured.content[1].mime_type == "image/png"
     await value(client, "remember", fact="zebras count twice", session=session)
     assert await value(client, "memory_search", query="zebras count", session=session)
+    found = await value(client, "memory_search", query="mean", session=session)
+    assert any("mean of the Count" in item["text"] for item in found)
+    assert await value(client, "memory_search", query="giraffe") == []
 
 
-def test_a_whole_conversation(tmp_path: Path, warm_commands: WarmCommands) -> None:
+async def call_at_one_time(client: Any, session: str) -> None:
+    """Make calls of a session at one time, which wait for each other."""
+    at_once = [value(client, "run_code", code="x += 1; x", session=session) for _ in range(3)]
+    forked = value(client, "fork", session=session, name="b")
+    *ran, fork = await asyncio.gather(*at_once, forked)
+    assert all(one["is_answered"] for one in ran)
+    assert fork == {"branch": "b"}
+    here = await value(client, "run_code", code="x", session=session, branch="main")
+    assert "23" in here["answer"]
+
+
+async def give_up(client: Any, session: str, folder: Path) -> None:
+    """Give up a call, which ends its cell."""
+    code = "open('begun', 'w').close()\nwhile True: pass"
+    call = asyncio.create_task(client.call_tool("run_code", {"code": code, "session": session}))
+    while not list(folder.rglob("begun")):
+        await asyncio.sleep(0.05)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    again = await value(client, "run_code", code="x + 1", session=session)
+    assert "24" in again["answer"]
+
+
+async def go_wrong(client: Any, session: str) -> None:
+    """Ask for what is not there, and run what fails or writes where only messages may be."""
+    for name, reason in (("nope", "There is no session 'nope'"), ("../../etc", "no session")):
+        assert reason in await failure(client, "ask", question="hi", session=name)
+    assert "says something" in await failure(client, "ask", question=" ")
+    failed = await value(client, "run_code", code="1 / 0", session=session)
+    assert not failed["is_answered"]
+    assert "ZeroDivisionError" in failed["answer"]
+    nowhere = {"code": "1", "session": session, "branch": "x"}
+    assert "no branch 'x'" in await failure(client, "run_code", **nowhere)
+    noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
+    assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
+
+
+def test_a_conversation_with_all_its_tools_calls_at_one_time_one_given_up_and_failures(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     async def steps(client: Any) -> None:
         tools = (await client.list_tools()).tools
         assert sorted(tool.name for tool in tools) == [
             "ask", "fork", "memory_search", "remember", "run_code", "sessions",
         ]  # fmt: skip
-        statuses: list[str] = []
-
-        async def hear(_progress: float, _total: float | None, message: str | None) -> None:
-            statuses.append(message or "")
-
-        question = {"question": "what is the mean of the Count column in tiny.csv?"}
-        result = await client.call_tool("ask", question, progress_callback=hear)
-        said = result.structured_content
-        assert said, result.content
-        assert said["is_answered"]
-        assert "4" in said["answer"]
-        assert "running code" in statuses
-        session = said["session"]
-        ran = await value(client, "run_code", code="x = 20\nprint('hi')\nx + 1", session=session)
-        assert "21" in ran["answer"]
-        assert "hi" in ran["answer"]
-        assert ran["session"] == session
-        branch = (await value(client, "fork", session=session, name="other"))["branch"]
-        assert branch == "other"
-        there = await value(client, "run_code", code="x += 1; x", session=session, branch=branch)
-        assert "21" in there["answer"]
-        assert there["branch"] == "other"
-        here = await value(client, "run_code", code="x", session=session, branch="main")
-        assert "20" in here["answer"]
-        made = await value(
-            client, "run_code", code="open('made.txt', 'w').write('1')", session=session
-        )
-        (file,) = made["files"]
-        assert Path(file).read_text() == "1"
+        session = await ask(client)
+        await run_and_fork(client, session)
         await draw_and_remember(client, session)
-        found = await value(client, "memory_search", query="mean", session=session)
-        assert any("mean of the Count" in item["text"] for item in found)
-        assert await value(client, "memory_search", query="giraffe") == []
+        await call_at_one_time(client, session)
+        await give_up(client, session, tmp_path)
+        await go_wrong(client, session)
         (listed,) = await value(client, "sessions")
         assert listed["session"] == session
 
     drive(tmp_path, warm_commands, steps)
 
 
-def test_what_goes_wrong_is_told(tmp_path: Path, warm_commands: WarmCommands) -> None:
-    async def steps(client: Any) -> None:
-        assert "There is no session 'nope'" in await failure(
-            client, "ask", question="hi", session="nope"
-        )
-        assert "no session" in await failure(client, "ask", question="hi", session="../../etc")
-        assert "says something" in await failure(client, "ask", question=" ")
-        failed = await value(client, "run_code", code="1 / 0")
-        assert not failed["is_answered"]
-        assert "ZeroDivisionError" in failed["answer"]
-        session = failed["session"]
-        assert "no branch 'x'" in await failure(
-            client, "run_code", code="1", session=session, branch="x"
-        )
-        noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
-        assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
-
-    drive(tmp_path, warm_commands, steps)
-
-
-def test_a_call_that_is_given_up_ends_its_cell(tmp_path: Path, warm_commands: WarmCommands) -> None:
-    async def steps(client: Any) -> None:
-        first = await value(client, "run_code", code="x = 1")
-        code = "open('begun', 'w').close()\nwhile True: pass"
-        arguments = {"code": code, "session": first["session"]}
-        call = asyncio.create_task(client.call_tool("run_code", arguments))
-        while not list(tmp_path.rglob("begun")):
-            await asyncio.sleep(0.05)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
-        again = await value(client, "run_code", code="x + 1", session=first["session"])
-        assert "2" in again["answer"]
-
-    drive(tmp_path, warm_commands, steps)
-
-
-def test_calls_of_a_session_at_one_time_wait_for_each_other(
-    tmp_path: Path, warm_commands: WarmCommands
-) -> None:
-    async def steps(client: Any) -> None:
-        session = (await value(client, "run_code", code="x = 0"))["session"]
-        at_once = [value(client, "run_code", code="x += 1; x", session=session) for _ in range(3)]
-        forked = value(client, "fork", session=session, name="b")
-        *ran, fork = await asyncio.gather(*at_once, forked)
-        assert all(one["is_answered"] for one in ran)
-        assert fork == {"branch": "b"}
-        here = await value(client, "run_code", code="x", session=session, branch="main")
-        assert "3" in here["answer"]
-
-    drive(tmp_path, warm_commands, steps)
-
-
-def test_it_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
+def test_the_program_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
+    """It is started anew: what an import writes would be seen, too."""
     project = offline_project(tmp_path)
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    client["clientInfo"] = {"name": "test", "version": "1"}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
     done = subprocess.run(
         [sys.executable, "-m", "taskweaver", "-p", str(project), "mcp"],
-        input="no message\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        input=f"no message\n{json.dumps(asked)}\n", capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert all(line.startswith('{"jsonrpc"') for line in done.stdout.splitlines())
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {message["jsonrpc"] for message in messages} == {"2.0"}
+    (answer,) = [message["result"] for message in messages if message.get("id") == 1]
+    assert "tools" in answer["capabilities"]
     assert "taskweaver: model: " in done.stderr
 
 

@@ -12,6 +12,7 @@ from support import make_project
 from taskweaver.cli.conversations.messages import messages_in, piped_messages
 from taskweaver.cli.main import commands
 
+pytestmark = pytest.mark.usefixtures("no_states")
 FENCED = "look at this:\n\n```csv\na,b\n\n/reset\n1,2\n```"
 
 

@@ -35,7 +35,9 @@ def run(project: Path, *arguments: str) -> str:
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_server_answers_with_its_token_until_a_signal(project: Path, number: int) -> None:
     with serving(project) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)

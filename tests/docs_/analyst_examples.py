@@ -41,14 +41,14 @@ CONVERSATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 """A file, and the requests of a session about it."""
 
 
-def page() -> str:
-    """Return the page, with answers of now."""
+def page(conversations: Sequence[tuple[str, Sequence[str]]] = CONVERSATIONS) -> str:
+    """Return the page, or its first conversations, with answers of now."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "taskweaver_config.json").write_text("{}")
         parts = [_INTRO]
         with TaskWeaverApp(folder, config=CONFIG) as app:
-            for file, requests in CONVERSATIONS:
+            for file, requests in conversations:
                 parts.append(f"## {file}: {requests[0]}")
                 parts.append(_conversation(app, folder / "data", file, requests))
     return "\n\n".join(parts) + "\n"

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "map.md"
+PACKAGE = ROOT / "taskweaver"
 _MOST_CLASSES = 5
-_PACKAGE = ROOT / "taskweaver"
+_Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _INTRO = """\
 # Map of the modules
 
@@ -24,6 +26,48 @@ docs/map.md`), and a test compares it. [architecture.md](architecture.md) descri
 stand on each other."""
 
 
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Facts about a module.
+
+    Attributes:
+        classes: Names of its public classes.
+        docstrings: Lines of what has a docstring, with the docstring; the module's own is at 0.
+    """
+
+    classes: tuple[str, ...]
+    docstrings: tuple[tuple[int, str], ...]
+
+    @property
+    def purpose(self) -> str:
+        """The first line of its docstring; empty for none."""
+        return dict(self.docstrings).get(0, "").partition("\n")[0]
+
+
+@cache
+def module(file: Path) -> Module:
+    """Return the facts about a module, read once; trees that are kept cost more than reading."""
+    tree = ast.parse(file.read_text("utf-8"))
+    names = [item.name for item in tree.body if isinstance(item, ast.ClassDef)]
+    documented = [(0, tree), *((node.lineno, node) for node in _definitions(tree.body))]
+    docstrings = ((line, ast.get_docstring(node)) for line, node in documented)
+    return Module(
+        tuple(name for name in names if not name.startswith("_")),
+        tuple((line, text) for line, text in docstrings if text),
+    )
+
+
+def _definitions(statements: Iterable[ast.stmt]) -> Iterator[_Definition]:
+    """Yield the classes and functions among statements, and inside these."""
+    for statement in statements:
+        if isinstance(statement, _Definition):
+            yield statement
+        for name in ("body", "orelse", "finalbody"):
+            yield from _definitions(getattr(statement, name, ()))
+        for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            yield from _definitions(part.body)
+
+
 @cache
 def page() -> str:
     """Return the page."""
@@ -31,10 +75,10 @@ def page() -> str:
 
 
 def _sections() -> Iterator[str]:
-    folders = sorted({file.parent for file in _PACKAGE.rglob("*.py")})
+    folders = sorted({file.parent for file in PACKAGE.rglob("*.py")})
     for folder in folders:
         name = folder.relative_to(ROOT).as_posix()
-        own = _summary(folder / "__init__.py")
+        own = _purpose(folder / "__init__.py")
         modules = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
         lines = [_item(f"- `{file.stem}` — {_facts(file)}") for file in modules]
         yield "\n\n".join(filter(None, [f"## {name}/", own, "\n".join(lines)]))
@@ -46,27 +90,16 @@ def _item(text: str) -> str:
 
 
 def _facts(file: Path) -> str:
-    """Return what is said of a module: its purpose and its classes."""
-    tree = ast.parse(file.read_text("utf-8"))
-    return _purpose(tree) + _classes(tree)
-
-
-def _summary(file: Path) -> str:
-    """Return the purpose of a module; empty where there is no file."""
-    return _purpose(ast.parse(file.read_text("utf-8"))) if file.exists() else ""
-
-
-def _purpose(tree: ast.Module) -> str:
-    """Return the first line of a module's docstring; empty for none."""
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
-
-
-def _classes(tree: ast.Module) -> str:
-    """Return the public classes of a module, in brackets; of many the first ones."""
-    names = [item.name for item in tree.body if isinstance(item, ast.ClassDef)]
-    public = [f"`{name}`" for name in names if not name.startswith("_")]
+    """Return what is said of a module: its purpose and its classes, of many the first ones."""
+    public = [f"`{name}`" for name in module(file).classes]
     more = ["..."] if len(public) > _MOST_CLASSES else []
-    return f" ({', '.join(public[:_MOST_CLASSES] + more)})" if public else ""
+    classes = f" ({', '.join(public[:_MOST_CLASSES] + more)})" if public else ""
+    return module(file).purpose + classes
+
+
+def _purpose(file: Path) -> str:
+    """Return the purpose of a module; empty where there is no file."""
+    return module(file).purpose if file.exists() else ""
 
 
 if __name__ == "__main__":

@@ -1,12 +1,19 @@
-"""Every block of README.md and docs/*.md works, or is listed with the reason why it is not run."""
+"""Every block of README.md and docs/*.md works, or is listed with the reason why it is not run.
+
+Those of the first two pages run in `make test`, and code of two more. Those of the others run in
+`make long`; their commands, options, imports and arguments fit the program in `make test`, too.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import shlex
 import shutil
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +22,7 @@ import pytest
 import yaml
 from blocks import PAGES, ROOT, Block, all_blocks
 from click.testing import CliRunner, Result
+from search_figures import bare_figures
 from support import has_bwrap, trust_project
 
 from taskweaver import TaskWeaverApp
@@ -23,6 +31,9 @@ from taskweaver.config.check import check
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.keys.known_keys import find
 
+FIRST = ("README.md", "console.md")
+CODE_FIRST = (*FIRST, "library.md", "memory.md")
+"""Pages whose blocks, and whose code, run in `make test`."""
 DONE: set[str] = set()
 """Commands that have run; one that stands in two documents runs once."""
 
@@ -79,6 +90,15 @@ SEARCH = {
 COLD = {"execution.zygote": False, "execution.sandbox": "none"}
 
 
+def cases(*languages: str, first: tuple[str, ...] = FIRST) -> list[Any]:
+    """Return the blocks in some languages; those of later pages are long."""
+    later = pytest.mark.long
+    return [
+        pytest.param(block, id=str(block), marks=() if block.page in first else later)
+        for block in all_blocks(*languages)
+    ]
+
+
 def run(arguments: list[str], text: str | None = None) -> Result:
     return CliRunner().invoke(commands, arguments, input=text)
 
@@ -115,6 +135,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "my_project" / "taskweaver_config.json").write_text("{}")
     trust_project(folder / "my_project")
     new_project(folder / "sales")
+    (folder / "lab").mkdir()
     return folder
 
 
@@ -126,7 +147,8 @@ def place(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(click, "launch", lambda *_: 0)
     for name, value in SEARCH.items():
         monkeypatch.setenv(name, value)
-    return clone
+    with bare_figures():
+        yield clone
 
 
 def newest(folder: Path, pattern: str) -> Path:
@@ -162,6 +184,11 @@ def filled(line: str, clone: Path) -> str:
     if "RUN" in line:
         words["RUN"] = newest(clone / "project" / "experiments", "*").name
     line = re.sub(r"\b(raw_exp_ID|ID|FILE|DIR|RUN)\b", lambda found: str(words[found[0]]), line)
+    return without_brackets(line)
+
+
+def without_brackets(line: str) -> str:
+    """Return a command with what may be left out, and with something in place of dots."""
     return line.replace("[", "").replace("]", "").replace('"..."', '"1 + 1"').replace("...", "")
 
 
@@ -211,7 +238,32 @@ def test_yaml_in_a_document_is_read(block: Block) -> None:
     assert isinstance(yaml.safe_load(block.text), dict)
 
 
-@pytest.mark.parametrize("block", all_blocks("sh"), ids=str)
+def arguments_of(line: str) -> list[str]:
+    """Return the arguments of a command of the program."""
+    words = shlex.split(line, comments=True)
+    arguments = words[3:] if words[0] == "python" else words[1:]
+    return arguments[: arguments.index("2>")] if "2>" in arguments else arguments
+
+
+def commands_of(block: Block) -> list[str]:
+    """Return the lines that are commands of the program."""
+    return [line for line in lines_of(block) if re.match("(python -m )?taskweaver ", line)]
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in all_blocks("sh") if commands_of(block)], ids=str
+)
+def test_commands_and_the_values_of_their_options_are_read_by_the_program(
+    block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click.Context, "invoke", lambda *_, **__: None)  # they are read, not run
+    for line in commands_of(block):
+        told = run(arguments_of(without_brackets(line)))
+        is_made_before = "does not exist" in told.output  # a file that an earlier command writes
+        assert told.exit_code == 0 or is_made_before, f"{line}\n{told.output}"
+
+
+@pytest.mark.parametrize("block", cases("sh"))
 def test_commands_work(block: Block, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for whole in lines_of(block):
         command = whole.partition("  #")[0].strip()
@@ -221,11 +273,7 @@ def test_commands_work(block: Block, clone: Path, monkeypatch: pytest.MonkeyPatc
         if whole.startswith("export "):
             monkeypatch.setenv(*whole.removeprefix("export ").split("="))
             continue
-        words = shlex.split(filled(whole, clone), comments=True)
-        arguments = words[3:] if words[0] == "python" else words[1:]
-        if ">" in " ".join(arguments):
-            arguments = arguments[: arguments.index("2>")]
-        run_command(arguments, clone, whole)
+        run_command(arguments_of(filled(whole, clone)), clone, whole)
 
 
 def run_command(arguments: list[str], clone: Path, whole: str) -> None:
@@ -248,7 +296,7 @@ def lose_a_variable() -> None:
     assert run(["-p", "project", "-m", code]).exit_code == 0
 
 
-@pytest.mark.parametrize("block", all_blocks("chat"), ids=str)
+@pytest.mark.parametrize("block", cases("chat"))
 def test_conversations_work(block: Block, clone: Path) -> None:
     saved(clone)
     typed = [line[2:] for line in block.text.splitlines() if line.startswith("> ")]
@@ -265,13 +313,45 @@ def test_conversations_work(block: Block, clone: Path) -> None:
     assert "There is no command" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    "block", [block for block in all_blocks("python") if block.page not in ELSEWHERE], ids=str
-)
-def test_code_works(block: Block, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("block", all_blocks("python"), ids=str)
+def test_code_compiles_imports_what_is_there_and_calls_it_with_arguments_it_takes(
+    block: Block,
+) -> None:
+    tree = compile(block.text, str(block), "exec", ast.PyCF_ONLY_AST)
+    imported: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("taskweaver"):
+            module = import_module(str(node.module))
+            assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+            imported |= {
+                name.asname or name.name: getattr(module, name.name) for name in node.names
+            }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = imported.get(node.func.id)
+            if called is not None:
+                keywords = {word.arg: word for word in node.keywords if word.arg}
+                inspect.signature(called).bind(*node.args, **keywords)
+
+
+def code_cases() -> list[Any]:
+    """Return the blocks of code that run here; the first of library.md is that of README.md."""
+    found = [case for case in cases("python", first=CODE_FIRST) if is_run(case.values[0])]
+    first = next(case for case in found if case.values[0].page == "library.md")
+    found[found.index(first)] = pytest.param(*first.values, id=first.id, marks=pytest.mark.long)
+    return found
+
+
+def is_run(block: Block) -> bool:
+    """Return whether the code of a block is a program, with no test of its own."""
+    return block.page not in (*FRAGMENTS, *ELSEWHERE)
+
+
+@pytest.mark.parametrize("block", code_cases())
+def test_code_of_pages_without_a_test_of_their_own_works(
+    block: Block, clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiled = compile(block.text, str(block), "exec")
-    if block.page in FRAGMENTS:
-        return
     monkeypatch.setenv("EXECUTION_ZYGOTE", "false")  # for code that opens the current folder
     saved(clone)
     if "rebuild()" in block.text:

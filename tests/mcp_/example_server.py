@@ -1,15 +1,12 @@
 """An MCP server for tests: ``python example_server.py [HOW]``, over stdio or HTTP.
 
-HOW is ``stdio``, ``http PORT`` or ``noisy``.
+HOW is ``stdio`` or ``http PORT``.
 """
 
 from __future__ import annotations
 
 import base64
-import os
-import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,12 +67,6 @@ def fail(text: str) -> str:
 
 
 @server.tool()
-def environment() -> dict[str, str]:
-    """Tell the environment."""
-    return dict(os.environ)
-
-
-@server.tool()
 def trace_context(context: Context) -> dict[str, str]:
     """Give the trace context of the request."""
     meta = dict(context.request_context.meta or {})
@@ -87,28 +78,6 @@ def trace_context(context: Context) -> dict[str, str]:
 def long(size: int) -> str:
     """Give a long text."""
     return "x" * size
-
-
-@server.tool()
-def hang() -> str:
-    """Never answer."""
-    threading.Event().wait(1000)
-    return "late"
-
-
-@server.tool()
-def die() -> str:
-    """End the server."""
-    os._exit(3)
-
-
-@server.tool()
-def spawn() -> list[int]:
-    """Start children that would outlive the server."""
-    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    plain = subprocess.Popen(["sleep", "600"], **quiet)
-    apart = subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
-    return [plain.pid, apart.pid, os.getpid()]
 
 
 @server.tool(name="create-file")
@@ -141,9 +110,6 @@ def main() -> None:
     match sys.argv[1:]:
         case ["http", port]:
             server.run("streamable-http", host="127.0.0.1", port=int(port))
-        case ["noisy"]:
-            print("a line that is no message", flush=True)
-            server.run("stdio")
         case _:
             server.run("stdio")
 

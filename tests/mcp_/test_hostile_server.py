@@ -35,13 +35,18 @@ def serving(folder: Path, how: str, kind: str, timeout_s: float = 20) -> Iterato
         ) as made:
             yield made
         return
+    with http_server(how) as (_, url), connected(folder, {"url": url}, timeout_s) as made:
+        yield made
+
+
+@contextmanager
+def http_server(how: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [sys.executable, SERVER, how, "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         port = process.stderr.readline().split()[-1]
         try:
-            with connected(folder, {"url": f"http://127.0.0.1:{port}/mcp"}, timeout_s) as made:
-                yield made
+            yield process, f"http://127.0.0.1:{port}/mcp"
         finally:
             process.kill()
 
@@ -105,7 +110,7 @@ def test_messages_without_end_end_the_call(
     with serving(tmp_path, "endless", kind) as servers:
         assert "a message of more than 32 MiB" in failure(servers)
     assert flow._MOST_BYTES <= 128 << 20
-    monkeypatch.setattr(flow, "_MOST_BYTES", some([40 << 20, flow._MOST_BYTES], 1)[-1])
+    monkeypatch.setattr(flow, "_MOST_BYTES", some([8 << 20, flow._MOST_BYTES], 1)[-1])
     with serving(tmp_path, "flood", kind, timeout_s=50) as servers:
         assert "messages without end" in failure(servers)
 
@@ -123,10 +128,13 @@ def test_a_server_that_sends_nonsense_or_nothing_is_given_up(
 
 
 @kinds
-def test_a_start_without_end_is_given_up(tmp_path: Path, kind: str) -> None:
-    with serving(tmp_path, "endless start", kind, timeout_s=2) as servers:
+def test_a_start_without_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(flow, "_MOST_BYTES", some([1 << 20, flow._MOST_BYTES], 1)[-1])
+    with serving(tmp_path, "endless start", kind, timeout_s=50) as servers:
         (problem,) = servers.offer().problems
-        assert "did not answer" in str(problem) or "without end" in str(problem)
+        assert "messages without end" in str(problem)
 
 
 def test_a_compressed_response_is_not_unpacked(tmp_path: Path) -> None:
@@ -134,11 +142,20 @@ def test_a_compressed_response_is_not_unpacked(tmp_path: Path) -> None:
         assert "compressed" in failure(servers)
 
 
-def test_an_exit_in_a_call_is_an_error_each_time(tmp_path: Path) -> None:
+def test_a_program_that_exits_in_a_call_is_started_once_more(tmp_path: Path) -> None:
     with serving(tmp_path, "exits", "stdio") as servers:
-        assert "was started again" in failure(servers)
-        assert "stays off" in failure(servers)
-        assert "has ended" in failure(servers)
+        assert "was started again" in failure(servers, x=1)
+        assert call(servers) == [{"value": "fine"}]
+        assert "stays off" in failure(servers, x=1)
+        assert "it has ended" in failure(servers)
+
+
+def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
+    with http_server("plain") as (process, url), connected(tmp_path, {"url": url}, 20) as servers:
+        assert call(servers) == [{"value": "fine"}]
+        process.kill()
+        process.wait()
+        assert "MCP server 'bad'" in failure(servers)
 
 
 @kinds

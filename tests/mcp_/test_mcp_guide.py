@@ -10,14 +10,21 @@ import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 from warm_commands import WarmCommands
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.mcp.config import MCPConfig
+from taskweaver.mcp.servers import MCPServers
 
 pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "mcp.md").read_text("utf-8")
 JSON, CALL, STOCK, _, CLIENT, *_ = re.findall(r"```(?:json|python)\n(.*?)\n```", GUIDE, re.DOTALL)
+OWN = {"command": "python", "args": ["stock.py"], "confirm": "never"}
 SETTINGS = {"llm.api_type": "offline", "execution.sandbox": "none", "execution.zygote": False}
 
 
@@ -71,12 +78,49 @@ def guide(tmp_path_factory: pytest.TempPathFactory, warm_commands: WarmCommands)
     return made
 
 
-@pytest.mark.skipif(find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed")
+needs_time = pytest.mark.skipif(
+    find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed"
+)
+
+
+def both_servers() -> dict[str, Any]:
+    """Return the configuration of the guide, with the server of one's own."""
+    servers: dict[str, Any] = json.loads(JSON)
+    servers["mcp.servers"]["stock"] = OWN
+    return servers
+
+
+@needs_time
+def test_the_published_server_and_the_own_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    (tmp_path / "stock.py").write_text(STOCK)
+    config = MCPConfig(AppConfigSource(None, both_servers(), tmp_path))
+    servers = MCPServers(config.servers, tmp_path / "logs")
+
+    def called(function: str, **arguments: str) -> Any:
+        tool = servers.offer().tools[function]
+        (part,) = servers.call(tool, arguments).result(PATIENCE_S)
+        return part["value"]
+
+    try:
+        offered = ["stock_pieces", "time_convert_time", "time_get_current_time"]
+        assert sorted(servers.offer().tools) == offered
+        times = {"source_timezone": "Europe/Paris", "target_timezone": "Asia/Tokyo"}
+        told = called("time_convert_time", **times, time="12:00")
+        assert told["source"]["timezone"] == "Europe/Paris"
+        assert json.dumps(told["target"]).count("Tokyo") == 1
+        assert called("stock_pieces", product="chair") == 12
+    finally:
+        servers.close()
+
+
+@pytest.mark.long
+@needs_time
 def test_the_five_minutes_and_the_server_of_ones_own(guide: Guide) -> None:
     file = guide.file
-    servers = json.loads(JSON)
-    own = {"command": "python", "args": ["stock.py"], "confirm": "never"}
-    servers["mcp.servers"]["stock"] = own
+    servers = both_servers()
     assert '"stock": {"command": "python", "args": ["stock.py"]}' in GUIDE
     file.with_name("stock.py").write_text(STOCK)
     before = file.read_text()
@@ -93,6 +137,7 @@ def test_the_five_minutes_and_the_server_of_ones_own(guide: Guide) -> None:
     assert "12" in pieces
 
 
+@pytest.mark.long
 def test_the_client_of_the_guide_gets_an_answer(guide: Guide) -> None:
     guide.run("--trust", "trust", "timely")
     # The client hands on no PYTHONPATH, and the package may be found by that alone. Nor does it

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,12 @@ from taskweaver.mcp.servers import MCPServers
 
 pytest.importorskip("mcp")
 BAD_SERVER = str(Path(__file__).with_name("bad_server.py"))
+HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
+
+
+def hostile(how: str, **fields: Any) -> dict[str, Any]:
+    """Return a server in bare JSON-RPC, which starts in less time; its tool is `act`."""
+    return {"command": sys.executable, "args": [HOSTILE, how], **fields}
 
 
 def bad(how: str, **fields: Any) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def failure(servers: MCPServers, function: str, **arguments: Any) -> str:
     return str(caught.value)
 
 
-@pytest.fixture(scope="module", params=["stdio", "http"])
+@pytest.fixture(scope="module", params=["stdio", pytest.param("http", marks=pytest.mark.long)])
 def example(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MCPServers]:
@@ -115,36 +119,27 @@ def test_names_that_python_cannot_use_or_that_are_taken(example: MCPServers) -> 
 
 
 def test_a_name_of_the_kernel_is_not_taken_over(tmp_path: Path) -> None:
-    program = (
-        "from mcp.server import MCPServer\ns = MCPServer('x')\n"
-        "@s.tool()\ndef ipython() -> str:\n    'Be bad.'\n    return ''\ns.run('stdio')"
-    )
-    own = {"command": sys.executable, "args": ["-c", program]}
-    with serving(tmp_path, get=own) as servers:
-        assert servers.offer().tools == {}
-        assert "the name get_ipython is taken" in str(servers.offer().problems[0])
+    with serving(tmp_path, get=hostile("names")) as servers:
+        offer = servers.offer()
+        assert "get_act" in offer.tools
+        assert "get_ipython" not in offer.tools
+        assert any("the name get_ipython is taken" in str(problem) for problem in offer.problems)
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MCPServers]:
-    """A program with a key of its own, started where another is in the environment."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOME_API_KEY", "secret")
-        own = stdio(env={"OWN_KEY": "own"}, timeout_s=15)
-        with serving(tmp_path_factory.mktemp("program"), ex=own) as servers:
-            servers.offer()
-            yield servers
-
-
-def test_a_program_gets_no_keys_but_its_own(program: MCPServers) -> None:
-    (found,) = call(program, "ex_environment")
+def test_a_program_gets_no_keys_but_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    with serving(tmp_path, ex=hostile("environment", env={"OWN_KEY": "own"})) as servers:
+        (found,) = call(servers, "ex_act")
     assert "SOME_API_KEY" not in found
     assert found["OWN_KEY"] == "own"
     assert found["PATH"] == os.environ["PATH"]
 
 
-def test_a_tool_that_hangs_is_given_up(program: MCPServers) -> None:
-    assert "hang did not answer within 15 s (timeout_s)" in failure(program, "ex_hang")
+def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
+    with serving(tmp_path, ex=hostile("hangs", timeout_s=15)) as servers:
+        assert "act did not answer within 15 s (timeout_s)" in failure(servers, "ex_act")
 
 
 BAD = (
@@ -161,46 +156,36 @@ def test_bad_servers_are_named_and_a_good_one_offers_the_tools_that_are_chosen(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     many = {f"bad{number}": server for number, (server, _) in enumerate(BAD)}
-    fields = {"tools": ["add", "nothing"], "confirm": ["add"]}
-    with serving(tmp_path, **many, ex=stdio("noisy", **fields)) as servers:
+    fields = {"tools": ["act", "nothing"], "confirm": ["act"]}
+    with serving(tmp_path, **many, ex=hostile("noisy", **fields)) as servers:
         (tool,) = servers.offer().tools.values()
-        assert (tool.function, tool.is_confirmed) == ("ex_add", True)
+        assert (tool.function, tool.is_confirmed) == ("ex_act", True)
         problems = [str(problem) for problem in servers.offer().problems]
         problems.remove("MCP server 'ex': it has no tool 'nothing'.")
         for number, (_, reason) in enumerate(BAD):
             (problem,) = (p for p in problems if p.startswith(f"MCP server 'bad{number}': "))
             assert reason in problem
         assert len(problems) == len(BAD)
-        assert call(servers, "ex_add", a=1) == [2]
+        assert call(servers, "ex_act") == ["fine"]
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_server_that_dies_is_started_once_more(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=stdio(tools=["add", "die"])) as servers:
-        assert "was started again" in failure(servers, "ex_die")
-        assert call(servers, "ex_add", a=1) == [2]
-        assert "stays off" in failure(servers, "ex_die")
-        assert "it has ended" in failure(servers, "ex_add", a=1)
-
-
-def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
-    with http_server() as running:
-        process = running.pop("pid")
-        with serving(tmp_path, ex=running | {"timeout_s": 20}) as servers:
-            assert call(servers, "ex_add", a=1) == [2]
-            process.kill()
-            process.wait()
-            assert "MCP server 'ex'" in failure(servers, "ex_add", a=1)
-
-
 def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=stdio()) as servers:
-        pids = [pid for part in call(servers, "ex_spawn") for pid in part]
+    with serving(tmp_path, ex=hostile("children")) as servers:
+        (pids,) = call(servers, "ex_act")
+        assert len(pids) == 3
         assert all(psutil.pid_exists(pid) for pid in pids)
     psutil.wait_procs(
         [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=PATIENCE_S
     )
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+
+
+def test_a_wrapper_that_does_not_end_does_not_hold_up_the_application(tmp_path: Path) -> None:
+    script = '"$0" "$1" plain; sleep 1000; true'
+    wrapper = {"command": "sh", "args": ["-c", script, sys.executable, HOSTILE]}
+    with serving(tmp_path, ex=wrapper) as servers:
+        assert call(servers, "ex_act") == ["fine"]
 
 
 def test_closing_does_not_wait_for_a_server_that_starts(tmp_path: Path) -> None:
@@ -229,14 +214,3 @@ def test_mistakes_in_the_configuration_are_named(value: Any, reason: str) -> Non
     with pytest.raises(ConfigError) as caught:
         MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": value}}))
     assert reason in str(caught.value)
-
-
-@pytest.mark.skipif(find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed")
-def test_a_published_server_works(tmp_path: Path) -> None:
-    time = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
-    with serving(tmp_path, time=time) as servers:
-        assert sorted(servers.offer().tools) == ["time_convert_time", "time_get_current_time"]
-        asked = {"source_timezone": "Europe/Paris", "time": "12:00"}
-        (told,) = call(servers, "time_convert_time", **asked, target_timezone="Asia/Tokyo")
-    assert told["source"]["timezone"] == "Europe/Paris"
-    assert json.dumps(told["target"]).count("Tokyo") == 1

@@ -5,18 +5,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from originals import make_original
 from support import Script, code_reply, planner_reply
-from warm_commands import WarmCommands
 
 from taskweaver.app import TaskWeaverApp
+from taskweaver.cli.main import commands
 from taskweaver.memory import Attachment, Post, Round, SharedMemoryEntry
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.event_emitter import (
@@ -29,8 +27,7 @@ from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
-PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
+Command = Callable[..., Result]
 
 
 @pytest.fixture
@@ -39,15 +36,15 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def taskweaver(project: Path, warm_commands: WarmCommands) -> Command:
+def taskweaver(project: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, with the offline analyst."""
-    environment = PLAIN | {"LLM_API_TYPE": "offline"}
-    return partial(warm_commands.run, "-p", str(project), env=environment)
+    monkeypatch.setenv("LLM_API_TYPE", "offline")
+    return lambda *arguments: CliRunner().invoke(commands, ["-p", str(project), *arguments])
 
 
 def test_a_question_is_answered_from_the_command_line(taskweaver: Command) -> None:
     ran = taskweaver("-m", "what is the sum of Count in tiny.csv?", "--json")
-    assert ran.returncode == 0, ran.stderr
+    assert ran.exit_code == 0, ran.stderr
     answer = json.loads(ran.stdout)
     assert answer["state"] == "finished"
     assert "8" in ran.stdout
@@ -208,10 +205,10 @@ def test_sessions_of_the_original_are_left_where_they_are(
     (old,) = (project / "workspace" / "sessions").iterdir()
     before = sorted(path.name for path in old.rglob("*"))
     listed = taskweaver("sessions")
-    assert listed.returncode == 0, listed.stderr
+    assert listed.exit_code == 0, listed.stderr
     assert "No sessions yet." in listed.stdout
     for arguments in (["--resume"], ["--resume", old.name], ["sessions", "rm", old.name]):
         refused = taskweaver(*arguments, *(["-m", "x"] if "rm" not in arguments else []))
-        assert refused.returncode == 2
+        assert refused.exit_code == 2
         assert "error: There is no session" in refused.stderr
     assert sorted(path.name for path in old.rglob("*")) == before

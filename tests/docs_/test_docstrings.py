@@ -1,14 +1,13 @@
-"""Docstrings in plain technical English, and one name for one concept."""
+"""Docstrings in plain technical English, one name for one concept, and the map made of both."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterator
 
-PACKAGE = Path(__file__).parents[2] / "taskweaver"
+from module_map import PACKAGE, PAGE, Module, module, page
+
 VAGUE = {
     "what", "told", "tell", "tells", "said", "somebody", "nobody", "ours", "such",
     "mend", "mends", "mended", "mending",
@@ -20,17 +19,17 @@ KEPT: frozenset[str] = frozenset()
 """Names of public classes that several packages use, each for a concept of its own."""
 
 
-@cache
+def modules() -> Iterator[tuple[str, Module]]:
+    """Yield the path and the facts of each module of the package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), module(path)
+
+
 def docstrings() -> list[tuple[str, str]]:
     """Return the place and the text of each docstring of the package."""
-    found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node)
-                place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 1)}"
-                found += [(place, text)] if text else []
-    return found
+    return [
+        (f"{path}:{line}", text) for path, found in modules() for line, text in found.docstrings
+    ]
 
 
 def test_a_docstring_begins_with_a_noun_phrase_or_an_imperative() -> None:
@@ -49,9 +48,17 @@ def test_vague_words_are_rare() -> None:
 
 def test_names_of_public_classes_are_unique() -> None:
     places = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(path.relative_to(PACKAGE).as_posix())
+    for path, found in modules():
+        for name in found.classes:
+            places[name].add(path)
     repeated = {name: sorted(in_) for name, in_ in places.items() if len(in_) > 1}
     assert not {name: in_ for name, in_ in repeated.items() if name not in KEPT}
+
+
+def test_the_map_is_that_of_the_package() -> None:
+    assert PAGE.read_text("utf-8") == page(), "write it anew: see docs/map.md"
+
+
+def test_each_module_states_its_purpose() -> None:
+    missing = re.findall(r"^- `(\w+)` — $", page(), re.MULTILINE)
+    assert [name for name in missing if name != "__main__"] == []
