@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from arbitrary_readings import HOSTILE, readings
 from hypothesis import HealthCheck, given, settings
-from sizes import examples
+from sizes import examples, some
 
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.code.frames import variable_names
@@ -38,7 +38,7 @@ def _tables() -> Mapping[TableId, TableProfile]:
 PROFILES = _tables()
 
 
-@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(len(some(range(200), 80))), suppress_health_check=list(HealthCheck))
 @given(readings)
 def test_any_reading_is_code_that_touches_only_its_tables(reading: Reading) -> None:
     code = as_code(reading, PROFILES)

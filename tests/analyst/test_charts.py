@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from rendered_cells import SALES, run
+from sizes import some
 
 from taskweaver.analyst.code.charts import MOST_BARS, picture_name
 from taskweaver.analyst.files.profile import TableId
@@ -59,9 +60,10 @@ def test_bars_with_long_labels_lie_with_the_first_on_top() -> None:
 def test_a_picture_has_at_most_thirty_bars_and_the_answer_says_so() -> None:
     frame = pd.DataFrame({"name": [f"n{at}" for at in range(100)], "count": range(100)})
     reading = Summary(SOURCE, SUM, (GroupKey("name"),), chart="bar")
-    axes, _ = drawn(reading, frame)
-    assert sorted(bar.get_width() for bar in axes.patches) == list(range(100 - MOST_BARS, 100))
-    assert f"largest {MOST_BARS} of 100 bars" in run(reading, {"sales.csv": frame}).answer
+    answer = run(reading, {"sales.csv": frame}).answer
+    bars = plt.gcf().axes[0].patches
+    assert sorted(bar.get_width() for bar in bars) == list(range(100 - MOST_BARS, 100))
+    assert f"largest {MOST_BARS} of 100 bars" in answer
 
 
 def test_a_line_over_time_is_in_order_of_time() -> None:
@@ -84,7 +86,7 @@ def test_each_group_has_a_line() -> None:
     assert axes.get_xlabel() == "year"
 
 
-@pytest.mark.parametrize("unit", ["year", "quarter", "month", "week", "day"])
+@pytest.mark.parametrize("unit", some(["month", "week", "quarter", "year", "day"], 2))
 def test_a_line_over_periods(unit: Any) -> None:
     axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("day", unit=unit),), chart="line"))
     wanted = SALES.groupby(SALES["day"].dt.to_period({"week": "W"}.get(unit, unit[0].upper())))

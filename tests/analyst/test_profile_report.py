@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, some
 
 from taskweaver.analyst.files.profile import TableProfile
 from taskweaver.analyst.files.profile_report import read_profiles
@@ -84,7 +84,7 @@ def as_facts(profile: TableProfile) -> tuple[object, ...]:
     return profile.id.file, profile.id.part, profile.rows, columns, matches, profile.searched
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(len(some(range(60), 25))))
 @given(TABLES, TEXTS)
 def test_profiles_come_back_as_they_were(tables: list[TableFacts], request: str) -> None:
     found = read_profiles(report(profile_text(tables, request)))
@@ -108,7 +108,7 @@ def test_profiles_come_back_as_they_were(tables: list[TableFacts], request: str)
     ]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(len(some(range(60), 25))))
 @given(TABLES, TEXTS, st.integers(0, 10**6))
 def test_a_damaged_report_gives_no_profiles(
     tables: list[TableFacts], request: str, seed: int

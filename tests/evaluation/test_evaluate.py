@@ -26,7 +26,7 @@ RECORDED = {"llm.api_type": "recorded"}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 def play(cases: Path, project: Path, **choices: Any) -> Evaluation:
@@ -109,8 +109,8 @@ def test_steps_run_cells_fork_and_begin_sessions(tmp_path: Path, project: Path) 
     row = only(play(write_cases(tmp_path, case), project))
     assert row.problems == ()
     assert (row.questions, row.calls) == (3, 6)
-    case["checks"] = [{"holds": "x == 9"}]
-    row = only(play(write_cases(tmp_path, case), project))
+    few = {"name": "few", "steps": [{"run": "y = 9"}], "checks": [{"holds": "x == 9"}]}
+    row = only(play(write_cases(tmp_path, few), project))
     assert row.problems == ("'x == 9' does not hold: NameError: name 'x' is not defined",)
 
 
@@ -318,5 +318,6 @@ def test_without_a_project_an_empty_one_is_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cases = write_cases(tmp_path, talk("one"))
-    assert only(evaluate(cases, config=RECORDED)).outcome == "passed"
+    config = RECORDED | {"execution.zygote": False, "execution.sandbox": "none"}
+    assert only(evaluate(cases, config=config)).outcome == "passed"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.yaml"]

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sizes import some
 from support import NO_STATES, make_project
 
+from taskweaver.evaluation.cases.case import EvalCase
 from taskweaver.evaluation.cases.read import SHIPPED, read_cases
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
 
@@ -20,14 +22,28 @@ KINDS = {
     "saving files", "state over turns",
 }  # fmt: skip
 
+RISKY = ["an injected instruction", "a correction after an error"]
+ELSEWHERE = {"code without running", "a remembered definition", "command line"}
+"""Kinds of which the test of a recording's form plays a case."""
 
 PAST = {"fork_in_the_past"}
 """Cases that go back to the state of a kernel at the end of an earlier round."""
-"""Keys for all other cases."""
 
 
 def play(folder: Path, keys: dict[str, Any], **choices: Any) -> Evaluation:
-    return evaluate(SHIPPED, make_project(folder / "project", keys), jobs=2, **choices)
+    project = make_project(folder / "project", keys, has_table=False)
+    return evaluate(SHIPPED, project, jobs=2, **choices)
+
+
+def one_of_each_kind_first(cases: list[EvalCase]) -> list[str]:
+    """Return the names of cases, those of the first case of each kind before the others.
+
+    Kinds whose failure does harm come before all, those that are played elsewhere after all.
+    """
+    found = {case.kind: case.name for case in reversed(cases)}
+    kinds = [*RISKY, *sorted(KINDS - {*RISKY} - ELSEWHERE), *sorted(ELSEWHERE)]
+    first = {kind: found[kind] for kind in kinds}
+    return [*first.values(), *(case.name for case in cases if case.name not in first.values())]
 
 
 def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
@@ -40,9 +56,9 @@ def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
     assert Counter(case.name for case in cases).most_common(1)[0][1] == 1
 
 
-def test_all_recordings_are_played_to_the_end(tmp_path: Path) -> None:
+def test_recordings_are_played_to_the_end(tmp_path: Path) -> None:
     cases, _ = read_cases(SHIPPED)
-    names = {case.name for case in cases} - PAST
+    names = set(some(one_of_each_kind_first(cases), len(KINDS - ELSEWHERE))) - PAST
     keys = {"llm.api_type": "recorded"}
     for only, states in ((PAST, {}), (names, NO_STATES)):
         done = play(tmp_path / str(len(only)), keys | states, only=sorted(only))
@@ -54,7 +70,7 @@ def test_all_recordings_are_played_to_the_end(tmp_path: Path) -> None:
         assert done.is_passed
 
 
-@pytest.mark.parametrize("form", ["json", "fences"])
+@pytest.mark.parametrize("form", ["fences", pytest.param("json", marks=pytest.mark.long)])
 def test_a_recording_is_played_in_the_form_of_the_project(tmp_path: Path, form: str) -> None:
     only = ["code_only", "revenue_is_net", "count_lines"]
     keys = NO_STATES | {"llm.api_type": "recorded", "llm.form": form}

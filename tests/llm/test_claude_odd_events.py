@@ -8,8 +8,9 @@ from typing import Any
 from claude_replies import (
     event,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.llm.dialects.names import dialect_named
 from taskweaver.llm.errors import ModelError
@@ -44,6 +45,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(KINDS, st.dictionaries(FIELDS, VALUES, max_size=4)), max_size=8))
 def test_odd_events_are_read_or_refused(events: list[tuple[str, dict[str, Any]]]) -> None:
     reader = ReplyReader("m1", dialect_named("anthropic").events())

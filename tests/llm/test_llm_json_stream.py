@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.llm.parsing.json_stream import FieldDelta, ParsedReply, ReplyStream, parse_reply
 
@@ -162,6 +163,7 @@ texts = st.text(alphabet=st.characters(), max_size=60)
 replies = st.dictionaries(st.text(min_size=1, max_size=8), texts, min_size=1, max_size=5)
 
 
+@settings(max_examples=examples(40))
 @given(replies, st.booleans(), st.booleans(), st.lists(st.integers(0, 10**6), max_size=30))
 def test_any_reply_cut_anywhere_gives_its_fields(
     fields: dict[str, str], wrapped: bool, ascii_only: bool, places: list[int]
@@ -179,6 +181,7 @@ def test_any_reply_cut_anywhere_gives_its_fields(
         assert sum(delta.is_end for delta in deltas) == len(fields)
 
 
+@settings(max_examples=examples(40))
 @given(replies, st.integers(0, 10**6))
 def test_a_reply_that_breaks_off_gives_beginnings_of_its_fields(
     fields: dict[str, str], place: int

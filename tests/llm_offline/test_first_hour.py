@@ -9,17 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from bench.questions.asking import Asked, ask
+from bench.questions import asking, in_process
+from bench.questions.asking import Asked
 from bench.questions.model import load
 
 REFUSED = {"first_hour-adjective"}
 """Requests that are refused: none is answered wrongly."""
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Asked]:
+@pytest.fixture(scope="module", params=["parts", pytest.param("product", marks=pytest.mark.long)])
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Asked]:
     questions = load(str(Path(__file__).parent))
-    asked = ask(questions, tmp_path_factory.mktemp("project"))
+    if request.param == "parts":
+        asked = in_process.ask(questions)
+    else:
+        asked = asking.ask(questions, tmp_path_factory.mktemp("project"))
     return {item.question.id: item for item in asked}
 
 

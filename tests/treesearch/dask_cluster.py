@@ -19,6 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from taskweaver.memory.branched.run.environment import collect_environment
+from taskweaver.memory.branched.run.hardware import copy_rate
+
 _HERE = Path(__file__).parent
 _PR_SET_PDEATHSIG = 1
 _FRUGAL = {
@@ -170,6 +173,8 @@ def main() -> None:
     import taskweaver.treesearch.execution.phases  # noqa: F401
 
     assert distributed
+    copy_rate()  # measured once for all, and asked for once
+    collect_environment()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -12,6 +13,8 @@ from search_lab import FAST, Climber
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, runs, start_search
+from taskweaver.memory.branched.run.environment import collect_environment
+from taskweaver.memory.branched.run.hardware import copy_rate
 
 
 def work(project: Path, settings: dict[str, object]) -> None:
@@ -31,6 +34,8 @@ def main(project: Path, settings: dict[str, object]) -> None:
 
     A line says how often the run goes on before, and how many seconds later it is killed.
     """
+    copy_rate()  # measured once for all, and asked for once
+    collect_environment()
     for line in sys.stdin:
         steps, delay = line.split()
         ours, theirs = os.pipe()
@@ -51,4 +56,5 @@ def main(project: Path, settings: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), {"search.seed": int(sys.argv[2])})
+    own = json.loads(sys.argv[2])
+    main(Path(sys.argv[1]), {f"search.{name}": value for name, value in own.items()})

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, some
 
 from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
 from taskweaver.treesearch.agent.edits import Edit, edited, edits_in
@@ -135,7 +135,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(len(some(range(100), 40))))
 @given(LINES, st.data())
 def test_an_edit_replaces_its_lines_and_no_others(lines: list[str], data: st.DataObject) -> None:
     first = data.draw(st.integers(0, len(lines) - 1))

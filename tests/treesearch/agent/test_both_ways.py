@@ -64,7 +64,7 @@ class Fetching(Climber):
         return made
 
 
-@pytest.fixture(params=["two", "seeds"])
+@pytest.fixture(params=["seeds", pytest.param("two", marks=pytest.mark.long)])
 def asked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Search, Desk]:
     """A whole search, and the model it asked."""
     review = {"is_bug": False, "summary": "It ran.", "findings": "up", "next_steps": "on"}

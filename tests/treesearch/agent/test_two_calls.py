@@ -193,7 +193,7 @@ def test_a_first_attempt_sees_the_plan_of_one_that_runs(tmp_path: Path) -> None:
     assert "draft: running. way 0" in shown[0]["Other attempts"]
 
 
-@pytest.mark.parametrize("wants", [True, False])
+@pytest.mark.parametrize("wants", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_plots_are_drawn_where_the_review_asks_for_them(tmp_path: Path, *, wants: bool) -> None:
     desk = desk_with(review=lambda _: reviewed(plots=wants))
     made = searched(tmp_path, desk)
@@ -263,6 +263,7 @@ def test_a_plot_gives_way_to_a_timed_run(tmp_path: Path) -> None:
     assert len(first.plots) == len(desk.of("plotting")) == 1
 
 
+@pytest.mark.long
 def test_plots_that_were_not_drawn_are_drawn_when_the_run_goes_on(tmp_path: Path) -> None:
     desk = desk_with(review=lambda _: reviewed(plots=True))
     stopped: list[bool] = []
@@ -329,6 +330,7 @@ def test_an_edit_that_does_not_fit_is_asked_for_again(tmp_path: Path) -> None:
     assert "memory block was applied" not in feedback  # there was none
 
 
+@pytest.mark.long
 def test_a_review_may_find_a_bug(tmp_path: Path) -> None:
     desk = desk_with(review=lambda _: reviewed(is_bug=True, summary="It guesses."))
     made = searched(tmp_path, desk)

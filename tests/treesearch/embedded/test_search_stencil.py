@@ -23,6 +23,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 def test_it_is_searched_from_end_to_end(tmp_path: Path) -> None:
     with (

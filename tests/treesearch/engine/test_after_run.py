@@ -168,7 +168,8 @@ def test_programs_that_draw_nothing_are_told_why(tmp_path: Path) -> None:
         f"open(b'working/\\xff\\n.png', 'wb').write({DRAWN!r})\n"
     )
     last = f"open('working/last.png', 'wb').write({DRAWN!r})\n1 / 0"
-    programs = [raises, "while True: pass", "print('none')", odd, odd, odd, raises, odd, last]
+    hangs = "import signal; signal.pause()"
+    programs = [raises, hangs, "print('none')", odd, odd, odd, raises, odd, last]
     replies = [json.dumps({"code": code}) for code in programs]
     replies[1] = f"Try this:\n```python\n{programs[1]}\n```\nIt works."
     desk = Desk({"plotting": in_turn(*replies)})

@@ -35,12 +35,23 @@ def run_again(made: Search, folder: Path) -> Any:
     """Take what is in ``best`` elsewhere, and run it there; return the metric."""
     shutil.copytree(made.places.folder / "best", folder)
     (folder / "workspace/working/result.json").unlink()
-    path = os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])
-    environment = {"PATH": path, "HOME": str(folder)}
-    subprocess.run(
-        [folder / "reproduce.sh"], env=environment, cwd="/", check=True, timeout=PATIENCE_S
-    )
+    ran = reproduced(folder)
+    assert ran.returncode == 0, ran.stderr
     return json.loads((folder / "workspace/working/result.json").read_text())["metric"]
+
+
+def reproduced(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run what is in a folder, in an environment of its own."""
+    path = os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])
+    return subprocess.run(
+        [folder / "reproduce.sh"],
+        env={"PATH": path, "HOME": str(folder), **variables},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
 
 
 def test_an_attempt_of_phases_is_run_again(tmp_path: Path) -> None:
@@ -80,7 +91,8 @@ def test_an_attempt_of_phases_is_run_again(tmp_path: Path) -> None:
     assert "cp -f --preserve=mode try.sh" in page
 
 
-@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.long
+@pytest.mark.parametrize("forks", [False, True])
 def test_one_script_is_run_again(tmp_path: Path, *, forks: bool) -> None:
     code = (
         "import json, os\nfrom pathlib import Path\nseed = int(os.environ['TASKWEAVER_SEED'])\n"
@@ -96,10 +108,11 @@ def test_one_script_is_run_again(tmp_path: Path, *, forks: bool) -> None:
     assert (tmp_path / "again/workspace/experiment.py").read_text() == code
 
 
-def test_a_line_of_scripts_is_run_again(tmp_path: Path) -> None:
+def test_a_line_of_scripts_is_run_again_and_says_so_when_it_fails(tmp_path: Path) -> None:
     """Each program has its own folder and seed, and what those before it left."""
     draft = (
         "import json, os\nfrom pathlib import Path\nplace = Path('data.txt').absolute()\n"
+        "assert __name__ == '__main__' and 'AGAIN' not in os.environ and np.sum([1]) == 1\n"
         "def told(): return place.read_text() + os.environ['TASKWEAVER_NODE']\n"
         "place.write_text('x')\ndata = [int(os.environ['TASKWEAVER_SEED'])] * 8\n"
         "Path('working/result.json').write_text(json.dumps({'metric': 1}))\n"
@@ -117,23 +130,6 @@ def test_a_line_of_scripts_is_run_again(tmp_path: Path) -> None:
     assert (best.id, best.value) == ("n0002", 42.0), made.state.journal.nodes[-1].error
     assert run_again(made, tmp_path / "again") == 42
     assert (tmp_path / "again/before/01_n0001/experiment.py").read_text() == draft
-
-
-def test_what_fails_when_it_is_run_again_says_so(tmp_path: Path) -> None:
-    code = (
-        "import os\nassert 'AGAIN' not in os.environ\n"
-        "open('working/result.json', 'w').write('{\"metric\": 1}')\n"
-    )
-    model = answering({"draft": {"plan": "", "name": "", "code": code}})
-    made = search(lab(tmp_path), model, report=True, **ONE, phase_mode="single")
-    path = os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])
-    ran = subprocess.run(
-        [made.places.folder / "best/reproduce.sh"],
-        env={"PATH": path, "HOME": str(tmp_path), "AGAIN": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    ran = reproduced(tmp_path / "again", AGAIN="1")
     assert ran.returncode == 1
     assert "The program of n0001 failed." in ran.stderr

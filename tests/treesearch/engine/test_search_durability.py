@@ -28,19 +28,20 @@ from taskweaver.treesearch.record.state import RunState, fold
 DRIVER = Path(__file__).parents[1] / "search_driver.py"
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
-LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
-KILLS = len(some(range(6), 3))
+LESS = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 1, "stage4_nodes": 1}
+KILLS = len(some(range(6), 2))
 
 
-def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
+def drive(project: Path, settings: Mapping[str, int], kills: list[tuple[int, float]]) -> list[int]:
     """Work on the run of a project in one process after the other; kill each.
 
     Args:
         project: The project.
+        settings: Settings of the run, named without ``search.``.
         kills: How often the run goes on before a process is killed, and how many seconds later.
     """
     ran = subprocess.run(
-        [sys.executable, str(DRIVER), str(project), "3"],
+        [sys.executable, str(DRIVER), str(project), json.dumps(settings)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         input="".join(f"{steps} {delay}\n" for steps, delay in kills),
         capture_output=True,
@@ -56,13 +57,17 @@ def on_disk(project: Path) -> RunState:
     return state
 
 
-def test_a_run_that_is_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> None:
-    whole = search(lab(tmp_path / "whole"), Climber(), seed=3)
+@pytest.mark.parametrize("sizes", some([LESS, {}], 1))
+def test_a_run_that_is_killed_again_and_again_comes_to_the_same(
+    tmp_path: Path, sizes: Mapping[str, int]
+) -> None:
+    settings = {**sizes, "seed": 3}
+    whole = search(lab(tmp_path / "whole"), Climber(), **settings)
     project = lab(tmp_path / "killed")
     random = Random(20)
     # A node is begun, ends, and the next is begun: each process brings the run on a little.
     kills = [(random.choice([1, 2, 3]), random.uniform(0.0, 0.03)) for _ in range(KILLS)]
-    codes = drive(project, [*kills, (0, 60.0)])
+    codes = drive(project, settings, [*kills, (0, 60.0)])
     assert codes == [-9] * KILLS + [0]
     killed = on_disk(project)
     assert killed.is_over
@@ -122,7 +127,7 @@ def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(tmp_path: Path) -> N
         search(project, Climber(), resume=True)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None:
     project = lab(tmp_path)
     with TaskWeaverApp(project, model=Climber()) as app:
@@ -149,6 +154,7 @@ def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None
 def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:
     project = lab(tmp_path)
     sign = tmp_path / "sign"
+    small = {f"search.{name}": value for name, value in SMALL.items()}
 
     def fault(prompt: Mapping[str, str]) -> str | None:
         if prompt.get("Kind of attempt") != "draft":
@@ -158,7 +164,7 @@ def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:
 
     with (
         TaskWeaverApp(project, model=Climber(fault=fault)) as app,
-        start_search(app, project / "idea.md", FAST, name="run") as stopped,
+        start_search(app, project / "idea.md", FAST | small, name="run") as stopped,
     ):
         thread = threading.Thread(target=stopped.run, args=[lambda _: None])
         thread.start()
@@ -179,7 +185,7 @@ def wait_for(sign: Path) -> None:
     raise AssertionError(f"{sign} never came")
 
 
-@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("asks", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_run_keeps_to_its_steps_and_tokens(tmp_path: Path, *, asks: bool) -> None:
     project = lab(tmp_path)
     few = search(project, Climber(), name="steps", steps=4, report=True, summaries=asks)
@@ -235,6 +241,7 @@ def test_a_worker_that_is_killed_costs_an_attempt(tmp_path: Path, times: int) ->
         assert made.state.journal.best() is not None
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cold_workers")
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}

@@ -239,6 +239,7 @@ POINTS: list[tuple[Any, bool]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_metric_may_be_read_from_what_was_printed(tmp_path: Path) -> None:
     def fault(prompt: Prompt) -> str | None:
         if prompt.get("Kind of attempt") == "draft":
@@ -305,7 +306,7 @@ def test_a_model_that_cannot_be_asked_at_all_ends_the_search(tmp_path: Path) -> 
 
     project = lab(tmp_path)
     with pytest.raises(ModelError, match="the key is not valid"):
-        search(project, Climber(fault=refusing))
+        search(project, Climber(fault=refusing), **DRAFTS)
     made = search(project, Climber(), resume=True)
     assert made.state.is_over
     ids = [node.id for node in made.state.journal.nodes]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from fake_endpoint import Call, good, serving
 from search_lab import FAST, Climber, is_memory_asked, lab, proposal, remembering, sections_of
+from sizes import some, spread
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import report_run, resume_search, session_on_node, start_search
@@ -157,11 +158,12 @@ def test_a_judgement_is_asked_for_once_though_the_run_is_broken_off(tmp_path: Pa
         lines = made.places.log.read_bytes().splitlines(keepends=True)
         told = read_log(made.places.log)
         at = next(n for n, entry in enumerate(told) if entry["t"] == "judged")
+        ends = spread(range(at + 1, at + 8), 3)
         asked = len(model.asked)
         model.answer = lambda prompt: naming(
             "n0001" if "n0002" in prompt["Candidates"] else "n0003"
         )(prompt)  # it would say something else by now
-        for end in range(at + 1, at + 8):  # as if it had been killed after each of these lines
+        for end in some(ends, 3):  # as if it had been killed after each of these lines
             made.places.log.write_bytes(b"".join(lines[:end]))
             model.asked.clear()
             with TaskWeaverApp(project) as app, resume_search(app, "run") as again:
@@ -182,7 +184,7 @@ def test_a_judgement_is_asked_for_once_though_the_run_is_broken_off(tmp_path: Pa
         (lambda _: '{"selected_id": 3, "reasoning": ""}', "By metric: no model could judge."),
     ],
 )
-@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("memory", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_an_answer_that_is_none_leaves_it_to_the_metric(
     tmp_path: Path, answer: Answer, said: str, *, memory: bool
 ) -> None:
@@ -197,6 +199,7 @@ def test_an_answer_that_is_none_leaves_it_to_the_metric(
         assert "by judgement" not in (made.places.folder / "report.md").read_text()
 
 
+@pytest.mark.long
 def test_a_model_that_fails_leaves_it_to_the_metric(tmp_path: Path) -> None:
     with desk(naming("n0003")) as model:
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from search_lab import Climber, lab, proposal, search
+from sizes import some
 
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.node import NodeKind
@@ -99,7 +100,8 @@ def test_a_run_ends_after_its_steps_in_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prob", "depth", "is_repaired"), [(1.0, 2, True), (1.0, 0, False), (0.0, 2, False)]
+    ("prob", "depth", "is_repaired"),
+    [(1.0, 2, True), (1.0, 0, False), pytest.param(0.0, 2, False, marks=pytest.mark.long)],
 )
 def test_a_failed_attempt_is_repaired_as_configured(
     tmp_path: Path, prob: float, depth: int, is_repaired: bool
@@ -163,7 +165,7 @@ def test_a_run_has_a_memory_where_it_is_enabled(tmp_path: Path, is_on: bool) -> 
     assert made.places.memory.exists() is is_on
 
 
-@pytest.mark.parametrize("name", ["phase0", "review", "summaries", "plots"])
+@pytest.mark.parametrize("name", some(["review", "plots", "phase0", "summaries"], 2))
 def test_a_model_is_asked_for_what_is_configured(tmp_path: Path, name: str) -> None:
     few, more = Climber(), Climber()
     search(lab(tmp_path / "off"), few, **SMALL, **{name: False})

@@ -55,6 +55,7 @@ def is_true(made: Search) -> bool:
     return is_complete and made.budget.spent.calls >= calls > 0
 
 
+@pytest.mark.long
 def test_the_tree_is_the_one_of_one_machine(
     cluster: Cluster, undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def in_background(work: Any) -> tuple[threading.Thread, list[BaseException]]:
     return thread, raised
 
 
+@pytest.mark.long
 def test_a_dask_worker_that_is_killed_costs_one_attempt(
     program: subprocess.Popen[str], undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
@@ -168,6 +170,7 @@ with TaskWeaverApp(project, model=Climber()) as app:
 """
 
 
+@pytest.mark.long
 def test_a_coordinator_that_is_killed_goes_on_with_the_same_tree(
     cluster: Cluster, undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
@@ -187,6 +190,7 @@ def test_a_coordinator_that_is_killed_goes_on_with_the_same_tree(
     assert is_true(made)
 
 
+@pytest.mark.long
 def test_several_slots_lose_no_node_and_make_none_twice(cluster: Cluster, tmp_path: Path) -> None:
     settings = SMALL | on(cluster) | {"workers": 4, "stage1_nodes": 6, "num_drafts": 4}
     made = search(lab(tmp_path), Climber(), **settings)

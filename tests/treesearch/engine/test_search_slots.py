@@ -19,7 +19,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
-LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 2, "stage4_nodes": 2, "workers": 2}
+LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 1, "stage4_nodes": 1, "workers": 2}
 WITH_SUMMARIES = {key.removeprefix("search."): value for key, value in FULL.items()}
 
 

@@ -8,18 +8,26 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from desk import Asked, Desk, at_desk
 from patience import PATIENCE_S
-from search_lab import FAST, Climber, search
+from search_lab import FAST, NAMES, Climber, proposal, search
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import start_search
+from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.engine.substages import Substages
+from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.stages import STAGES, StageState
+from taskweaver.treesearch.record.runlog import read_log
 
 GOALS = {
     "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 30, "stage3_nodes": 0, "stage4_nodes": 0,
@@ -92,6 +100,18 @@ def test_a_model_sets_goals_until_they_are_reached(tmp_path: Path) -> None:
     assert [passed.summary.splitlines()[0] for passed in made.state.passed] == ["x helped"] * 2
 
 
+@pytest.mark.parametrize(("most", "is_open"), [(1, False), (2, True)])
+def test_goals_are_set_for_as_many_substages_as_configured(
+    tmp_path: Path, most: int, *, is_open: bool
+) -> None:
+    given = {f"search.{name}": value for name, value in (GOALS | {"max_substages": most}).items()}
+    given["search.memory"] = False
+    config = SearchConfig(AppConfigSource(None, given, tmp_path))
+    journal = Journal(Objective("height"))
+    substages = Substages(config, journal, agent=None, asks=True)  # type: ignore[arg-type]
+    assert substages.is_open(StageState(STAGES[1])) is is_open
+
+
 def test_without_an_answer_a_stage_ends_by_its_figures(tmp_path: Path) -> None:
     desk = Desk({"completion": lambda _: 400, "stage summary": lambda _: 500}, FLAT)
     with at_desk(tmp_path, desk) as (project, _):
@@ -111,6 +131,40 @@ def cli(project: Path, *words: str) -> subprocess.Popen[bytes]:
     )
 
 
+def test_what_the_log_has_is_not_asked_for_again(tmp_path: Path) -> None:
+    """As if it had been killed when the second substage begins, and when its stage has ended."""
+    desk = Desk(verdicts(False, True, True), FLAT)
+    with at_desk(tmp_path, desk) as (project, _):
+        made = search(project, None, **GOALS)
+        lines = made.places.log.read_bytes().splitlines(keepends=True)
+        told = read_log(made.places.log)
+        begun = next(n for n, entry in enumerate(told) if entry.get("substage") == 2)
+        ended = max(n for n, entry in enumerate(told) if entry["t"] == "stage_ended")
+        for end, wanted in (
+            (begun, {"completion": 1, "stage summary": 1}),
+            (ended, {"stage summary": 1}),
+        ):
+            made.places.log.write_bytes(b"".join(lines[: end + 1]))
+            desk.asked.clear()
+            again = search(project, None, resume=True)
+            assert again.state.is_over
+            asked = Counter(asked.step for asked in desk.asked if not asked.is_memory)
+            steps = ("completion", "goals", "stage summary")
+            assert {step: asked[step] for step in steps if asked[step]} == wanted
+            assert Counter(root_events(again)) == Counter(ALL_EVENTS)
+            assert [passed.state.label for passed in again.state.passed] == [
+                "1_initial_implementation_1", "2_baseline_tuning_2",
+            ]  # fmt: skip
+
+
+class Still(Climber):
+    """One that never moves: a substage ends with its first attempt."""
+
+    def attempt(self, _: Mapping[str, str]) -> dict[str, Any]:
+        return proposal(dict.fromkeys(NAMES, 0), height=1.0)
+
+
+@pytest.mark.long
 def test_what_was_set_and_said_is_not_asked_for_again(tmp_path: Path) -> None:
     """Kill it when the second substage begins, and when its stage is summed up; go on each time."""
     running: list[subprocess.Popen[bytes]] = []
@@ -158,8 +212,11 @@ def test_a_search_that_waits_for_goals_can_be_stopped(tmp_path: Path) -> None:
         goes_on.wait(PATIENCE_S)
         return json.dumps({"is_complete": True, "reasoning": ""})
 
-    settings = FAST | {f"search.{name}": value for name, value in GOALS.items()}
-    with at_desk(tmp_path, Desk({"completion": wait}, FLAT)) as (project, _):
+    still = Desk({"completion": wait}, Still())
+    alone = GOALS | {"summaries": False}
+    settings = FAST | {f"search.{name}": value for name, value in alone.items()}
+    settings["memory.enabled"] = False
+    with at_desk(tmp_path, still) as (project, _):
         with (
             TaskWeaverApp(project) as app,
             start_search(app, project / "idea.md", settings, name="run") as stopped,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from search_figures import bare_figures
 from search_lab import FULL, Climber, hill, lab, proposal, remembering, search, story, valley
 
 from taskweaver.memory.branched.manager import MemoryManager
@@ -19,7 +20,13 @@ from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 
 @pytest.fixture(autouse=True, scope="module")
 def _figures() -> None:
-    """Draw the figures of these reports, as a search does."""
+    """Draw the figures of these reports, as a search does, but for those that need none."""
+
+
+@pytest.fixture
+def without_figures() -> Iterator[None]:
+    with bare_figures():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +46,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Climber]:
     model = Climber(fault=fault)
     project = lab(tmp_path_factory.mktemp("whole"))
     settings = {key.removeprefix("search."): value for key, value in FULL.items()}
-    return search(project, model, report=True, **settings), model
+    few = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 1, "stage4_nodes": 1}
+    return search(project, model, report=True, **settings, **few), model
 
 
 def events(made: Search, branch: str) -> list[str]:
@@ -82,7 +90,7 @@ def test_the_best_is_the_highest_and_has_seeds(whole: tuple[Search, Climber]) ->
 
 
 def test_what_is_less_is_better_where_the_idea_says_so(tmp_path: Path) -> None:
-    less = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
+    less = {"stage1_nodes": 2, "stage2_nodes": 2, "stage3_nodes": 1, "stage4_nodes": 1}
     up = search(lab(tmp_path / "up"), Climber(hill), **less)
     down = search(lab(tmp_path / "down", goal="minimize"), Climber(valley), **less)
     assert not down.objective.maximize
@@ -181,6 +189,7 @@ def test_prompts_are_on_disk_with_the_half_about_memory(whole: tuple[Search, Cli
     assert all("climbed" in p["Memory"] for p in children)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_it_works_without_a_memory(tmp_path: Path) -> None:
     model = Climber()
     project = lab(tmp_path)
@@ -215,6 +224,7 @@ def test_a_project_has_its_own_words(tmp_path: Path) -> None:
     assert model.prompts[0]["Introduction"] == "Draft in the manner of this house."
 
 
+@pytest.mark.long
 def test_two_at_a_time_find_the_same_top(tmp_path: Path) -> None:
     made = search(lab(tmp_path), Climber(), workers=2, stage3_nodes=2, stage4_nodes=2)
     best = made.state.journal.best()
@@ -224,6 +234,7 @@ def test_two_at_a_time_find_the_same_top(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.long
 def test_further_substages_have_goals_of_their_own(tmp_path: Path) -> None:
     made = search(lab(tmp_path), Climber(), goals=True, max_substages=2, stage3_nodes=0)
     node = max(made.state.journal.of_stage(2), key=lambda node: node.step)
@@ -231,6 +242,7 @@ def test_further_substages_have_goals_of_their_own(tmp_path: Path) -> None:
     assert made.state.is_over
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_lucky_node_gives_way_to_one_that_holds(tmp_path: Path) -> None:
     """Drafts reach 9, 8, 7 with the run's seed, and 1, 8, 2 with any other."""
 

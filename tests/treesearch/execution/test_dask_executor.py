@@ -91,10 +91,13 @@ def test_a_process_that_dies_or_hangs_is_a_lost_worker(opened: Open, tmp_path: P
 
 
 def test_cancelling_ends_the_program_and_all_it_started(opened: Open, tmp_path: Path) -> None:
-    executor = opened()
+    executor = opened("stencil")
     sign = tmp_path / "sign"
-    future = executor.submit(JobCall(jobs.hang, (str(sign), "600.62"), "hang"), 0.0)
+    future = executor.submit(JobCall(jobs.hang, (str(sign), "600.62"), "n0003-run-2"), 0.0)
     appears(sign)
+    (marker,) = (tmp_path / "stencil").glob(".jobs-stencil-*/n0003-run-2")
+    assert "host-" in marker.read_text()  # keys name run, node, phase and try
+    assert json.dumps(executor.notes)
     assert future.running()
     assert future.cancel()
     with pytest.raises(CancelledError):
@@ -116,6 +119,7 @@ def test_jobs_of_a_group_stay_on_one_host(opened: Open) -> None:
         assert len(pools) == 1
 
 
+@pytest.mark.long
 def test_each_host_has_a_turn_of_its_own(opened: Open, tmp_path: Path) -> None:
     executor = opened("run", 8)
     signs = [tmp_path / name for name in ("one", "two", "first", "second", "third")]
@@ -147,6 +151,7 @@ def test_each_host_has_a_turn_of_its_own(opened: Open, tmp_path: Path) -> None:
     assert all(future.result() for future in timed)
 
 
+@pytest.mark.long
 def test_a_workspace_that_lacks_its_files_fails_the_attempt(opened: Open, tmp_path: Path) -> None:
     executor = opened()
     plan = PhasePlan.from_dict(with_code("open('working/result.json', 'w').write('1')"))
@@ -159,6 +164,7 @@ def test_a_workspace_that_lacks_its_files_fails_the_attempt(opened: Open, tmp_pa
     assert failed.error.kind == "RuntimeError"
 
 
+@pytest.mark.long
 def test_two_runs_of_one_name_share_a_scheduler(opened: Open, tmp_path: Path) -> None:
     one, two = opened("a/run"), opened("b/run")
     sign = tmp_path / "sign"
@@ -212,13 +218,14 @@ def test_workers_of_another_kind_are_not_used(cluster: Cluster, opened: Open) ->
         assert "on odd-cpu is not used, as it differs: Another CPU" in notes
         assert "on no-compiler is not used" in notes
         assert "the clock of late-clock is +7200 s off" in notes
-        calls = [executor.submit(JobCall(jobs.double, (n,), f"n{n}"), 0.0) for n in range(6)]
-        assert [call.result() for call in calls] == [0, 2, 4, 6, 8, 10]
+        calls = [executor.submit(JobCall(jobs.double, (n,), f"n{n}"), 0.0) for n in range(3)]
+        assert [call.result() for call in calls] == [0, 2, 4]
     finally:
         for name in ("odd", "bare", "late"):
             cluster.kill(name)
 
 
+@pytest.mark.long
 def test_each_job_has_a_gpu_of_its_own(cluster: Cluster, opened: Open, tmp_path: Path) -> None:
     for name in ("g", "h"):  # two workers of one host divide its GPUs
         cluster.add(name, host="gpus", threads=8, CUDA_VISIBLE_DEVICES="GPU-0,GPU-1,GPU-2")
@@ -323,14 +330,3 @@ def test_jobs_wait_for_a_worker_that_comes_back(
         with pytest.raises(ExecutorLost, match="has had no worker"):
             executor.submit(JobCall(jobs.double, (3,), "n3-run-1"), 0.0).result()
         executor.close()
-
-
-def test_keys_name_run_node_phase_and_try(opened: Open, tmp_path: Path) -> None:
-    executor = opened("stencil")
-    sign = tmp_path / "sign"
-    future = executor.submit(JobCall(jobs.hang, (str(sign), "600.67"), "n0003-run-2"), 0.0)
-    appears(sign)
-    (marker,) = (tmp_path / "stencil").glob(".jobs-stencil-*/n0003-run-2")
-    assert "host-" in marker.read_text()
-    future.cancel()
-    assert json.dumps(executor.notes)

@@ -265,7 +265,9 @@ def test_a_data_set_is_fetched_and_a_cut_file_goes_on(
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ({"repo_id": "o/m", "revision": "v9"}, "Revision Not Found"),
+        pytest.param(
+            {"repo_id": "o/m", "revision": "v9"}, "Revision Not Found", marks=pytest.mark.long
+        ),
         ({"repo_id": "o/m"}, "resolve/{COMMIT}/gone"),
         ({"repo_id": "o/evil", "type": "space"}, "evil"),
     ],

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import pytest
 from phase_plans import artifacts, in_c, with_code
+from sizes import some
 
 from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.errors import SandboxUnavailable
@@ -35,6 +36,7 @@ def available(tier: Tier) -> bool:
 
 
 TIERS = [tier for tier in get_args(Tier) if available(tier)]
+NO_TIER = pytest.param(None, marks=[pytest.mark.long] if TIERS else [])  # as `plain`, which stays
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 LIMITS = PhaseLimits(30, 30, 30, CommandLimits(process_limit=64))
 
@@ -49,7 +51,7 @@ RESULT = "import json\njson.dump({}, open('working/result.json', 'w'))\n"
 Make = Callable[..., Job]
 
 
-@pytest.fixture(params=[None, *TIERS], ids=str)
+@pytest.fixture(params=[NO_TIER, *TIERS], ids=str)
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     policy = None if request.param is None else SandboxPolicy(tier=request.param)
 
@@ -348,8 +350,9 @@ def test_a_disk_that_is_full(make: Make) -> None:
     assert "File too large" in result.error.message
 
 
-def test_a_flood_and_bytes_that_are_no_text(make: Make) -> None:
-    run = {"commands": [r"head -c 200000000 /dev/zero | tr '\0' '\377'; exit 3"]}
+@pytest.mark.parametrize("count", some([40_000_000, 200_000_000], 1))
+def test_a_flood_and_bytes_that_are_no_text(make: Make, count: int) -> None:
+    run = {"commands": [rf"head -c {count} /dev/zero | tr '\0' '\377'; exit 3"]}
     job = make(artifacts(run=run), limits=limits_with(output_bytes=10_000))
     result = run_job(job)
     assert result.error

@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
     return lab(tmp_path)
 
 
-@pytest.mark.parametrize("is_warm", [True, False])
+@pytest.mark.parametrize("is_warm", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_child_has_the_variables_of_its_parent(tmp_path: Path, *, is_warm: bool) -> None:
     model = scripts(
         {
@@ -94,6 +94,7 @@ ADDED = "assert not os.listdir('working')\ndata.append(90)\n" + RESULT % (
 )
 
 
+@pytest.mark.long
 def test_a_run_that_is_resumed_makes_its_kernels_again(project: Path) -> None:
     model = scripts({"draft": DRAFT, "hyperparam": ADDED, "improve": ADDED})
     settings = SINGLE | {"stage3_nodes": 1, "seed": 3}
@@ -114,7 +115,9 @@ def test_a_run_that_is_resumed_makes_its_kernels_again(project: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", ["data.append(50)", "data.append(50)\n1 / 0"])
+@pytest.mark.parametrize(
+    "wrong", ["data.append(50)\n1 / 0", pytest.param("data.append(50)", marks=pytest.mark.long)]
+)
 def test_a_program_that_fails_is_mended_where_it_began(project: Path, wrong: str) -> None:
     model = scripts({"draft": DRAFT, "hyperparam": wrong, "debug": ADDED})
     settings = SINGLE | {"stage2_nodes": 2, "num_seeds": 0, "debug_prob": 1.0}
@@ -256,6 +259,7 @@ def test_a_script_ends_with_the_time_of_the_run(project: Path) -> None:
     assert len(made.state.journal) == 0
 
 
+@pytest.mark.long
 def test_the_model_of_our_own_works_in_kernels(project: Path, tmp_path: Path) -> None:
     settings = {f"search.{key}": value for key, value in SINGLE.items()} | {
         "search.stage1_nodes": 1, "search.num_seeds": 0, "search.workers": 1,

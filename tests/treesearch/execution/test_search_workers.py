@@ -15,6 +15,7 @@ import pytest
 import worker_jobs as jobs
 from patience import PATIENCE_S
 from phase_plans import with_code
+from sizes import some
 from support import has_bwrap
 from worker_signs import appears, sleeping, vanishes
 
@@ -49,9 +50,9 @@ def test_they_do_what_they_are_told(workers: WorkerPool) -> None:
     ("job", "args", "how"),
     [
         (jobs.end_with, (3,), "exit status 3"),
-        (jobs.end_with, (0,), "exit status 0"),
+        pytest.param(jobs.end_with, (0,), "exit status 0", marks=pytest.mark.long),
         (jobs.be_killed, (), "killed by SIGKILL"),
-        (jobs.crash, (), "killed by SIGSEGV"),
+        pytest.param(jobs.crash, (), "killed by SIGSEGV", marks=pytest.mark.long),
     ],
 )
 def test_one_that_dies_fails_its_own_future_alone(
@@ -66,6 +67,7 @@ def test_one_that_dies_fails_its_own_future_alone(
     assert [future.result() for future in futures] == [2, 0, 2, 4, 6]
 
 
+@pytest.mark.long
 def test_one_that_died_while_idle_is_replaced() -> None:
     with WorkerPool(1) as workers:
         first = workers.submit(jobs.pid).result()
@@ -197,7 +199,7 @@ def test_shutting_down_waits_for_what_was_taken() -> None:
 def test_files_that_are_open_do_not_grow() -> None:
     count = len([*Path("/proc/self/fd").iterdir()])
     with WorkerPool(1) as workers:
-        for code in range(3):
+        for code in some((0, 1, 2), 2):
             workers.submit(jobs.end_with, code).exception()
         workers.submit(jobs.double, 1).result()
     assert len([*Path("/proc/self/fd").iterdir()]) == count
@@ -211,7 +213,7 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
         "print(workers.submit(jobs.pid).result(), flush=True)\n"
         "sys.stdin.read()"
     )
-    for is_killed in (True, False):
+    for is_killed in some((True, False), 1):
         with subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
             cwd=Path(__file__).parents[1],
@@ -260,6 +262,7 @@ def test_none_is_too_few() -> None:
         WorkerPool(0)
 
 
+@pytest.mark.long
 def test_a_job_of_a_search(workers: WorkerPool, tmp_path: Path) -> None:
     code = "open('working/result.json', 'w').write('{\"metric\": 0.5}')"
     plan = PhasePlan.from_dict(with_code(code))

@@ -7,9 +7,10 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from phase_plans import artifacts, in_c, with_file
+from sizes import examples
 
 from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.model.phase_plan import MAX_FILE_BYTES, BuildPlan, PhasePlan
@@ -266,6 +267,7 @@ plans = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=examples(30))
 @given(plans)
 def test_a_plan_survives_being_written(data: Any) -> None:
     try:
@@ -295,6 +297,7 @@ anything = st.recursive(
 )
 
 
+@settings(max_examples=examples(50))
 @given(anything)
 def test_whatever_comes_is_a_plan_or_a_plan_error(data: Any) -> None:
     try:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_story import node
+from sizes import examples
 
 from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
@@ -147,6 +148,7 @@ def test_what_gives_the_same_value_again_is_not_repeated_further() -> None:
     assert Repetitions(differs, 0, 0).closing(1, 4, is_last=True) == []
 
 
+@settings(max_examples=examples(30))
 @given(
     st.lists(st.floats(0, 10), min_size=1, max_size=8),
     st.randoms(use_true_random=False),

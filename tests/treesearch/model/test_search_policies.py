@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, some
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.estimates import estimates
@@ -82,7 +82,7 @@ RULES = st.builds(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(len(some(range(60), 25))))
 @given(data=st.data(), rules=RULES, seed=st.integers(0, 99))
 def test_what_is_chosen_keeps_to_the_rules(
     name: str, data: st.DataObject, rules: SearchRules, seed: int
@@ -122,7 +122,7 @@ def check(action: NodeChoice | None, journal: Journal, view: StageView, rules: S
         assert parent.id == view.base
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(len(some(range(60), 25))))
 @given(data=st.data(), nodes=st.integers(1, 12), drafts=st.integers(1, 4))
 def test_a_stage_ends_when_its_nodes_are_used_up(
     data: st.DataObject, nodes: int, drafts: int
@@ -299,7 +299,7 @@ def test_a_lucky_child_of_a_bad_family_is_not_grown_where_noise_was_measured() -
     assert journal.root_of(chosen.parent) == "n0001"
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(len(some(range(60), 25))))
 @given(data=st.data(), scale=st.sampled_from([1e-6, 1.0, 1e9]), noisy=st.booleans())
 def test_estimates_lie_between_the_measurements_and_follow_their_scale(
     data: st.DataObject, scale: float, *, noisy: bool

@@ -31,6 +31,7 @@ def measured(after: float, *again: float) -> Journal:
     [
         (measured(12.0), "+2 points (+20.0%)", "No program was measured twice"),
         (measured(12.0, 12.0), "+2 points (+20.0%)", "gave the very same figures (1 repetition)"),
+        (measured(10.0, 10.0), "+0 points (+0.0%)", "n0002 reached exactly the same."),
         (measured(12.0, 11.9, 12.1), "+2.00 ± 0.12 points (+20.0%)", "scatters by 0.1 (standard"),
         (measured(12.0, 9.0, 10.5), "+0.5 ± 1.7 points (+5.0%), within the noise", "by 1.5 ("),
         (measured(8.0, 8.1), "-1.950 ± 0.087 points (-19.5%)", "by 0.071 ("),
