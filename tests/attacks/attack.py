@@ -101,7 +101,7 @@ class Attack:
         guard: The reason why it fails without a sandbox, too; empty if it succeeds there.
         is_by_machine: Whether it depends on the machine's kernel that it succeeds anywhere.
         act: Has the host act for the code, after the cell has run.
-        keys: Configuration that it needs in a sandbox; it runs in a session of its own then.
+        keys: Configuration that it needs in a sandbox; the other attacks run with it, too.
     """
 
     name: str

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from attacks.attack import Attack, Effect, called_out, found_the_secret, left_a_file
 
+GROUP = "bypasses of the code check"
 _OPEN = "open('@MARK@', 'w').close()"
 _TEXT = f'"{_OPEN}"'
 
@@ -168,7 +169,7 @@ def _attacks() -> Iterator[Attack]:
     counts = dict[str, int]()
     for kind, code, effect in rows:
         counts[kind] = counts.get(kind, 0) + 1
-        yield Attack(f"{kind} {counts[kind]}", code, effect, "bypasses of the code check")
+        yield Attack(f"{kind} {counts[kind]}", code, effect, GROUP)
 
 
 ATTACKS = tuple(_attacks())

@@ -1,11 +1,12 @@
 """Attacks in which the host acts for the code: it copies, keeps, lists or writes files.
 
 Races of these operations are tests of their own (`tests/utils`, `tests/session`); here each is
-tried a few times.
+tried a few times, and more often by `make long`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
 GROUP = "the host as a deputy"
-_TRIES = 3
+_TRIES = 10 if os.environ.get("ATTACKS") == "all" else 2
 _HOST_ONLY = "the host copies where code cannot write"
 # Swaps what appears in the folders of branches for a link to a folder outside, as fast as it can.
 _SWAPPER = """

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -36,15 +36,21 @@ _UNBOUNDED = dict.fromkeys(
     0,
 )  # fmt: skip
 """Without a sandbox the bounds are switched off, too: what holds then is no bound."""
-_AFTER = """
-if "swapper" in globals():
-    swapper.kill()
-    swapper.wait(60)
-report = [bool(done), str(found)[:20_000]]
-for name in {*globals()} - USUAL - {"report"}:
-    del globals()[name]
-report
+_BEGIN = """
+import json
+def begin(say, victim):
+    for name in {*globals()} - USUAL:
+        del globals()[name]
+    globals().update(done=False, found="", SAY=say, VICTIM=victim)
+def report(_):
+    global done, found
+    print(REPORT + json.dumps([bool(done), str(found)[:20_000]]))
+    done, found = False, ""
+get_ipython().events.register("post_run_cell", report)
+done, found, USUAL = False, "", {*globals(), "USUAL", "done", "found"}
 """
+REPORT = "\nreport of the attack: "
+_AFTER = 'if "swapper" in globals(): swapper.kill(); swapper.wait(60)'
 
 
 class Range:
@@ -96,11 +102,16 @@ class Range:
 
     def _name(self) -> None:
         """Give the kernel the names that code uses."""
-        values = "; ".join(f"{name} = {value!r}" for name, value in self.world.names.items())
-        self.client.execute_code("names", f"{PRELUDE}{values}\nUSUAL = {{*globals(), 'USUAL'}}")
+        names = {**self.world.names, "REPORT": REPORT}
+        values = "; ".join(f"{name} = {value!r}" for name, value in names.items())
+        self.client.execute_code("names", f"{PRELUDE}{values}{_BEGIN}")
 
     def attempt(self, attack: Attack) -> bool:
-        """Run an attack; return whether it had its effect."""
+        """Run an attack; return whether it had its effect.
+
+        Raises:
+            RuntimeError: The kernel lives, and its cell has not reported: this proves nothing.
+        """
         code = attack.code
         slug = attack.slug
         values = {
@@ -111,19 +122,20 @@ class Range:
             code = code.replace(f"@{name}@", str(value))
         say = f"{slug};".encode()
         victim = self.world.names["VICTIM"]
-        before = f"done = False; found = ''; SAY = {say!r}; VICTIM = {victim}"
+        before = f"begin({say!r}, {victim})"
         # One cell is cheaper than two; a magic of cells stands at the beginning of its own.
         for cell in (before, code) if code.startswith("%") else (f"{before}\n{code}",):
-            self.client.execute_code("attack", cell)
+            result = self.client.execute_code("attack", cell)
         if attack.act is not None:
             attack.act(self.session)
-        after = self.client.execute_code("after", _AFTER)
-        told = after.output
-        if not isinstance(told, list):  # the kernel has ended
-            told = [False, ""]
+            self.client.execute_code("after", _AFTER)
+        told = report_of(result.stdout)
+        if result.is_state_lost:
             self._name()
+        elif told is None:
+            raise RuntimeError(f"no report came after the attack {attack.name!r}: {result.status}")
         cwd = self.session.execution_cwd
-        has_succeeded = attack.effect(self.world, Outcome(slug, bool(told[0]), str(told[1]), cwd))
+        has_succeeded = attack.effect(self.world, Outcome(slug, *(told or (False, "")), cwd))
         self._tidy()
         return has_succeeded
 
@@ -139,6 +151,16 @@ class Range:
         """End the sessions, and what stands outside."""
         self.app.stop()
         self.world.__exit__()
+
+
+def report_of(stdout: Sequence[str]) -> tuple[bool, str] | None:
+    """Return what the kernel reported at the end of a cell; None without a whole report."""
+    _, mark, text = "".join(stdout).rpartition(REPORT)
+    report, end, _ = text.partition("\n")
+    if not (mark and end):
+        return None
+    is_claimed, found = json.loads(report)
+    return is_claimed, found
 
 
 def _kernel_in(cwd: Path) -> int:
@@ -170,13 +192,9 @@ def main() -> None:
     tier, folder, *names = sys.argv[1:]
     os.environ.setdefault(SECRET, f"sibling-secret-{secrets.token_hex(12)}")
     chosen = [attack for attack in ATTACKS if not names or attack.name in names]
-    results = dict.fromkeys((attack.name for attack in chosen), False)
-    for number, keys in enumerate(dict.fromkeys(attack.keys for attack in chosen)):
-        used = dict(keys) if tier != "none" else _UNBOUNDED
-        with opened(Path(folder) / str(number), tier, used) as made:
-            for attack in chosen:
-                if attack.keys == keys:
-                    results[attack.name] = made.attempt(attack)
+    keys = dict(pair for attack in chosen for pair in attack.keys)
+    with opened(Path(folder), tier, keys if tier != "none" else _UNBOUNDED) as made:
+        results = {attack.name: made.attempt(attack) for attack in chosen}
     print(json.dumps(results))
 
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -69,19 +69,20 @@ class Column:
             return "" if self.user == "user" else "only root can run it"
         return "" if self.user == "root" else _why_no_user()
 
-    def run(self) -> dict[str, bool]:
-        """Run all attacks; return for each whether it succeeded."""
+    def run(self, names: Sequence[str] = ()) -> dict[str, bool]:
+        """Run the attacks of some names, or all; return for each whether it succeeded."""
         # Names of sockets are short: not below the folder of the tests.
         with tempfile.TemporaryDirectory(prefix="a-", dir="/tmp") as folder:
             Path(folder).chmod(0o755)
-            return self._run(Path(folder))
+            return self._run(Path(folder), names)
 
-    def _run(self, folder: Path) -> dict[str, bool]:
-        command = [sys.executable, "-m", "attacks.run", self.tier, str(folder / "range")]
+    def _run(self, folder: Path, names: Sequence[str]) -> dict[str, bool]:
+        command = [sys.executable, "-m", "attacks.run", self.tier, str(folder / "range"), *names]
         environment = {
             "PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(_TESTS),
             "XDG_STATE_HOME": str(folder / "state"), "LLM_AUTO_DETECT": "false",
             "XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder / "tmp"),
+            "ATTACKS": os.environ.get("ATTACKS", ""),
             SECRET: f"sibling-secret-{os.urandom(8).hex()}",
         }  # fmt: skip
         for name in ("range", "tmp", "state", "cache"):
@@ -99,11 +100,18 @@ class Column:
         return results
 
 
-def run_all(columns: Iterable[Column]) -> dict[str, dict[str, bool]]:
-    """Run all attacks in some columns, two at a time; return the results by column's title."""
+def run_all(
+    columns: Iterable[Column], names: Callable[[Column], Sequence[str]] = lambda _: ()
+) -> dict[str, dict[str, bool]]:
+    """Run attacks in some columns, two at a time; return the results by column's title.
+
+    Args:
+        columns: The columns.
+        names: Returns the names of the attacks for a column; none for all.
+    """
     chosen = list(columns)
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(Column.run, chosen))
+        results = list(pool.map(lambda column: column.run(names(column)), chosen))
     return {column.title: found for column, found in zip(chosen, results, strict=True)}
 
 

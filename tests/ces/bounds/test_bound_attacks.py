@@ -119,6 +119,7 @@ def delegated(*, wanted: bool) -> Iterator[tuple[Path, ...]]:
                     folder.rmdir()
 
 
+@pytest.mark.long  # that a key is named below proves that an attack went beyond its bound
 @pytest.mark.parametrize("tier", ["bwrap", "landlock", "none"] if IS_LONG else ["none"])
 def test_without_bounds_the_attacks_succeed(tier: str) -> None:
     who = "root" if os.geteuid() == 0 else "ordinary"

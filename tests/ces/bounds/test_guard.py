@@ -25,7 +25,7 @@ BOUNDED = replace(
 LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '60']) for _ in range(2)]"
 
 
-@pytest.fixture(scope="module", params=["groups", "watched"])
+@pytest.fixture(scope="module", params=["watched", pytest.param("groups", marks=pytest.mark.long)])
 def manager(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Manager]:

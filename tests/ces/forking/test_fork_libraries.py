@@ -190,7 +190,17 @@ def url() -> Iterator[str]:
         serving.join()
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+# One of each kind: compiled code with threads, Arrow, figures, databases, pools, connections, bars.
+IN_GATE = (
+    "numpy", "pyarrow, all parts", "matplotlib", "sqlite3, in memory", "sqlalchemy, idle engine",
+    "joblib, threads", "requests", "tqdm",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "library",
+    [name if name in IN_GATE else pytest.param(name, marks=pytest.mark.long) for name in LIBRARIES],
+)
 def test_a_fork_right_after_use_works_on_both_sides(
     warm: Manager, fresh: Client, tmp_path: Path, url: str, library: str
 ) -> None:

@@ -97,7 +97,17 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+# The others hold a file, a thread or a socket as one of these does.
+IN_LONG = (
+    "concurrent.futures", "duckdb, the default connection", "logging, a file begun anew",
+    "logging.handlers",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.long) if case in IN_LONG else case for case in REFUSED],
+)
 def test_a_refusal_names_library_variable_and_remedy(
     warm: Manager, fresh: Client, tmp_path: Path, case: str
 ) -> None:

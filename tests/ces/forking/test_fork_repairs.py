@@ -23,8 +23,11 @@ logger.info("before")
     "handler",
     [
         "logging.FileHandler('run.log')",
-        "logging.handlers.RotatingFileHandler('run.log', maxBytes=100_000)",
         "logging.handlers.WatchedFileHandler('run.log')",
+        pytest.param(
+            "logging.handlers.RotatingFileHandler('run.log', maxBytes=100_000)",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_log_lines_of_both_sides_arrive(

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from kernels import FORKS, LIMITS, answers, forked, limited, run, warmed
 from patience import PATIENCE_S
-from sizes import some
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.manager import KernelManager
+from taskweaver.ces.state.folder import StateFolder
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,9 @@ def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
         assert "".join(run(client, said).stdout).splitlines() == ["INFO:root:hello", "shell"]
 
 
-STORM = min(15 * FORKS, 50)
+STORM = min(8 * FORKS, 50)
 """How many forks of a kernel compute at once."""
-# In the gate one of them: tests/ces/forking tries them all, where threads have known owners.
+# tests/ces/forking tries them, where threads have known owners.
 LIBRARIES = {
     "numpy": """
         import numpy as np
@@ -107,7 +107,8 @@ LIBRARIES = {
 }
 
 
-@pytest.mark.parametrize("library", some(list(LIBRARIES), 1))
+@pytest.mark.long
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_libraries_go_on_working_on_both_sides_after_use(
     manager: KernelManager, library: str
 ) -> None:
@@ -135,6 +136,7 @@ THREADED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", THREADED)
 def test_a_library_with_threads_is_refused_or_works(manager: KernelManager, library: str) -> None:
     pytest.importorskip(library)
@@ -151,16 +153,22 @@ def test_a_library_with_threads_is_refused_or_works(manager: KernelManager, libr
 UNSAFE = [
     ("import threading, time; t = threading.Thread(target=time.sleep, args=(60,), name='clock', "
      "daemon=True); t.start()", "the thread 'clock' is running", "pass"),
-    ("import socket; s = socket.create_server(('127.0.0.1', 0))", "socket is open", "s.close()"),
-    ("import socket; s, r = socket.socketpair()", "socket is open", "s.close(); r.close()"),
-    ("f = open('notes.txt', 'w')", "notes.txt is open for writing", "f.close()"),
     ("import subprocess; p = subprocess.Popen(['cat'], stdin=-1)", "a pipe", "p.communicate()"),
     ("import numpy as np; m = np.memmap('m.bin', 'u1', 'w+', shape=4096)", "mapped for writing",
      "del m"),
 ]  # fmt: skip
+# As tests/ces/forking shows them of libraries.
+UNSAFE_ELSEWHERE = [
+    ("import socket; s = socket.create_server(('127.0.0.1', 0))", "socket is open", "s.close()"),
+    ("import socket; s, r = socket.socketpair()", "socket is open", "s.close(); r.close()"),
+    ("f = open('notes.txt', 'w')", "notes.txt is open for writing", "f.close()"),
+]
 
 
-@pytest.mark.parametrize(("code", "reason", "mend"), UNSAFE)
+@pytest.mark.parametrize(
+    ("code", "reason", "mend"),
+    [*UNSAFE, *(pytest.param(*case, marks=pytest.mark.long) for case in UNSAFE_ELSEWHERE)],
+)
 def test_what_would_be_shared_or_lost_is_refused_and_named(
     manager: KernelManager, code: str, reason: str, mend: str
 ) -> None:
@@ -288,6 +296,9 @@ def test_nothing_of_a_killed_owner_is_left(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.process import process
+command = process.python_command
+process.python_command = lambda kind, *given: command("template", *given)  # without libraries
 manager = code_execution_service_factory(Path({str(tmp_path)!r}), is_warm=True)
 client = manager.get_session_client("a")
 client.execute_code("x", "1")
@@ -311,6 +322,20 @@ child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(1000)")
 def test_a_snapshot_of_a_kernel_that_does_not_run_is_refused(manager: KernelManager) -> None:
     with pytest.raises(ForkRefused, match="not running"):
         manager.get_session_client("s").snapshot()
+
+
+def test_a_state_lists_a_variable_that_is_larger_than_the_limit_of_its_folder(
+    manager: KernelManager, tmp_path: Path
+) -> None:
+    client = manager.get_session_client("s")
+    run(client, "large = bytes(2 << 20); small = 3")
+    folder = StateFolder(tmp_path / "state", 1 << 20)
+    with contextlib.closing(client.state_writer({}, folder.limit_bytes)) as writer:
+        assert writer.write(folder, "main", "r1").problem == ""
+    stored = folder.find(["main"], "r1")
+    assert stored is not None
+    assert [(item.name, "too large" in item.reason) for item in stored.lost] == [("large", True)]
+    assert stored.types["small"] == "int"
 
 
 def test_a_closed_snapshot_gives_no_kernel(manager: KernelManager) -> None:

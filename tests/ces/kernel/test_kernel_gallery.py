@@ -9,12 +9,11 @@ import pytest
 from kernels import LIMITS, run
 from patience import PATIENCE_S
 from shipped import REGISTRY, SHIPPED
+from support import has_bwrap
 
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.sandbox import sandbox
 
 pytestmark = pytest.mark.measured
 
@@ -28,16 +27,17 @@ with duckdb.connect("lake.duckdb") as lake: lake.execute("CREATE TABLE x AS SELE
 """
 
 
-@pytest.fixture(scope="module", params=["boxed", "plain"])
+@pytest.fixture(
+    scope="module",
+    params=["boxed", pytest.param("plain", marks=[pytest.mark.long] if has_bwrap() else [])],
+)
 def kernel(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
     policy = None
     if request.param == "boxed":
-        try:
-            sandbox.require("bwrap")
-        except SandboxUnavailable as error:
-            pytest.skip(str(error))
+        if not has_bwrap():
+            pytest.skip("bubblewrap does not work here")
         policy = SandboxPolicy()
     folder = tmp_path_factory.mktemp("gallery")
     manager = code_execution_service_factory(folder, limits=LIMITS, sandbox=policy)

@@ -116,7 +116,7 @@ def test_plugins_that_do_not_load_are_named_and_the_others_work(tmp_path: Path) 
     problems = client.load_plugins(
         [
             code("one", "def one(): return 1"),
-            code("slow", "def slow(): ...\nwhile True: pass"),
+            code("slow", "def slow(): ...\nimport threading; threading.Event().wait()"),
             code("taken", "def taken(): ..."),
             code("leaves", "def leaves(): ...\nraise SystemExit(3)"),
             code("two", "def two(): return 2"),

@@ -108,7 +108,11 @@ from pathlib import Path
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-folder, tier, *libraries, code = sys.argv[1:]
+from taskweaver.ces.template import template
+folder, tier, start, *libraries, code = sys.argv[1:]
+if start == 'lean':
+    whole = template.launcher_command
+    template.launcher_command = lambda _, *given: whole('template', *given)
 limits = KernelLimits.default()
 limits = replace(limits, process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
 kinds = 'cgroup ipc mnt net pid time user uts'.split()
@@ -163,20 +167,35 @@ def variables(folder: Path) -> dict[str, str]:
             "XDG_CACHE_HOME": str(folder)}  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[f"{t} {u}" for t in TIERS for u in ("own", "ordinary")])
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(f"{tier} own {'lean' if tier == 'landlock' else 'whole'}" for tier in TIERS),
+        *(
+            pytest.param(f"{tier} {user} whole", marks=pytest.mark.long)
+            for tier in TIERS
+            for user in ("own", "ordinary")
+            if (tier, user) != ("bwrap", "own")
+        ),
+    ],
+)
 def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """Facts of a kernel that entered, and of one that was started in the sandbox."""
-    tier, user = request.param.split()
+    """Facts of a kernel that entered, and of one that was started in the sandbox.
+
+    The warm process has imported the usual libraries, which hold files and memory, unless it is
+    lean: it starts faster then.
+    """
+    tier, user, start = request.param.split()
     with tempfile.TemporaryDirectory() as folder:  # where another user may look, too
-        yield comparison(tier, user, Path(folder))
+        yield comparison(tier, user, start, Path(folder))
 
 
-def comparison(tier: str, user: str, folder: Path) -> dict[str, Any]:
+def comparison(tier: str, user: str, start: str, folder: Path) -> dict[str, Any]:
     words = ordinary_user(folder) if user == "ordinary" else [sys.executable]
     folder = folder / "own"
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
-        [*words, "-c", COMPARE, str(folder), tier, str(LIBRARIES), str(PACKAGE), FACTS],
+        [*words, "-c", COMPARE, str(folder), tier, start, str(LIBRARIES), str(PACKAGE), FACTS],
         env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
@@ -258,11 +277,14 @@ WEAKER = {
     "users are kept": "without(0x10000000)",
     "nothing is joined": "entry._join = lambda anchor, namespaces: None",
 }
+# It becomes no kernel, and needs nothing of one: that would be most of its start.
 MUTATED = """
-import ctypes, os, sys
+import ctypes, os, sys, types
 from taskweaver.ces.inkernel.sandbox import confine
 from taskweaver.ces.inkernel.sandbox import entry
-from taskweaver.ces.inkernel import launcher
+from taskweaver.ces.inkernel import launcher, template
+template._OF_KERNELS = ()
+sys.modules["taskweaver.ces.inkernel.kernel"] = types.SimpleNamespace(make_app=None)
 join = entry._join
 def without(flag):
     entry._join = lambda anchor, namespaces: join(anchor, namespaces & ~flag)
@@ -392,6 +414,7 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 
 @needs_bwrap
+@pytest.mark.long
 def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
     opened: Callable[..., KernelManager],
 ) -> None:
@@ -457,30 +480,6 @@ def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
 def warm_processes() -> list[psutil.Process]:
     children = psutil.Process().children()
     return [child for child in children if {"template", "-m"} <= set(child.cmdline())]
-
-
-@needs_bwrap
-def test_sessions_that_open_at_once_have_sandboxes_of_their_own(
-    opened: Callable[..., KernelManager],
-) -> None:
-    manager = opened()
-    clients = [manager.get_session_client(str(number)) for number in range(5)]
-    for client in clients:
-        client.start()
-    code = "import os; [os.readlink('/proc/self/ns/' + n) for n in ('pid', 'mnt', 'user')]"
-    found = [tuple(run(client, code).output) for client in clients]
-    assert len({link for links in found for link in links}) == 3 * len(clients)
-    numbers = [run(client, "float(np.random.random())").output for client in clients]
-    assert len(set(numbers)) == len(clients)
-
-
-@needs_bwrap
-def test_matplotlib_keeps_its_settings_inside(opened: Callable[..., KernelManager]) -> None:
-    client = opened().get_session_client("s")
-    code = "import matplotlib, os; os.path.realpath(matplotlib.get_configdir())"
-    assert run(client, code).output == "/tmp/.matplotlib"
-    assert run(client, "open(os.path.join(matplotlib.get_cachedir(), 'x'), 'w')").is_success
-    assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
 
 
 def sleeping(mark: str) -> subprocess.Popen[bytes]:

@@ -18,12 +18,14 @@ class Kind:
         make: Code of a cell.
         check: Code that runs in the restored kernel.
         lost: Variable and type that are listed as lost; empty if nothing is.
+        is_slow: Whether it imports what takes seconds.
     """
 
     name: str
     make: str
     check: str
     lost: tuple[str, ...]
+    is_slow: bool
 
 
 def _kinds() -> Iterator[Kind]:
@@ -35,7 +37,8 @@ def _kinds() -> Iterator[Kind]:
         if all(find_spec(package) for package in " ".join(needs).split()):
             found = tuple(lost[0].split()) if lost else ()
             shown = f"assert type({found[0]}).__name__ == 'LostObject'\n" if found else ""
-            yield Kind(name, make, check or shown, found)
+            is_slow = re.search(r"^# slow$", make, re.M) is not None
+            yield Kind(name, make, check or shown, found, is_slow)
 
 
 KINDS = list(_kinds())

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
+from sizes import some
 
 from taskweaver.ces.inkernel.state.chunks import address_of, chunk_name, spans
 from taskweaver.ces.inkernel.state.memory import allocate
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
+pytestmark = pytest.mark.usefixtures("warm_trips")
 MIB = CHUNK_BYTES
 
 
@@ -49,9 +51,10 @@ def test_restored_memory_is_not_shared_with_a_fork() -> None:
     assert view[0] == 0
 
 
-FRAME = """
-df = pd.DataFrame(np.arange(4_000_000.).reshape(400_000, 10), columns=list('abcdefghij'))
-names = pd.DataFrame({'s': [f'name {n}' for n in range(200_000)], 'n': range(200_000)})
+ROWS = some((200_000, 400_000), 1)[-1]
+FRAME = f"""
+df = pd.DataFrame(np.arange({ROWS} * 10.).reshape({ROWS}, 10), columns=list('abcdefghij'))
+names = pd.DataFrame({{'s': [f'name {{n}}' for n in range({ROWS} // 2)], 'n': range({ROWS} // 2)}})
 other = np.arange(300_000)
 """
 
@@ -59,8 +62,8 @@ other = np.arange(300_000)
 def test_only_bytes_that_changed_are_written(tmp_path: Path) -> None:
     saved = trips.save(tmp_path, FRAME, change="df['c'] = 1.5; one = 1")
     first, again = (sum(save["written"].values()) for save in (saved.first, saved.again))
-    assert first > 32_000_000
-    assert again < 3_200_000 + 5 * MIB
+    assert first > 80 * ROWS
+    assert again < 8 * ROWS + 5 * MIB
     untouched = {island["names"][0] for island in saved.manifest["islands"]} - {"df"}
     for island in saved.again["manifest"]["islands"]:
         if island["names"][0] in untouched:

@@ -14,6 +14,8 @@ from sizes import examples
 
 from taskweaver.ces.inkernel.state.classes import note_classes
 
+pytestmark = pytest.mark.usefixtures("warm_trips")
+
 
 def test_variables_that_share_nothing_have_islands_of_their_own() -> None:
     cells = """

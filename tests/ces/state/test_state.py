@@ -17,11 +17,14 @@ import pytest
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
 from cloudpickle import cloudpickle
+from sizes import some
 
 from taskweaver.ces.inkernel.namespace import add_usual_names
 from taskweaver.ces.inkernel.state.load import load_state, mark_missing
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.save import MAX_VARIABLES
+
+pytestmark = pytest.mark.usefixtures("warm_trips")
 
 
 def test_a_placeholder_names_the_lost_object_and_breaks_nothing() -> None:
@@ -179,12 +182,10 @@ CHECKS = {
 
 @pytest.fixture(scope="module")
 def process_results(
-    tmp_path_factory: pytest.TempPathFactory,
+    warm_trips: None, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[trips.Saved, trips.Loaded]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REMOVED_HERE", "yes")
-        saved = trips.save(tmp_path_factory.mktemp("process"), PROCESS)
-        return saved, trips.load(saved, CHECKS)
+    saved = trips.save(tmp_path_factory.mktemp("process"), PROCESS)
+    return saved, trips.load(saved, CHECKS)
 
 
 @pytest.mark.parametrize("part", CHECKS)
@@ -211,16 +212,18 @@ def test_no_secret_reaches_a_chunk(process_results: tuple[trips.Saved, trips.Loa
 
 
 def test_hundreds_of_thousands_of_small_objects(tmp_path: Path) -> None:
-    cells = """
-rows = [{'id': n, 'name': f'n{n}', 'tags': [n]} for n in range(30_000)]
+    rows, words = some([(10_000, 200_000), (30_000, 300_000)], 1)[-1]
+    cells = f"""
+rows = [{{'id': n, 'name': f'n{{n}}', 'tags': [n]}} for n in range({rows})]
 head = rows[:10]
-words = [f'w{n}' for n in range(300_000)]
+words = [f'w{{n}}' for n in range({words})]
 """
     saved = trips.save(tmp_path, cells)
     assert {"rows", "head"} in saved.islands
     assert {"words"} in saved.islands
     assert saved.again["written"] == {}
-    trips.checked(saved, "assert head[3] is rows[3] and rows[-1]['tags'] == [29_999]; words[-1]")
+    check = f"assert head[3] is rows[3] and rows[-1]['tags'] == [{rows - 1}]; words[-1]"
+    trips.checked(saved, check)
 
 
 def test_structures_too_deep_for_the_deep_stack_are_listed(tmp_path: Path) -> None:
@@ -238,7 +241,10 @@ fine = 1
     trips.checked(saved, "assert fine == 1 and len(deep) == 1")
 
 
-def test_a_lazy_module_is_stored_where_it_has_another_name(tmp_path: Path) -> None:
+def test_a_lazy_module_is_stored_where_it_has_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trips, "_WARM", [])
     saved = trips.save(tmp_path, "frames = pd; numbers = [np]")
     assert saved.manifest["order"] == ["frames", "numbers"]
     trips.checked(saved, "import numpy, pandas; assert frames is pandas and numbers[0] is numpy")

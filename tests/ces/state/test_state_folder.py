@@ -99,6 +99,24 @@ def test_what_is_no_manifest_is_refused(data: bytes) -> None:
         read_manifest(data)
 
 
+def stored_as(folder: StateFolder, data: bytes) -> None:
+    """Store a state, then change its manifest on disk."""
+    put(folder, "main", "r1", b"a")
+    (folder.folder / "rounds" / "main" / "r1.json").write_bytes(data)
+
+
+def test_a_state_in_the_format_of_another_version_is_refused(folder: StateFolder) -> None:
+    stored_as(folder, manifest(b"a", format=99))
+    with pytest.raises(StateDamaged, match="the format of another version"):
+        folder.find(["main"], "r1")
+
+
+def test_a_damaged_manifest_is_refused_when_it_is_looked_for(folder: StateFolder) -> None:
+    stored_as(folder, manifest(b"a")[:50])
+    with pytest.raises(StateDamaged, match="cannot be read"):
+        folder.find(["main"], "r1")
+
+
 def test_fields_of_a_manifest_are_bounded() -> None:
     lost = [{"name": "n" * 9000, "type": 3, "reason": ["x"], "cell": "\ud800"}, 7, None] * 900
     found = read_manifest(

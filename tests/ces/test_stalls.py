@@ -16,6 +16,7 @@ import pytest
 from kernels import LIMITS, answers, run
 from patience import PATIENCE_S
 from support import has_bwrap, make_project
+from warm_kernels import lean_templates
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.common import Client
@@ -24,10 +25,7 @@ from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.session.session import Session
 
-pytestmark = [
-    pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here"),
-    pytest.mark.usefixtures("cold_kernels"),
-]
+pytestmark = pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
 # Far longer than a test may take: what waits for a start until its limit fails by the time limit.
 PATIENT = replace(LIMITS, start_timeout_s=600.0, cell_timeout_s=600.0)
 OTHERS = (
@@ -78,13 +76,13 @@ def manager(tmp_path: Path) -> Iterator[KernelManager]:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
+    """A session, which needs none of the usual libraries."""
     keys: dict[str, Any] = {
         "execution.sandbox": "bwrap", "execution.start_timeout_s": 600.0,
         "execution.cell_timeout_s": 600.0,
     }  # fmt: skip
-    with TaskWeaverApp(
-        make_project(tmp_path / "project", keys, has_table=False), model=lambda _: ""
-    ) as app:
+    project = make_project(tmp_path / "project", keys, has_table=False)
+    with lean_templates(), TaskWeaverApp(project, model=lambda _: "") as app:
         yield app.get_session()
 
 
@@ -92,7 +90,13 @@ def result(session: Session, code: str) -> str:
     return session.run_code(code).post_list[-1].message
 
 
-@pytest.mark.parametrize("attack", [STOP_OTHERS, KILL_OTHERS], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(STOP_OTHERS, id="stopped"),
+        pytest.param(KILL_OTHERS, id="killed", marks=pytest.mark.long),
+    ],
+)
 def test_a_kernel_is_replaced_where_its_template_was_held(
     manager: KernelManager, attack: str
 ) -> None:

@@ -97,7 +97,7 @@ def policies() -> list[str]:
 
 def manager_in(folder: Path, tier: str, **limits: Any) -> KernelManager:
     # With Landlock, a package that is found by PYTHONPATH needs its folder to be listed.
-    readable = (Path(__file__).parents[2],)
+    readable = (Path(__file__).parents[3],)
     policy = None if tier == "none" else SandboxPolicy(tier=tier, read_only=readable)  # type: ignore[arg-type]
     made = code_execution_service_factory(folder, limits=replace(LIMITS, **limits), sandbox=policy)
     assert isinstance(made, KernelManager)

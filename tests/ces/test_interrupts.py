@@ -16,13 +16,13 @@ from taskweaver.ces.errors import KernelClosed, KernelInterrupted
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 
-pytestmark = pytest.mark.usefixtures("cold_kernels")
-
 ENDLESS = "open('began', 'w').close()\nimport time\ntime.sleep(600)"
 """Only an interrupt ends it in time: a dropped one leaves the result ``timeout``."""
 
 
-@pytest.fixture(params=["plain", "bwrap"])
+@pytest.fixture(
+    params=["bwrap", pytest.param("plain", marks=[pytest.mark.long] if has_bwrap() else [])]
+)
 def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], KernelManager]:
     if request.param == "bwrap" and not has_bwrap():
         pytest.skip("bubblewrap does not work here")

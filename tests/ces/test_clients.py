@@ -15,8 +15,6 @@ from support import has_bwrap
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 
-pytestmark = pytest.mark.usefixtures("cold_kernels")
-
 
 def test_clients_that_were_stopped_are_released(tmp_path: Path) -> None:
     manager = limited(tmp_path)
