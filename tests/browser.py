@@ -71,19 +71,19 @@ class Tab:
                 return done["result"].get("value")
         pytest.fail(f"{MOST_PAGES} pages took each other's place")
 
-    def load(self, page: Path) -> None:
-        """Open a page, and wait until it is loaded with what it asks for."""
-        self._begin(page)
+    def load(self, page: Path, place: str = "") -> None:
+        """Open a page at a place in it, and wait until it is loaded with what it asks for."""
+        self._begin(page, place)
         self.value(
             "new Promise((done) => { const look = () => document.readyState == 'complete'"
             " && location.href != 'about:blank' ? done(true) : setTimeout(look, 5); look(); })"
         )
 
-    def _begin(self, page: Path) -> None:
+    def _begin(self, page: Path, place: str = "") -> None:
         self.call("Page.navigate", url="about:blank")
         self.requests.clear()
         self.complaints.clear()
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=f"{page.as_uri()}{place}")
 
     def open(self, page: Path) -> None:
         """Open a page, and wait until it is ready."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -24,34 +24,41 @@ class Warm(Protocol):
 
 
 def _pids_below(pid: int) -> set[int]:
-    """Return the processes below one; most tests have none, which is cheap to see."""
+    """Return the processes below one, as the system lists the children of each."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     children = {int(child) for task in tasks for child in (task / "children").read_text().split()}
     return children.union(*map(_pids_below, children))
 
 
-def _descendants(warm: Sequence[Warm]) -> list[psutil.Process]:
-    """Return the processes below this one, without the warm ones."""
+def _descendants(warm: Sequence[Warm]) -> set[int]:
+    """Return the processes below this one, without the warm ones.
+
+    A list of children may lack some while one of them ends: two that are equal are taken. To look
+    at all processes of the machine instead takes longer than most tests.
+    """
     kept = set().union(*(one.pids for one in warm))
     try:
-        is_alone = _pids_below(os.getpid()) == kept
+        found, before = _pids_below(os.getpid()), None
+        while found != before:
+            found, before = _pids_below(os.getpid()), found
     except OSError:  # one of them has just ended, or the system has no such files
-        is_alone = False
-    found = [] if is_alone else psutil.Process().children(recursive=True)
-    kept = kept.union(*(one.pids for one in warm))  # a browser starts some at any time
-    return [process for process in found if process.pid not in kept]
+        found = {child.pid for child in psutil.Process().children(recursive=True)}
+    return found - kept.union(*(one.pids for one in warm))  # a browser starts some at any time
 
 
 @contextmanager
 def nothing_left(*warm: Warm) -> Iterator[None]:
     """Fail if the block leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())
-    children = {child.pid for child in _descendants(warm)}
+    children = _descendants(warm)
     yield
     late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
     for thread in late:
         thread.join(_LEFT_S)
     assert not [t for t in late if t.is_alive()], "threads left running"
-    new = [c for c in _descendants(warm) if c.pid not in children]
+    new = []
+    for pid in _descendants(warm) - children:
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            new.append(psutil.Process(pid))
     _, alive = psutil.wait_procs(new, timeout=_LEFT_S)
     assert not alive, f"processes left running: {alive}"

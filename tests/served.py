@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 from patience import PATIENCE_S
 
 from taskweaver.logging.log import TelemetryLogger
@@ -123,7 +125,7 @@ def serving(
     """Give the process of a server, and the line that it announces itself with.
 
     A program in place of `python -m taskweaver` is told to stop at the end, and may then end what
-    it has started; the other one is killed.
+    it has started; the other one is killed. `listening` finds the server's own process.
     """
     own = (sys.executable, "-m", "taskweaver")
     whole = [*(program or own), "-p", str(project), command, "--port", "0", *arguments]
@@ -142,3 +144,16 @@ def serving(
                     process.wait(PATIENCE_S)
             finally:
                 process.kill()
+
+
+def listening(line: str) -> psutil.Process:
+    """Return the process that listens at the address in a server's line."""
+    found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+    assert found, line
+    (pid,) = (
+        connection.pid
+        for connection in psutil.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == int(found[1])
+    )
+    assert pid is not None
+    return psutil.Process(pid)

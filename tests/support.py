@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ from taskweaver.trust.opening import inspect_folder
 
 NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
 """Settings of sessions that nobody resumes: no copies of the kernel wait for a free process."""
+NO_SNAPSHOTS = {"session.snapshot_memory_mb": 0}
+"""Settings of sessions whose state comes back from disk: only the present can be forked."""
+_DIGESTS: dict[object, frozenset[str]] = {}
+"""What new projects do when they are opened, by all that decides it: it takes long to find out."""
 
 
 def planner_reply(send_to: str, message: str, **fields: str) -> str:
@@ -105,11 +110,30 @@ def make_project(
     """
     (folder / "data").mkdir(parents=True)
     keys = {"execution.zygote": False, "execution.sandbox": "none"} | (config or {})
-    (folder / "taskweaver_config.json").write_text(json.dumps(keys))
+    text = json.dumps(keys)
+    (folder / "taskweaver_config.json").write_text(text)
     if has_table:
         add_table(folder)
-    trust_project(folder)
+    assert remember(folder, Answers(_digests_of_new(folder, text)))
     return folder
+
+
+def _digests_of_new(folder: Path, text: str) -> frozenset[str]:
+    """Return what opening a project that was just made does, given its configuration's text.
+
+    It is looked for once for all that hold nothing else, in one environment: a path in the text may
+    lead elsewhere from each folder.
+    """
+    names = {path.name for path in folder.iterdir()}
+    if names != {"data", "taskweaver_config.json"} or any(
+        part in text for part in ("/", "~", "..")
+    ):
+        return _digests(folder)
+    environment = {**os.environ, "PYTEST_CURRENT_TEST": ""}  # it differs, and says nothing
+    key = text, frozenset(environment.items())
+    if key not in _DIGESTS:
+        _DIGESTS[key] = _digests(folder)
+    return _DIGESTS[key]
 
 
 def add_table(project: Path) -> None:
@@ -119,8 +143,12 @@ def add_table(project: Path) -> None:
 
 def trust_project(folder: Path) -> None:
     """Keep the user's consent to everything that opening a folder does now."""
-    found = inspect_folder(folder, lambda tier: tier != "none")
-    assert remember(folder, Answers(found.digests))
+    assert remember(folder, Answers(_digests(folder)))
+
+
+def _digests(folder: Path) -> frozenset[str]:
+    """Return what opening a folder does, as the user consents to it."""
+    return inspect_folder(folder, lambda tier: tier != "none").digests
 
 
 def has_bwrap() -> bool:

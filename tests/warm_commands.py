@@ -45,6 +45,10 @@ _USED = (
 """What most commands, searches and servers import."""
 _RELAY = str(Path(__file__).with_name("warm_relay.py"))
 _RUN_WITHIN_S = 120.0
+BARE_FIGURES = "TASKWEAVER_TESTS_BARE_FIGURES"
+"""Variable of a command's environment, with which its reports have pictures without a drawing."""
+_PRELOAD = b"+"
+"""First byte of a request to import a module; that of a command is another."""
 _UTF8_PLACES = {"C", "POSIX", "C.UTF-8", "C.utf8", "UTF-8"}
 """Locales in which Python's streams are UTF-8 and pass on bytes that are not."""
 
@@ -115,6 +119,17 @@ class WarmCommands:
                 file.seek(0)
             return subprocess.CompletedProcess(arguments, int(status), out.read(), err.read())
 
+    def preload(self, module: str) -> None:
+        """Import a module in the process that forks commands, for those that come.
+
+        Few files of tests need it, and their commands would each take long to import it.
+        """
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_RUN_WITHIN_S)
+            connection.connect(self._listening())
+            connection.sendall(_PRELOAD + f"{module}\n".encode())
+            assert connection.recv(1) == _PRELOAD
+
     def _listening(self) -> str:
         """Start the process that forks commands, if there is none; return its address."""
         if self._process is None:
@@ -153,6 +168,12 @@ def _serve(listener: socket.socket) -> socket.socket:
         if listener not in readable:
             os._exit(0)
         connection, _ = listener.accept()
+        if connection.recv(1, socket.MSG_PEEK) == _PRELOAD:
+            with connection, connection.makefile("r") as lines:
+                import_module(lines.readline().strip().removeprefix(_PRELOAD.decode()))
+                gc.freeze()
+                connection.sendall(_PRELOAD)
+            continue
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             listener.close()
@@ -219,13 +240,31 @@ def _open_streams() -> None:
         setattr(sys, f"__{name}__", stream)
 
 
+def _bare_figure(*_: object) -> bytes:
+    """Return a small picture of one colour."""
+    from PIL import Image
+
+    made = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(made, "PNG")
+    return made.getvalue()
+
+
 if __name__ == "__main__":
     listener = socket.socket(fileno=int(sys.argv[1]))
     sys.path[0] = ""  # as for `python -m`
     for name in _USED:
         import_module(name)
-    gc.freeze()
     from taskweaver.__main__ import main
+    from taskweaver.memory.branched.run.environment import collect_environment
+    from taskweaver.memory.branched.run.hardware import copy_rate
+
+    collect_environment()  # asked for once, and kept for each search
+    copy_rate()
+    gc.freeze()
 
     sys.argv[1:] = _forked(_serve(listener))
+    if BARE_FIGURES in os.environ:
+        from taskweaver.treesearch.reports import figures
+
+        figures._render = _bare_figure
     main()

@@ -117,7 +117,7 @@ def result(session: Session, question: str) -> str:
     return str(reports[-1])
 
 
-@pytest.mark.parametrize("form", some(FORMS, 2))
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_alternatives_stay_on_branches_of_their_own(project: Path, form: str) -> None:
     with session_with(project, form, doubling(form)) as session:
         session.send_message("set the base")
@@ -140,6 +140,7 @@ def test_alternatives_stay_on_branches_of_their_own(project: Path, form: str) ->
     assert [check.content for check in checks] == ["supported"], "by numbers of the alternatives"
 
 
+@pytest.mark.long
 def test_alternatives_are_restored_with_their_variables(project: Path) -> None:
     kept: dict[str, object] = {"session.state_limit_mb": 512}
     with session_with(project, "tools", doubling("tools"), **kept) as session:
@@ -221,13 +222,16 @@ def test_taken_and_odd_names_are_changed(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("alternatives", "problem"),
-    [
-        ([], "there are 0"),
-        ([{"branch": f"b{n}", "order": "go"} for n in range(5)], "there are 5"),
-        ([{"branch": "same", "order": "go"}] * 2, "Two alternatives have the same branch"),
-        ([{"branch": "a"}], "there are 0"),
-        (None, "there are 0"),
-    ],
+    some(
+        [
+            ([{"branch": f"b{n}", "order": "go"} for n in range(5)], "there are 5"),
+            ([{"branch": "same", "order": "go"}] * 2, "Two alternatives have the same branch"),
+            (None, "there are 0"),
+            ([], "there are 0"),
+            ([{"branch": "a"}], "there are 0"),
+        ],
+        3,
+    ),
 )
 def test_unusable_alternatives_are_sent_back(
     project: Path, alternatives: object, problem: str

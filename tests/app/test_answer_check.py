@@ -128,6 +128,7 @@ def test_a_number_worked_out_in_the_head_is_computed_on_request(stage: Stage) ->
     assert round_.answer.evidence[0].cell == 2
 
 
+@pytest.mark.long
 def test_a_prompt_file_of_a_project_needs_no_new_text(stage: Stage, tmp_path: Path) -> None:
     texts = read_yaml(PROMPT_FILE)
     del texts["revise_answer"]
@@ -138,6 +139,7 @@ def test_a_prompt_file_of_a_project_needs_no_new_text(stage: Stage, tmp_path: Pa
     assert "stand in no result of this conversation: 4711" in script.last()
 
 
+@pytest.mark.long
 def test_a_correction_is_asked_for_once_in_a_round(stage: Stage) -> None:
     first, second = (planner_reply("User", f"It is {n}.") for n in (4711, 4712))
     (round_,), _, _ = stage.play([ORDER, CELL, first, second])

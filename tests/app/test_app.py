@@ -86,7 +86,8 @@ def test_a_project_is_found_from_a_folder_inside_it(
 
 
 def test_a_folder_that_is_no_project_works_with_a_warning(tmp_path: Path) -> None:
-    with TaskWeaverApp(tmp_path, model=answer) as app:
+    config = {"execution.zygote": False, "execution.sandbox": "none"}
+    with TaskWeaverApp(tmp_path, model=answer, config=config) as app:
         assert "is not a project" in app.warnings[0]
         assert app.get_session().send_message("hi").state == "finished"
 
@@ -182,6 +183,7 @@ def test_a_broken_role_file_is_a_warning(project: Path) -> None:
         assert len([warning for warning in app.warnings if "role" in warning.lower()]) == 2
 
 
+@pytest.mark.long
 def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(project: Path) -> None:
     plugins = project / "plugins"
     plugins.mkdir()
@@ -205,6 +207,7 @@ def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(pro
     assert "def bad(" not in asked
 
 
+@pytest.mark.long
 def test_plugins_hear_of_session_variables(project: Path) -> None:
     plugins = project / "plugins"
     plugins.mkdir()
@@ -353,6 +356,7 @@ def test_a_stopped_application_or_session_is_not_handed_out(project: Path) -> No
         app.get_session()
 
 
+@pytest.mark.long
 def test_an_edited_data_file_is_brought_again_and_that_is_said(project: Path) -> None:
     add_table(project)
     script = Script([planner_reply("User", "ok")] * 2)

@@ -158,6 +158,7 @@ def processes() -> set[int]:
     return {process.pid for process in running if process.status() != psutil.STATUS_ZOMBIE}
 
 
+@pytest.mark.long
 def test_cells_of_two_branches_run_at_once(coding: Session) -> None:
     result(coding, "main", "x = 1")
     coding.fork("b")

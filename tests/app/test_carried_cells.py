@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sizes import some
 from support import Listener, Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -81,6 +82,7 @@ def test_the_prompt_has_files_with_columns_and_rows_and_what_a_cell_may_use(proj
     assert request.index('"tiny.csv", 2 rows, columns') < request.index("hello, tiny.csv")
 
 
+@pytest.mark.long
 def test_variables_of_earlier_rounds_are_in_the_situation(project: Path) -> None:
     script = Script([cell("price = 41.5\nprice"), planner_reply("User", "ok")] * 2)
     with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
@@ -124,6 +126,7 @@ def test_a_refused_cell_goes_back_with_the_rule_it_breaks(project: Path) -> None
     assert "socket" in str(script.prompts[0][0]["content"])  # the rule stands in the prompt
 
 
+@pytest.mark.long
 def test_a_console_user_sees_the_cell_once(project: Path) -> None:
     shown = io.StringIO()
     view = RoundView(PlainSurface(shown), lambda _branch: project)
@@ -135,7 +138,10 @@ def test_a_console_user_sees_the_cell_once(project: Path) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"session.leader_writes_code": False}, {"session.roles": ["planner", "code_interpreter"]}],
+    some(
+        [{"session.leader_writes_code": False}, {"session.roles": ["planner", "code_interpreter"]}],
+        1,
+    ),
 )
 def test_an_order_in_words_is_written_by_the_interpreter(
     project: Path, config: dict[str, object]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from claude_replies import CacheOfServer, call, failed, reply, text, thinking, unmarked
 from fake_endpoint import Call, serving
+from sizes import some
 from support import Listener, make_project
 from traces import Recorded
 
@@ -149,15 +150,16 @@ def test_73_a_refusal_is_shown_and_the_chat_goes_on(project: Path) -> None:
     assert rounds[1].post_list[-1].message == "Hello."
 
 
-def test_74_a_chat_of_ten_rounds_is_read_from_the_cache(project: Path) -> None:
+def test_74_a_chat_of_some_rounds_is_read_from_the_cache(project: Path) -> None:
+    number_of_rounds = some((6, 10), 1)[-1]
     bodies = [
         body
-        for n in range(10)
+        for n in range(number_of_rounds)
         for body in (reply(cell(f"total = {n}\ntotal", f"add {n}")), reply(text(f"It is {n}.")))
     ]
     more = {"planner.prompt_compression": False, "code_generator.prompt_compression": False}
-    rounds, calls, _ = play(project, *bodies, rounds=10, **more)
-    assert [round_.state for round_ in rounds] == ["finished"] * 10
+    rounds, calls, _ = play(project, *bodies, rounds=number_of_rounds, **more)
+    assert [round_.state for round_ in rounds] == ["finished"] * number_of_rounds
     cache, before = CacheOfServer(), 0
     for number, request in enumerate(calls):
         read, total, marks = cache.read(request.body)
@@ -178,6 +180,7 @@ def test_json_replies_by_schema_work(project: Path) -> None:
     assert "tools" not in request.body
 
 
+@pytest.mark.long
 def test_recorded_rounds_play_without_the_endpoint(project: Path, tmp_path: Path) -> None:
     keys: dict[str, Any] = {
         "llm.api_type": "recorded", "llm.recorded.path": str(tmp_path / "r.yaml"),

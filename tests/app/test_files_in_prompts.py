@@ -39,6 +39,7 @@ def section(messages: list[ChatMessage]) -> str:
     return next((text for text in texts if "## Files\n" in text), "")
 
 
+@pytest.mark.long
 def test_planner_and_code_writer_see_the_files_and_code_opens_them(project: Path) -> None:
     script = Script(
         [

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
-from support import code_reply, make_project
+from support import NO_SNAPSHOTS, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import InvalidUpdate
@@ -17,7 +17,7 @@ from taskweaver.session.session import Session
 from taskweaver.session.storage.clone import clone_into
 from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder
 
-ALONE = {"session.roles": ["code_interpreter"]}
+ALONE = {"session.roles": ["code_interpreter"], **NO_SNAPSHOTS}
 
 
 class Cells:

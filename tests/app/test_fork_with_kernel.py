@@ -60,6 +60,7 @@ def test_a_fork_has_the_very_objects_and_not_new_ones(session: Session) -> None:
     assert "half" in run(session, "x"), "a cell that failed changes the state too"
 
 
+@pytest.mark.long
 def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
     stamps = [run(session, STAMP) for _ in range(3)]
     session.undo()
@@ -91,6 +92,7 @@ def test_what_cannot_be_forked_is_restored_and_the_reason_told(session: Session)
     assert run(session, "stamp") == stamp
 
 
+@pytest.mark.long
 def test_without_memory_for_states_only_the_present_is_forked(tmp_path: Path) -> None:
     with opened(tmp_path, **{"session.snapshot_memory_mb": 0}) as app:
         session = app.get_session()
@@ -105,16 +107,17 @@ def test_without_memory_for_states_only_the_present_is_forked(tmp_path: Path) ->
 
 
 def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None:
-    with opened(tmp_path, **{"session.snapshot_memory_mb": 100}) as app:
+    with opened(tmp_path, **{"session.snapshot_memory_mb": 50}) as app:
         session = app.get_session()
-        for n in range(6):
-            run(session, f"a = bytearray([{n}]) * (32 << 20); stamp = {n}; stamp")
+        for n in range(5):
+            run(session, f"a = bytearray([{n}]) * (20 << 20); stamp = {n}; stamp")
         count, extra_bytes = session.kept_states
-        assert 1 <= count < 6
-        assert extra_bytes <= 100 << 20
-        session.fork("late", at_round=5)
+        assert 2 <= count < 5
+        assert extra_bytes <= 50 << 20
+        session.fork("late", at_round=4)
         session.checkout("late")
         assert session.why_restored == ""
+        assert "3" in run(session, "stamp")
         session.checkout("main")
         session.fork("early", at_round=1)
         session.checkout("early")
@@ -122,6 +125,7 @@ def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None
         assert "0" in run(session, "stamp")
 
 
+@pytest.mark.long
 def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
     app = opened(tmp_path)
     with app:
@@ -153,6 +157,7 @@ def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path
         assert "(None, 300)" in left
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cold_kernels")
 def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
     before = _descendants()
@@ -168,18 +173,25 @@ def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
     assert _running(started) == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cold_kernels")
-def test_a_warm_process_is_replaced_if_it_was_killed_or_a_library_is_new(
+def test_a_warm_process_is_replaced_if_it_was_killed(tmp_path: Path) -> None:
+    with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
+        run(app.get_session(), "1")
+        (warm,) = map(psutil.Process, _warm())
+        warm.kill()
+        warm.wait()
+        assert "2" in run(app.get_session(), "1 + 1")
+
+
+@pytest.mark.usefixtures("cold_kernels")
+def test_a_warm_process_is_replaced_if_a_library_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "more-packages"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
-        run(app.get_session(), "1")
-        (warm,) = map(psutil.Process, _warm())
-        warm.kill()
-        warm.wait()
         assert "2" in run(app.get_session(), "1 + 1")
         before = _warm()
         assert "3" in run(app.get_session(), "1 + 2")

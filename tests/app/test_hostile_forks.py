@@ -20,7 +20,7 @@ from taskweaver.console.commands.receipts import export_target
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
-FORKS = forks(2)
+FORKS = forks(1)
 """How often the session is forked meanwhile; `make long` does it twenty times."""
 # Puts a link to the victim in the place of whatever appears beside the working directory.
 ATTACK = """

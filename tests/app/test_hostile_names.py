@@ -57,7 +57,7 @@ NAMES = st.one_of(
     ),
 )
 FUZZ = settings(
-    max_examples=examples(30),
+    max_examples=examples(15),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -363,7 +363,7 @@ ODD = st.one_of(
 
 
 @given(data=st.data())
-@settings(FUZZ, max_examples=examples(50))
+@settings(FUZZ, max_examples=examples(25))
 def test_an_import_is_taken_whole_and_sound_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     items = _exported(tmp_path)
     item = items[data.draw(st.integers(0, len(items) - 1))]

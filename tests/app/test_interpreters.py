@@ -153,6 +153,7 @@ def test_a_marked_plugin_that_breaks_lets_no_other_in(project: Path) -> None:
     assert marks(project) == []
 
 
+@pytest.mark.long
 def test_a_call_that_fails_is_mended(project: Path) -> None:
     replies = [code_reply("double(5, 6)"), code_reply("double(5)")]
     (round_,), script = ask(project, PLUGINS, replies)
@@ -267,6 +268,7 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
         session_id = session.session_id
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.resume_session(session_id)
+        assert not (session.workspace / "state").exists()  # its limit is 0
         rebuilt = session.rebuild()
         assert [step.verdict for step in rebuilt.steps] == ["same"] * 3
         assert rebuilt.files == {}
@@ -275,6 +277,7 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     assert "(24, 'once\\n')" in round_.post_list[-2].message
 
 
+@pytest.mark.long
 def test_a_script_has_no_prefix_and_a_replay_runs_it_again(project: Path) -> None:
     config = {"session.roles": ["code_interpreter"], "code_interpreter.code_prefix": "p = 7"}
     cells = ["n = p", "%%bash\necho a >> log.txt; cat log.txt", "n"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
-from support import code_reply, make_project, planner_reply
+from support import NO_SNAPSHOTS, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage
@@ -77,25 +77,30 @@ def without_situation(prompts: list[list[ChatMessage]]) -> list[list[str]]:
 
 def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> None:
     questions = [f"question {number:03}" for number in range(ROUNDS + 1)]
+    keys = KEYS | NO_SNAPSHOTS
     onward, stopped, resumed = Model(), Model(), Model()
-    with TaskWeaverApp(project, model=onward, config=KEYS) as app:
+    with TaskWeaverApp(project, model=onward, config=keys) as app:
         ask(app.get_session(), *questions)
-    with TaskWeaverApp(project, model=stopped, config=KEYS) as app:
+    with TaskWeaverApp(project, model=stopped, config=keys) as app:
         session = app.get_session()
         ask(session, *questions[:-1])
         id_ = session.session_id
-    with TaskWeaverApp(project, model=resumed, config=KEYS) as app:
-        ask(app.resume_session(id_), questions[-1])
+    with TaskWeaverApp(project, model=resumed, config=keys) as app:
+        session = app.resume_session(id_)
+        ask(session, questions[-1])
+        session.undo()
+        ask(session, questions[-1])
 
     assert stopped.summaries >= 2  # one for both roles, and its successor
-    assert resumed.summaries == 0
-    assert without_situation(resumed.prompts) == without_situation(onward.prompts[-3:])
+    assert resumed.summaries == 0  # also after the undo
+    assert without_situation(resumed.prompts[:3]) == without_situation(onward.prompts[-3:])
     assert "The notes, number" in str(resumed.prompts[0])
     assert "tiny.csv" in str(resumed.prompts[0][-1])
     assert "- 1: question 000 -> It is 42." in str(resumed.prompts[0])
     assert "Message: question 000" not in str(resumed.prompts)
 
 
+@pytest.mark.long
 def test_an_undo_keeps_the_summary_of_what_is_left(project: Path) -> None:
     model = Model()
     with TaskWeaverApp(project, model=model, config=KEYS) as app:

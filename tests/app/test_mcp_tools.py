@@ -217,11 +217,14 @@ def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path, example: Exa
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("handler", [None, Person(None)])
-def test_where_nobody_answers_nothing_is_called(
-    tmp_path: Path, example: Example, handler: Any
+@pytest.mark.parametrize(("handler", "confirm"), [(None, "default"), (Person(None), "always")])
+def test_where_nobody_answers_nothing_is_called_and_the_default_is_to_ask(
+    tmp_path: Path, example: Example, handler: Any, confirm: str
 ) -> None:
-    servers = {"ex": example.server(confirm="always")}
+    server = example.server(confirm=confirm)
+    if confirm == "default":
+        del server["confirm"]
+    servers = {"ex": server}
     (round_,), _, _ = ask(tmp_path, servers, "ex_create_file(path='made')", handler=handler)
     assert ("no confirmation handler" if handler is None else "no person answered") in said(round_)
     assert "did not allow" not in said(round_)
@@ -236,13 +239,6 @@ def test_a_handler_that_breaks_is_no_answer_of_the_user(tmp_path: Path, example:
     assert "IndexError" in said(round_)
     assert "did not allow" not in said(round_)
     assert not example.has_made
-
-
-def test_the_default_is_to_ask(tmp_path: Path, example: Example) -> None:
-    fields = example.server()
-    del fields["confirm"]
-    (round_,), _, _ = ask(tmp_path, {"ex": fields}, "ex_create_file(path='made')")
-    assert "no confirmation handler" in said(round_)
 
 
 def test_doctor_lists_servers_and_tools(tmp_path: Path, example: Example) -> None:

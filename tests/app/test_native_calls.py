@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,7 @@ def test_code_streams_while_its_call_arrives(project: Path) -> None:
     assert shown
 
 
+@pytest.mark.long
 def test_cells_of_one_reply_run_in_order_and_their_results_come_back_in_order(
     project: Path,
 ) -> None:
@@ -175,6 +177,7 @@ def test_tools_are_never_dropped_as_an_unknown_parameter(project: Path) -> None:
     assert "stream_options" not in calls[1].body
 
 
+@pytest.mark.long
 def test_an_endpoint_that_ignores_tools_is_understood(project: Path) -> None:
     (round_,), _, _ = play(project, good("Sure:\n```python\n6 * 7\n```"), good("It is 42."))
     assert round_.post_list[-1].message == "It is 42."
@@ -197,12 +200,14 @@ def test_reasoning_is_no_part_of_the_reply(project: Path) -> None:
     assert round_.post_list[-1].message == "It is 42."
 
 
+@pytest.mark.long
 def test_a_model_that_sends_the_same_cell_for_ever_is_stopped(project: Path) -> None:
     (round_,), calls, _ = play(project, *[called(cell("1 + 1"))] * 30)
     assert len(calls) < 12
     assert "circles" in round_.post_list[-1].message
 
 
+@pytest.mark.long
 def test_fences_by_configuration(project: Path) -> None:
     (round_,), calls, _ = play(
         project, good("```python\n6 * 7\n```"), good("It is 42."), **{"llm.form": "fences"}
@@ -232,18 +237,19 @@ def printed(project: Path, *bodies: Body, rounds: int = 1, **config: object) -> 
 def test_a_cell_is_shown_once_whatever_fences_it_came_in(project: Path) -> None:
     answer = json.dumps({"response": {"send_to": "User", "message": "It is 42."}})
     bodies = []
-    for code in ("```python\n6 * 7\n```", "```\n6 * 7\n```\n", "\n6 * 7", "6 * 7"):
-        for message in ("multiply", "multiply:\n```python\n6 * 7\n```\nPlease."):
-            fields = {"send_to": "CodeInterpreter", "message": message, "code": code}
-            order = json.dumps({"response": fields})
-            pieces = [order[at : at + 3] for at in range(0, len(order), 3)]
-            bodies += [good(*pieces), good(answer)]
+    codes = ("```python\n6 * 7\n```", "6 * 7", "```\n6 * 7\n```\n", "\n6 * 7")
+    messages = ("multiply:\n```python\n6 * 7\n```\nPlease.", "multiply")
+    for code, message in itertools.product(some(codes, 2), some(messages, 1)):
+        fields = {"send_to": "CodeInterpreter", "message": message, "code": code}
+        order = json.dumps({"response": fields})
+        pieces = [order[at : at + 3] for at in range(0, len(order), 3)]
+        bodies += [good(*pieces), good(answer)]
     for shown in printed(project, *bodies, rounds=len(bodies) // 2, **{"llm.form": "json"}):
         assert shown.count("6 * 7") == 1
         assert "```" not in shown
 
 
-@pytest.mark.parametrize("form", ["tools", "json", "fences"])
+@pytest.mark.parametrize("form", some(["tools", "json", "fences"], 1))
 def test_an_answer_that_the_check_blocks_is_withdrawn(project: Path, form: str) -> None:
     def said(text: str) -> Body:
         reply = {"response": {"send_to": "User", "message": text}}

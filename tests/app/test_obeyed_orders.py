@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, FakeEndpoint, good, serving
+from sizes import some
 from support import code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -127,7 +128,12 @@ def play(
     return round_, model
 
 
-SOURCES = ("csv", "document", "page", "image", "tool")
+PLACES = (
+    *(("csv", "none"), ("csv", "bwrap"), ("page", "bwrap"), ("tool", "bwrap")),
+    *(("document", "bwrap"), ("image", "bwrap")),
+    *(("document", "none"), ("page", "none"), ("image", "none"), ("tool", "none")),
+)
+"""Where the order stands, and the sandbox of the code that obeys it."""
 
 
 def sourced(
@@ -181,8 +187,7 @@ def web_of(text: str) -> Any:
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("sandbox", ["none", "bwrap"])
+@pytest.mark.parametrize(("source", "sandbox"), some(PLACES, 4))
 def test_an_order_in_data_acts_only_without_a_sandbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, sandbox: str
 ) -> None:
@@ -229,7 +234,7 @@ def test_an_order_is_run_only_where_the_person_allows_it(
     assert victim.exists() is (answer is Confirmation.no)
 
 
-@pytest.mark.parametrize(("confirm", "is_called"), [("never", True), ("always", False)])
+@pytest.mark.parametrize(("confirm", "is_called"), some([("always", False), ("never", True)], 1))
 def test_an_order_to_call_a_tool_needs_the_person(
     tmp_path: Path, confirm: str, is_called: bool
 ) -> None:

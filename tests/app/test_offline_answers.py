@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from sizes import some
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
@@ -157,8 +158,8 @@ def test_sqlite_tables_are_found_by_name_and_asked_for_otherwise(
     )
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "json", "jsonl", "parquet", "xlsx"])
-def test_every_format_is_read(session: Session, project: Path, suffix: str) -> None:
+@pytest.mark.parametrize("suffix", some(["xlsx", "parquet", "json", "jsonl", "tsv"], 1))
+def test_a_format_that_is_not_csv_is_read(session: Session, project: Path, suffix: str) -> None:
     path = project / "data" / f"t.{suffix}"
     writers = {
         "tsv": lambda: TABLE.to_csv(path, sep="\t", index=False),
@@ -178,6 +179,7 @@ def test_columns_with_hostile_names_are_only_names(session: Session, project: Pa
     assert "3" in answer.message
 
 
+@pytest.mark.long
 def test_semicolons_spaces_in_names_and_empty_files_are_met(
     session: Session, project: Path
 ) -> None:
@@ -188,6 +190,7 @@ def test_semicolons_spaces_in_names_and_empty_files_are_met(
     assert "empty" in ask(session, "describe empty.csv").message
 
 
+@pytest.mark.long
 def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
     new_session: Session, project: Path
 ) -> None:
@@ -201,14 +204,17 @@ def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
 
 @pytest.mark.parametrize(
     ("content", "question", "result"),
-    [
-        ("m;n\na;1,5\nb;2,5\n", "mean of n", "**2**"),
-        ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "**3001**"),
-        ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "**11,200**"),
-        ('m,n\na,"1,200"\nb,900\n', "max of n", "1200"),
-        ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "**10**"),
-        ("m,n\na,40%\nb,60 %\n", "mean of n", "50"),
-    ],
+    some(
+        [
+            ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "**3001**"),
+            ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "**10**"),
+            ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "**11,200**"),
+            ('m,n\na,"1,200"\nb,900\n', "max of n", "1200"),
+            ("m;n\na;1,5\nb;2,5\n", "mean of n", "**2**"),
+            ("m,n\na,40%\nb,60 %\n", "mean of n", "50"),
+        ],
+        2,
+    ),
 )
 def test_numbers_written_as_text_are_computed_with(
     session: Session, project: Path, content: str, question: str, result: str
@@ -219,7 +225,7 @@ def test_numbers_written_as_text_are_computed_with(
 
 def test_a_column_of_text_is_told_to_be_one(new_session: Session, project: Path) -> None:
     (project / "data" / "codes.csv").write_text("label,n\nA1,1\nB2,2\n17,3\n")
-    for function in ("sum", "mean", "max"):
+    for function in some(("sum", "mean", "max"), 1):
         answer = ask(new_session, f"{function} of label in codes.csv")
         assert "`label` does not hold numbers" in answer.message
         assert "`n`" in answer.message
@@ -232,8 +238,12 @@ def test_an_edited_file_is_read_again(session: Session, project: Path) -> None:
     assert "1005" in ask(session, "sum of Count in s.csv").message
     (project / "data" / "s.csv").write_text("Area,Amount\nNorth,7\nSouth,50\n")
     assert "57" in ask(session, "sum of Amount in s.csv").message
+    given = session.send_message("describe s.csv", files=[{"name": "s.csv", "content": b"n\n4\n"}])
+    assert "Amount" not in given.post_list[-1].message
+    assert "4" in ask(session, "rows where n > 3").message
 
 
+@pytest.mark.long
 def test_a_wrong_encoding_is_mended_and_utf8_is_tried_first(
     session: Session, project: Path
 ) -> None:
@@ -243,6 +253,7 @@ def test_a_wrong_encoding_is_mended_and_utf8_is_tried_first(
     assert "4" in ask(session, "sum of Größe in latin.csv").message
 
 
+@pytest.mark.long
 def test_words_of_a_file_name_are_no_columns(session: Session, project: Path) -> None:
     (project / "data" / "price count.csv").write_text("price,count,n\n1,20,3\n2,30,4\n")
     assert "50" in ask(session, "sum of count in price count.csv").message
@@ -255,13 +266,16 @@ def test_words_of_a_file_name_are_no_columns(session: Session, project: Path) ->
 
 @pytest.mark.parametrize(
     ("question", "result"),
-    [
-        ("mean of max", "**2**"),
-        ("max of count", "40"),
-        ("sum of mean", "15"),
-        ("what is the total of the count column", "70"),
-        ("mean of sum by name", "z"),
-    ],
+    some(
+        [
+            ("mean of max", "**2**"),
+            ("max of count", "40"),
+            ("sum of mean", "15"),
+            ("what is the total of the count column", "70"),
+            ("mean of sum by name", "z"),
+        ],
+        1,
+    ),
 )
 def test_columns_may_be_named_like_functions(
     session: Session, project: Path, question: str, result: str
@@ -275,36 +289,33 @@ def test_a_kernel_that_dies_is_told_as_that(new_session: Session) -> None:
     assert "kernel died" in ask(new_session, "run this code: import os; os._exit(1)").message
 
 
-def test_the_rest_of_the_menu_answers(session: Session) -> None:
+MENU = (
+    ("describe s.csv", "Count"),
+    ("rows where Count > 6", "2 rows"),
+    ("scatter plot of Count and Unit Price", ".png"),
+    ("outliers in Unit Price", "1 row"),
+    ("what is 17*23?", "391"),
+    ("how many rows are in s.csv?", "6"),
+    ("missing values", "Order Date"),
+    ("distinct Region", "North"),
+    ("top 2 regions by total count", "18"),
+    ("correlation of Count and Unit Price", "-0."),
+    ("histogram of Count", ".png"),
+    ("pie chart of Region", ".png"),
+    ("box plot of Count", ".png"),
+    ("sort by Count descending", "8"),
+    ("the last 2 rows", "4"),
+    ("a sample of the rows", "Count"),
+    ("mean and max of Count by Region, as a bar chart", ".png"),
+    ("total Count in the North", "18"),
+    ("list the files", "s.csv"),
+    ("bar chart of Region", ".png"),
+)
+
+
+def test_words_of_the_menu_are_answered(session: Session) -> None:
     ask(session, "load s.csv")
-    for words, part in (
-        ("how many rows are in s.csv?", "6"),
-        ("missing values", "Order Date"),
-        ("distinct Region", "North"),
-        ("top 2 regions by total count", "18"),
-        ("rows where Count > 6", "2 rows"),
-        ("correlation of Count and Unit Price", "-0."),
-        ("histogram of Count", ".png"),
-        ("pie chart of Region", ".png"),
-        ("scatter plot of Count and Unit Price", ".png"),
-        ("box plot of Count", ".png"),
-    ):
-        assert part in ask(session, words).message, words
-
-
-def test_more_of_the_menu_answers(session: Session) -> None:
-    ask(session, "describe s.csv")
-    for words, part in (
-        ("outliers in Unit Price", "1 row"),
-        ("sort by Count descending", "8"),
-        ("the last 2 rows", "4"),
-        ("a sample of the rows", "Count"),
-        ("mean and max of Count by Region, as a bar chart", ".png"),
-        ("total Count in the North", "18"),
-        ("what is 17*23?", "391"),
-        ("list the files", "s.csv"),
-        ("bar chart of Region", ".png"),
-    ):
+    for words, part in some(MENU, 5):
         assert part in ask(session, words).message, words
 
 
@@ -316,6 +327,7 @@ def test_what_it_does_not_understand_it_says_with_what_it_does(session: Session)
     assert stop(ask(session, "help")) == "Completed"
 
 
+@pytest.mark.long
 def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
     config = {"session.roles": ["code_interpreter"], **COLD}
     with TaskWeaverApp(project, config=config) as app:
@@ -327,12 +339,13 @@ def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
         assert "I did not understand" in session.send_message("a poem").post_list[-1].message
 
 
+@pytest.mark.long
 def test_a_long_conversation_is_summarised_and_goes_on_about_the_same_file(project: Path) -> None:
     config = {"planner.compaction_threshold": 3, "planner.compaction_retain_recent": 1}
     config |= COLD
     with TaskWeaverApp(project, config=config) as app:
         session = app.get_session()
-        for _ in range(6):
+        for _ in range(5):
             answer = ask(session, "sum of Count in s.csv")
         assert "29" in answer.message
         histogram = ask(session, "histogram of Count")

@@ -87,7 +87,7 @@ def texts(post: Post, kind: AttachmentType) -> list[str]:
     return [str(item.content) for item in post.get_attachment(kind)]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_look_then_compute_is_one_order(project: Path, form: str) -> None:
     add_table(project)
     (round_,), calls = play(
@@ -131,7 +131,7 @@ def test_a_cell_that_is_marked_as_the_last_costs_no_further_call(project: Path, 
     assert "6 * 7" in newest(calls[2])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(("fences", "json", "tools"), 1))
 def test_an_interpreter_alone_answers_the_question(project: Path, form: str) -> None:
     add_table(project)
     (one, _), calls = play(
@@ -171,7 +171,7 @@ def test_its_own_failure_is_corrected_and_a_look_is_no_try(project: Path, form: 
     assert "write the whole corrected cell" in newest(calls[3])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(("json", "tools", "fences"), 1))
 def test_the_same_cell_for_ever_ends_with_an_answer(project: Path, form: str) -> None:
     (round_,), calls = play(
         project, form, *[cell(form, "1 + 1")] * 3, words(form, "It is 2."), **ALONE
@@ -215,6 +215,7 @@ def test_an_empty_reply_after_an_outcome_is_nudged_then_the_outcome_is_reported(
     assert "42" in round_.post_list[-1].message
 
 
+@pytest.mark.long
 def test_two_hundred_calls_of_the_interpreter_are_cut_to_eight(project: Path) -> None:
     many = called(*[("run_python", {"intent": str(n), "code": f"t = {n}"}) for n in range(200)])
     (round_,), calls = play(project, "tools", many, good("Done."), **ALONE)
@@ -271,6 +272,7 @@ def test_a_prompt_file_of_version_1_keeps_one_cell_an_order(project: Path, tmp_p
     assert "tools" not in calls[0].body
 
 
+@pytest.mark.long
 def test_an_endpoint_without_tools_gets_the_next_form(project: Path) -> None:
     def answer(call: Call) -> None:
         if call.number == 0:
@@ -300,7 +302,7 @@ def test_an_order_that_is_answered_in_words_alone_needs_no_cell(project: Path) -
 TABLE = "pd.DataFrame({'a': [1, 2]}).to_csv('made.csv')"
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 1))
 def test_an_interpreter_reads_the_files_once_and_then_their_changes(
     project: Path, form: str
 ) -> None:

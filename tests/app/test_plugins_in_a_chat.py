@@ -111,7 +111,10 @@ HANGS = "__import__('threading').Event().wait()"
             "raising": ("raise ValueError('no')", "ValueError: no"),
             "hanging": (HANGS, "did not load within 3 s"),
         },
-        {"ending": ("import os; os._exit(3)", "ended the Python session")},
+        pytest.param(
+            {"ending": ("import os; os._exit(3)", "ended the Python session")},
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["problems", "end"],
 )
@@ -183,6 +186,7 @@ def test_a_value_that_cannot_be_shown_or_kept_does_not_matter(project: Path) -> 
         assert "7" in after
 
 
+@pytest.mark.long
 def test_a_file_of_two_gigabytes_is_left_out_and_told(project: Path) -> None:
     body = (
         'class Huge(Plugin):\n    """Write much."""\n\n    def __call__(self):\n'

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sizes import some
 from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -88,6 +89,7 @@ def test_a_model_that_insists_is_given_up(tmp_path: Path) -> None:
     assert "No code came back that the policy allows" in round_.post_list[-1].message
 
 
+@pytest.mark.long
 def test_without_the_switch_it_runs(tmp_path: Path) -> None:
     ask(tmp_path, {}, f"import subprocess; {MARK}")
     assert len(marks(tmp_path)) == 1
@@ -100,7 +102,9 @@ def test_where_nobody_can_be_asked_nothing_runs(tmp_path: Path) -> None:
     assert "did not allow" not in round_.post_list[-1].message
 
 
-@pytest.mark.parametrize("answer", [Confirmation.no, None, True, "yes", ValueError("broken")])
+@pytest.mark.parametrize(
+    "answer", some([Confirmation.no, None, True, "yes", ValueError("broken")], 3)
+)
 def test_only_a_yes_is_a_yes(tmp_path: Path, answer: object) -> None:
     (round_,) = ask(tmp_path, CONFIRMED, MARK, handler=Person(answer))
     assert marks(tmp_path) == []

@@ -19,6 +19,7 @@ from response_events import (
     reasoning,
 )
 from scripted_server import delta, ending
+from sizes import some
 from support import Listener, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -149,7 +150,7 @@ def statuses(listener: Listener) -> list[str]:
     return listener.messages(PostEventType.post_status_update)
 
 
-@pytest.mark.parametrize("row", THINKS)
+@pytest.mark.parametrize("row", some(list(THINKS), 1))
 def test_43_to_45_reasoning_is_a_status_and_a_record_of_the_call_alone(
     project: Path, row: str
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_endpoint import Call, good, serving
+from sizes import some
 from support import Listener, make_project
 from tool_replies import called
 
@@ -117,7 +118,7 @@ RECALLS = {
 }
 
 
-@pytest.mark.parametrize("form", list(RECALLS))
+@pytest.mark.parametrize("form", some(list(RECALLS), 1))
 def test_what_is_recalled_comes_back_to_the_leader(project: Path, form: str) -> None:
     answer = {"response": {"send_to": "User", "message": "Net of tax."}}
     last = good(json.dumps(answer) if form == "json" else "Net of tax.")
@@ -180,14 +181,15 @@ def test_a_memory_never_looks_like_the_prompt_or_the_user(project: Path) -> None
     assert not any(line.startswith(("From:", "## ", "```", "\x1b")) for line in section.split("\n"))
 
 
-def test_ten_thousand_facts_stay_within_the_budget(project: Path) -> None:
+@pytest.mark.parametrize("number", some([2_000, 10_000], 1))
+def test_thousands_of_facts_stay_within_the_budget(project: Path, number: int) -> None:
     with played(project, good("ok")) as chat, chat.app.get_session() as session:
         session.long_memory.add("the margin of the north is 4711 percent")
         path = session.workspace.parent.parent / "memory.sqlite"
         with BranchedMemory(path) as store:
             records = [
                 {"text": f"the figure {n} of the south is {n} units", "tags": ["fact"]}
-                for n in range(10_000)
+                for n in range(number)
             ]
             store["project"].write(records=records)
         session.send_message("What is the margin of the north?")

@@ -178,6 +178,7 @@ def test_the_notebook_holds_the_stored_outputs_and_figures(session: Session) -> 
     assert questions[1] == "> step 0 with tiny.csv ☃"
 
 
+@pytest.mark.long
 def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
     target = session.execution_cwd / "session.ipynb"
     export(session.memory.conversation.rounds, target, title="A session")
@@ -194,16 +195,20 @@ def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
     assert any("☃" in cell.source for cell in notebook.cells)
 
 
-def test_the_script_runs_and_the_report_shows_figures(session: Session) -> None:
-    rounds = session.memory.conversation.rounds
-    script, report = (session.execution_cwd / name for name in ("s.py", "r.md"))
-    export(rounds, script, title='A "session"')
+@pytest.mark.long
+def test_the_script_runs(session: Session) -> None:
+    script = session.execution_cwd / "s.py"
+    export(session.memory.conversation.rounds, script, title='A "session"')
     done = subprocess.run(
         [sys.executable, script.name], cwd=script.parent, capture_output=True, text=True, check=True
     )
     assert "North      3" in done.stdout
     assert "total 16\n16\n5.333333333\n" in done.stdout
     assert "files added" not in script.read_text("utf-8")
+
+
+def test_the_report_shows_figures(session: Session) -> None:
+    rounds, report = session.memory.conversation.rounds, session.execution_cwd / "r.md"
     export(rounds, report, title="A session")
     text = report.read_text("utf-8")
     assert "![line.png](line.png)" in text

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
+from sizes import some
 from support import Listener, Script, make_project, planner_reply, trust_project
 from tool_replies import called, delta, piece
 
@@ -179,8 +180,14 @@ def test_90_another_model_goes_on_with_a_neutral_history(signed_project: Path) -
 
 @pytest.mark.parametrize(
     "config",
-    [{"llm.form": "json"}, {"llm.form": "fences"}, {"planner.prompt_file_path": str(VERSION_1)}],
-    ids=["json", "fences", "version_1"],
+    some(
+        [
+            {"llm.form": "json"},
+            {"llm.form": "fences"},
+            {"planner.prompt_file_path": str(VERSION_1)},
+        ],
+        1,
+    ),
 )
 def test_90_another_form_goes_on_without_records(
     signed_project: Path, config: dict[str, object]
@@ -221,6 +228,7 @@ def test_52_made_ids_are_nine_letters_or_digits(project: Path) -> None:
     assert all(len(id_) == 9 and id_.isalnum() and id_.isascii() for id_ in ids)
 
 
+@pytest.mark.long
 def test_equal_chats_of_two_sessions_have_equal_prompts(project: Path) -> None:
     bodies = [signed("6 * 7", "8 * 9"), good("Done."), good("Yes.")]
     with app_at(project, [*bodies, *bodies]) as (app, asked):
@@ -377,6 +385,7 @@ with TaskWeaverApp(sys.argv[1], config=keys) as app:
 """
 
 
+@pytest.mark.long
 def test_89_a_chat_killed_between_a_call_and_its_result_goes_on(project: Path) -> None:
     with serving(lambda call: call.stream(signed("open('ran', 'w')", "2"))) as endpoint:
         done = subprocess.run(
@@ -419,11 +428,13 @@ def test_92_a_session_of_the_first_release_goes_on_in_the_form_in_force(project:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_24_after_an_empty_reply_the_model_is_asked_again(project: Path) -> None:
     with app_at(project, [called(cell("6 * 7")), good(""), good("It is 42.")]) as (app, _):
         assert app.get_session().send_message("go").post_list[-1].message == "It is 42."
 
 
+@pytest.mark.long
 def test_24_where_all_replies_are_empty_the_last_outcome_is_reported(project: Path) -> None:
     with app_at(project, [called(cell("6 * 7")), *[good("")] * 9]) as (app, asked):
         round_ = app.get_session().send_message("go")

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import Listener, Script, code_reply, make_project, planner_reply
+from sizes import some
+from support import NO_SNAPSHOTS, Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
@@ -23,7 +24,7 @@ from taskweaver.session.storage.stored_sessions import (
     stored_sessions,
 )
 
-ALONE = {"session.roles": ["code_interpreter"]}
+ALONE = {"session.roles": ["code_interpreter"], **NO_SNAPSHOTS}
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -
                 app.resume_session(id_)
 
 
+@pytest.mark.long
 def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -> None:
     id_ = first_session(project, "x = 20", "y = x + 1", "open('made.txt', 'w').write('kept')")
     with TaskWeaverApp(project, model=codes("x + y"), config=ALONE) as app:
@@ -86,6 +88,7 @@ def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -
         assert "21" in session.send_message("y again").post_list[-1].message
 
 
+@pytest.mark.long
 def test_variables_do_not_need_what_their_cells_needed(project: Path) -> None:
     (project / "gone.txt").write_text("kept")
     first_session(project, f"text = open({str(project / 'gone.txt')!r}).read()", "n = 5")
@@ -200,7 +203,7 @@ def test_the_session_used_last_is_resumed_when_several_were_killed(project: Path
         assert found[0].session_id == done.stdout.strip()
 
 
-@pytest.mark.parametrize("when", [9e999, -9e999, 1e300])
+@pytest.mark.parametrize("when", some([9e999, 1e300, -9e999], 1))
 def test_a_time_that_none_can_be_does_not_keep_sessions_from_being_listed(
     project: Path, when: float
 ) -> None:

@@ -17,15 +17,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from patience import PATIENCE_S
+from sizes import some
 from support import Listener, code_reply, make_project, planner_reply
 from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.main import commands
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.reading.cells import successful_cells
 from taskweaver.module.events import RoundEventType
+from taskweaver.utils import redact
 from taskweaver.utils.redact import MASK
 
 CANARIES = {
@@ -78,6 +82,12 @@ class Place:
         done = self.commands.run(*arguments, env=self.environment, cwd=cwd, text=text)
         return self.checked(done, status)
 
+    def run_here(self, *arguments: str, text: str = "") -> Result:
+        """Run a command in this process; return its outcome, after a check of what it wrote."""
+        done = CliRunner().invoke(commands, ["-p", str(self.project), *arguments], input=text)
+        self.check(done.output)
+        return done
+
     @property
     def environment(self) -> dict[str, str]:
         """The environment of the commands."""
@@ -128,10 +138,15 @@ def echoing(key: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture(params=CANARIES)
+@pytest.fixture(params=some(list(CANARIES), 1))
 def place(
-    tmp_path: Path, request: pytest.FixtureRequest, warm_commands: WarmCommands
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    warm_commands: WarmCommands,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Place]:
+    monkeypatch.setattr(redact, "_shared", redact.Redactor())  # tests before have taught the key
+    monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
     key = CANARIES[request.param]
     replies = echoing(key)
 
@@ -175,7 +190,6 @@ find out
 # The other forms of a key are looked for by the tests of the library, in one process.
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
-    project = str(place.project)
     shown = place.chat("--debug", text=SCRIPT, status=1)
     assert f"the key is {MASK}" in shown
     assert f"RuntimeError: {MASK}" in shown
@@ -183,6 +197,14 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
     assert f"the key is {place.key}" in experience.read_text()
     place.check_files()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
+def test_commands_on_a_session_leave_the_key_nowhere(place: Place) -> None:
+    project = str(place.project)
+    place.run("-p", project, text="find out\n/save\n", status=None)
+    (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
     facts = place.run("-p", project, "--json", "--resume", text="find out once more")
     assert f'"answer": "the key is {MASK}' in facts
     place.run("-p", project, "replay", str(experience), "--json", status=None)
@@ -193,7 +215,9 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
 
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
-    place.run("-p", str(place.project), text="find out", status=None)
+    said = place.run_here("--json", text="find out")
+    assert f'"answer": "the key is {MASK}' in said.stdout
+    assert place.run_here("sessions", "--json").exit_code == 0
     (file,) = place.project.rglob("memory.sqlite")
     exported, page = place.project / "memory.jsonl", place.project / "memory.html"
     for command in (
@@ -213,35 +237,41 @@ def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
 
 
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
-def test_a_configuration_with_a_mistake_does_not_tell_the_key(place: Place) -> None:
+def test_a_configuration_with_a_mistake_does_not_tell_the_key(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment does not have the key: it is known by the configuration alone."""
     file = place.project / "taskweaver_config.json"
     keys = json.loads(file.read_text())
-    for name, value in {
-        "llm.max_retries": place.key,
-        "llm.api_base": f"http://user:{place.key}@127.0.0.1:99999999/v1",
-        "llm.api_key": [place.key, {"a": place.key}],
-        "ext_llms.llm_configs": place.key,
-    }.items():
+    mistakes = [
+        ("llm.api_key", [place.key, {"a": place.key}]),
+        ("llm.api_base", f"http://user:{place.key}@127.0.0.1:99999999/v1"),
+        ("llm.max_retries", place.key),
+        ("ext_llms.llm_configs", place.key),
+    ]
+    for name, value in mistakes:
         file.write_text(json.dumps(keys | {name: value}))
-        place.run("-p", str(place.project), "--debug", "-m", "refuse me", status=None)
-        place.run("-p", str(place.project), "doctor", "--json", status=None)
+        for arguments in (["--debug", "-m", "refuse me"], ["doctor", "--json"]):
+            monkeypatch.setattr(redact, "_shared", redact.Redactor())
+            assert place.run_here(*arguments).exit_code != 0 or name == "llm.api_base"
     file.write_text(json.dumps(keys)[:-1] + f', "x" {place.key}}}')
     assert "error" in place.run("-p", str(place.project), "--debug", "-m", "hi", status=2)
 
 
 def test_the_library_leaves_the_key_nowhere(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    place: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
     listener = Listener()
     with TaskWeaverApp(place.project) as app, app.get_session() as session:
         assert session.send_message("refuse me", listener).state == "failed"
         assert session.send_message("find out").state == "finished"
-        session.memory.save_experience(place.project / "experience", thin_mode=False)
+        saved = session.memory.save_experience(place.project / "experience", thin_mode=False)
         place.check("\n".join([app.announcement, *app.warnings, repr(app.config)]))
         place.check("\n".join(listener.messages(RoundEventType.round_error)))
         place.check_files()  # the database is still open, and has its log beside it
     place.check_files()
+    replayed = place.run_here("replay", str(saved), "--json")
+    assert MASK in replayed.stdout
     out, err = capfd.readouterr()
     place.check(out + err)
 

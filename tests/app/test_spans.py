@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_endpoint import DONE, Call, event, serving
-from patience import PATIENCE_S
 from search_lab import Climber, lab, search
 from support import Script, code_reply, make_project, planner_reply
 from traces import Recorded, collecting
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.config_mgt import AppConfigSource
@@ -244,7 +243,7 @@ def test_the_work_on_each_node_is_a_trace_linked_to_its_parents(
     tmp_path: Path, recorded: Recorded
 ) -> None:
     made = search(
-        lab(tmp_path, **ON), Climber(), stage1_nodes=3, stage2_nodes=2, stage3_nodes=1,
+        lab(tmp_path, **ON), Climber(), stage1_nodes=2, stage2_nodes=1, stage3_nodes=1,
         stage4_nodes=1, workers=2,
     )  # fmt: skip
     nodes = [span for span in recorded.spans if span.name == "invoke_workflow search_node"]
@@ -280,13 +279,14 @@ def test_a_collector_gets_a_whole_conversation(tmp_path: Path) -> None:
         assert collector.services == {"taskweaver"}
 
 
-def test_the_program_prints_spans_where_the_environment_asks_for_them(tmp_path: Path) -> None:
+def test_the_program_prints_spans_where_the_environment_asks_for_them(
+    tmp_path: Path, warm_commands: WarmCommands
+) -> None:
     made = make_project(tmp_path / "p", {"llm.api_type": "offline"})
     environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
-    ran = subprocess.run(
-        [sys.executable, "-m", "taskweaver", "-p", str(made), "-m", "how many rows in tiny.csv?"],
-        env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S,
-    )  # fmt: skip
+    question = ("-p", str(made), "-m", "how many rows in tiny.csv?")
+    ran = warm_commands.run(*question, env=environment, cwd=tmp_path)
+    assert ran.returncode == 0
     assert "2" in ran.stdout
     assert "invoke_workflow" not in ran.stdout
     for name in ("invoke_workflow round", "invoke_agent Planner", "execute_tool python"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import gc
 import subprocess
 import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +21,11 @@ from support import Listener, Script, code_reply, has_bwrap, make_project, plann
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.module.events import RoundEventType
+from taskweaver.utils import parsing
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
+VERIFIED = {"llm.api_type": "offline", "code_interpreter.code_verification_on": True}
 GUARDED = """
 import ast, builtins, sys, threading, traceback
 from contextlib import nullcontext
@@ -49,13 +54,35 @@ print(*unguarded)
 """
 
 
-def test_a_chat_builds_syntax_trees_under_the_lock_alone(tmp_path: Path) -> None:
-    """Those of libraries in this process as well; see `taskweaver.utils.parsing`."""
-    config = {"llm.api_type": "offline", "code_interpreter.code_verification_on": True}
-    project = make_project(tmp_path / "project", config)
+@pytest.mark.long
+def test_a_program_builds_syntax_trees_under_the_lock_alone(tmp_path: Path) -> None:
+    """Those of its imports as well; see `taskweaver.utils.parsing`."""
+    project = make_project(tmp_path / "project", VERIFIED)
     command = [sys.executable, "-c", GUARDED, str(project)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_a_chat_builds_syntax_trees_under_the_lock_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of libraries in this process as well; see `taskweaver.utils.parsing`."""
+    plain, lock, guarded = builtins.compile, threading.RLock(), list[bool]()
+
+    def compiled(source: Any, name: Any, mode: str, flags: int = 0, *more: Any, **keys: Any) -> Any:
+        if flags & ast.PyCF_ONLY_AST:
+            guarded.append(lock._is_owned())  # type: ignore[attr-defined]
+        return plain(source, name, mode, flags, *more, **keys)
+
+    monkeypatch.setattr(parsing, "_CONVERSIONS", lock)  # on every version of Python
+    with TaskWeaverApp(make_project(tmp_path / "project", VERIFIED)) as app:
+        session = app.get_session()
+        monkeypatch.setattr(builtins, "compile", compiled)
+        assert session.send_message("mean of Count per Region in tiny.csv").state == "finished"
+        session.run_code("x = 1")
+        monkeypatch.setattr(builtins, "compile", plain)
+    assert guarded
+    assert all(guarded)
 
 
 def test_applications_open_side_by_side(tmp_path: Path) -> None:
@@ -105,8 +132,10 @@ def test_sessions_open_and_stop_in_threads(tmp_path: Path) -> None:
         assert set(threads.map(use, range(5))) == {"finished"}
 
 
-@pytest.mark.parametrize("sandbox", ["none", "bwrap"])
-@pytest.mark.parametrize("after_s", some([0.0, 0.3, 0.1, 0.6], 2))
+@pytest.mark.parametrize(
+    ("sandbox", "after_s"),
+    some([("none", 0.3), ("bwrap", 0.0), *product(("none", "bwrap"), (0.0, 0.3, 0.1, 0.6))], 2),
+)
 def test_a_round_is_interrupted_while_its_kernel_starts(
     tmp_path: Path, sandbox: str, after_s: float
 ) -> None:

@@ -190,6 +190,7 @@ def test_a_worker_may_answer_in_words(project: Path) -> None:
     assert not round_.post_list[2].get_attachment(AttachmentType.execution_status)
 
 
+@pytest.mark.long
 def test_a_fence_around_code_is_taken_off(project: Path) -> None:
     _, script, _ = play(
         project,
@@ -240,6 +241,7 @@ def test_a_session_goes_on_after_a_failed_round_which_later_prompts_do_not_show(
     assert not any("first" in str(m["content"]) for m in script.prompts[-1][-1:])
 
 
+@pytest.mark.long
 def test_without_a_planner_the_only_role_answers_the_user(project: Path) -> None:
     round_, script, _ = play(
         project,
@@ -253,6 +255,7 @@ def test_without_a_planner_the_only_role_answers_the_user(project: Path) -> None
     assert "42" in round_.post_list[-1].message
 
 
+@pytest.mark.long
 def test_variables_stay_between_rounds_and_the_next_prompt_shows_them(project: Path) -> None:
     script = Script([code_reply("answer = 41"), code_reply("answer + 1")])
     config = {"session.roles": ["code_interpreter"]}
@@ -297,6 +300,7 @@ def test_a_listener_that_raises_does_not_end_the_round(project: Path) -> None:
         assert app.get_session().send_message("hi", event_handler=Broken()).state == "finished"
 
 
+@pytest.mark.long
 def test_two_apps_with_their_sessions_do_not_meet(project: Path, tmp_path: Path) -> None:
     other = make_project(tmp_path / "other", has_table=False)
 

@@ -70,10 +70,8 @@ app/test_project_keys.py::test_files_are_found_in_the_data_folder
   session.data_dir
 app/test_project_keys.py::test_a_fork_copies_files_up_to_its_limit
   session.fork_limit_mb
-app/test_fork_with_kernel.py::test_without_memory_for_states_only_the_present_is_forked
+app/test_fork_with_kernel.py::test_the_oldest_states_go_when_the_memory_is_used_up
   session.snapshot_memory_mb
-app/test_stored_state.py::test_without_stored_state_all_cells_can_be_run_again
-  session.state_limit_mb
 app/test_answer_check.py::test_nothing_is_sent_back_where_it_makes_no_sense
   answers.check
 app/test_project_keys.py::test_repetitions_end_a_round_after_as_many_as_configured
@@ -97,8 +95,8 @@ app/test_turns.py::test_replies_that_stay_unusable_end_the_round_with_one_line
   planner.max_retry_count
 app/test_turns.py::test_a_worker_that_cannot_mend_its_code_reports_the_failure
   code_interpreter.max_retry_count
-app/test_interpreters.py::test_a_script_has_no_prefix_and_a_replay_runs_it_again
-  code_interpreter.code_prefix
+app/test_interpreters.py::test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
+  session.state_limit_mb code_interpreter.code_prefix
 app/test_policy.py::test_code_that_breaks_the_policy_does_not_run_and_is_sent_back
   code_interpreter.code_verification_on
 app/test_switches.py::test_what_a_key_forbids_fails
@@ -114,7 +112,7 @@ app/test_policy.py::test_where_nobody_can_be_asked_nothing_runs
 app/test_project_keys.py::test_a_person_has_the_configured_time
   code_interpreter.confirmation_timeout_s code_interpreter_plugin_only.confirmation_timeout_s
   code_interpreter_cli_only.confirmation_timeout_s
-app/test_project_keys.py::test_plugins_that_suit_are_shown_where_they_are_chosen
+app/test_plugins_in_a_chat.py::test_plugins_that_suit_are_shown_with_those_used_and_all_can_be_called
   code_interpreter.enable_auto_plugin_selection code_interpreter.auto_plugin_selection_topk
 app/test_project_keys.py::test_the_code_model_plays_the_configured_name_with_its_own_examples
   code_generator.role_name code_generator.load_plugin code_generator.example_base_path
@@ -200,7 +198,7 @@ memory/branched/test_memory_keys.py::test_a_run_ends_with_its_final_memory_under
   memory.final_memory_enabled memory.final_memory_filename_md memory.final_memory_filename_json
 app/test_project_keys.py::test_the_logs_of_kernels_are_where_configured
   execution_service.env_dir execution.zygote
-ces/kernel/test_kernel_ends.py::test_a_kernel_that_cannot_start_says_why
+ces/test_started_kernels.py::test_a_kernel_that_cannot_start_says_why
   execution.start_timeout_s
 app/test_switches.py::test_landlock_keeps_code_from_files_of_elsewhere
   execution.sandbox
@@ -237,8 +235,10 @@ treesearch/engine/test_search_keys.py::test_the_best_node_is_repeated_as_often_a
   search.num_seeds search.seed
 treesearch/engine/test_search_keys.py::test_the_policy_is_the_configured_one
   search.policy search.uct_c
-treesearch/engine/test_search_again.py::test_one_script_is_run_again
-  search.phase_mode search.fork_kernels
+treesearch/engine/test_search_again.py::test_a_line_of_scripts_is_run_again_and_says_so_when_it_fails
+  search.phase_mode
+treesearch/execution/test_search_scripts.py::test_a_kernel_that_cannot_be_forked_is_new
+  search.fork_kernels
 treesearch/execution/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured
   search.install search.phase1_max_steps
 treesearch/engine/test_search_durability.py::test_a_run_keeps_to_its_time
@@ -273,7 +273,7 @@ treesearch/agent/test_two_calls.py::test_a_reply_may_begin_late
   search.first_token_timeout_s
 treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached
   search.goals
-treesearch/engine/test_search_whole.py::test_further_substages_have_goals_of_their_own
+treesearch/engine/test_search_substages.py::test_goals_are_set_for_as_many_substages_as_configured
   search.max_substages
 treesearch/engine/test_search_judge.py::test_nobody_is_asked_who_was_not_wanted
   search.judge

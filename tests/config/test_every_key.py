@@ -35,12 +35,16 @@ _FILE = re.compile(r"\.(py|yaml|yml|json|jsonl|md|log|lock|sqlite|txt|html|csv|i
 
 
 @cache
-def facts(file: str) -> tuple[str, frozenset[str]]:
-    """Return the text of a file of tests, and the names of the tests in it."""
+def facts(file: str) -> tuple[str, dict[str, bool]]:
+    """Return the text of a file of tests, and its tests, with whether `make test` has them."""
     source = (TEST_FOLDER / file).read_text("utf-8")
-    tree = ast.parse(source)
-    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return source, frozenset(names)
+    marks = re.search(r"^pytestmark = .*?\blong\b", source, re.MULTILINE)
+    names = {
+        node.name: not marks and "pytest.mark.long" not in map(ast.unparse, node.decorator_list)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    return source, names
 
 
 def test_every_key_has_a_test_and_every_row_a_key() -> None:
@@ -49,11 +53,12 @@ def test_every_key_has_a_test_and_every_row_a_key() -> None:
     assert not unknown, f"tests/config/key_tests.py names keys that are gone: {sorted(unknown)}"
 
 
-def test_the_tests_of_keys_are_there_and_name_them() -> None:
+def test_the_tests_of_keys_are_in_the_gate_and_name_them() -> None:
     for key, test in TESTS.items():
         file, _, name = test.partition("::")
         source, names = facts(file)
         assert name in names, f"{file} has no test {name}, the one of {key}"
+        assert names[name], f"{name}, the test of {key}, is left out by `make test`"
         last = key.rpartition(".")[2]
         words = {last, last.removesuffix("_budget_chars")}
         is_named = any(re.search(rf"(?<![a-z]){word}", source) for word in words)

@@ -166,6 +166,8 @@ def test_a_part_of_a_path_to_keep_is_no_secret() -> None:
 def test_a_configured_value_is_a_secret_by_its_name(
     name: str, value: str, *, is_masked: bool
 ) -> None:
+    register_configured("configurations", [{name: ["x", f"{value}2"]}])
+    assert (redact_known(f"see {value}2") == f"see {MASK}") is is_masked
     register_configured("configurations", {name: value})
     assert (redact_known(f"see {value}") == f"see {MASK}") is is_masked
 
