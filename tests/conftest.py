@@ -256,10 +256,25 @@ def _measure_other_processes_where_they_are_the_point(request: pytest.FixtureReq
         request.getfixturevalue("monkeypatch").delenv("COVERAGE_PROCESS_CONFIG")
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left_running(
+@pytest.fixture(scope="module")
+def nothing_left_by_file(
     _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
 ) -> Iterator[None]:
+    """Look for what is left behind at the end of a file alone: its tests share what they start."""
+    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running(
+    request: pytest.FixtureRequest,
+    _warm_kernels: WarmKernels,
+    _warm_workers: WarmWorkers,
+    warm_commands: WarmCommands,
+) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
+    if "nothing_left_by_file" in request.fixturenames:
+        yield
+        return
     with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
         yield

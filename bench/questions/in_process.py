@@ -108,8 +108,8 @@ class Conversation:
 
     def say(self, text: str) -> Answer:
         """Return the answer to a message."""
-        self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
         for _ in range(_MOST_LOOKS):
+            self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
             if not isinstance(outcome, NeedsLook):
                 break
             for file in outcome.files:
@@ -118,7 +118,8 @@ class Conversation:
                 except Exception as error:  # noqa: BLE001 - a file that cannot be read
                     return Answer(f"I could not do this. The code failed with: {error}")
                 self._tables |= {table.id: table for table in looked}
-            self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
+        else:
+            raise AssertionError(f"it wants to look again after {_MOST_LOOKS} looks")
         match outcome:
             case Understood():
                 return self._answered(text, outcome)
@@ -127,7 +128,6 @@ class Conversation:
             case NotUnderstood(words, reason):
                 said = f"I did not understand: {', '.join(words)}."
                 return Answer(f"{reason} {said}" if reason else said, is_question=True)
-        raise AssertionError(f"{outcome} after {_MOST_LOOKS} looks")
 
     def _answered(self, request: str, understood: Understood) -> Answer:
         if isinstance(understood.reading, Help):

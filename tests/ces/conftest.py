@@ -24,9 +24,16 @@ def _warm_kernels(
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _kernels_start_warm(_warm_kernels: WarmKernels) -> None:
-    """Start each kernel as its test asks: that is the subject; end the warm process of others."""
-    _warm_kernels.close()
+def _kernels_start_warm(
+    request: pytest.FixtureRequest, _warm_kernels: WarmKernels
+) -> Iterator[None]:
+    """Start each kernel as its test asks, where that is the subject; else from a warm process."""
+    if request.path.parent.name in {"forking", "kernel"}:
+        with _warm_kernels.in_use():
+            yield
+    else:
+        _warm_kernels.close()  # the warm process of others ends
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from browser import WARM_BROWSER
-from leftovers import nothing_left
 from patience import PATIENCE_S
 from served import Served, served
 from warm_commands import BARE_FIGURES, WarmCommands
-from warm_kernels import WarmKernels
-from warm_workers import WarmWorkers
 
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
@@ -45,17 +41,9 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left_running() -> None:
-    """Leave the check to the end of the file: its tests share a server and its threads."""
-
-
 @pytest.fixture(autouse=True, scope="module")
-def _nothing_left_by_the_file(
-    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
-) -> Iterator[None]:
-    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
-        yield
+def _a_server_is_shared(nothing_left_by_file: None) -> None:
+    """Let tests leave threads of their file's server behind."""
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,13 +16,8 @@ from typing import Any
 
 import psutil
 import pytest
-from browser import WARM_BROWSER
-from leftovers import nothing_left
 from patience import PATIENCE_S
 from sizes import some
-from warm_commands import WarmCommands
-from warm_kernels import WarmKernels
-from warm_workers import WarmWorkers
 from web_site import Site, find_chromium, traces
 
 from taskweaver.ces.process.homes import sweep_folders
@@ -38,18 +33,7 @@ from taskweaver.ext_role.web_explorer.observation import Observation
 from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 
-
-@pytest.fixture(autouse=True)
-def _nothing_left_running() -> None:
-    """Leave the check to the end of the file: its tests share browsers and their tabs."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _nothing_left_by_the_file(
-    _warm_kernels: WarmKernels, _warm_workers: WarmWorkers, warm_commands: WarmCommands
-) -> Iterator[None]:
-    with nothing_left(_warm_kernels, _warm_workers, warm_commands, WARM_BROWSER):
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_left_by_file")  # browsers and their tabs are shared
 
 
 @contextmanager

@@ -12,11 +12,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from leftovers import nothing_left
 from patience import PATIENCE_S
 from pydantic import BaseModel
 from served import Served, problem, served
-from warm_kernels import WarmKernels
 
 from taskweaver.server.errors import ServerError
 from taskweaver.server.operations import ApiOperation, Call
@@ -75,15 +73,7 @@ class EchoDoor:
         self.is_closed = True
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left_running() -> None:
-    """Leave the check to the end of the file: its tests share a server and its threads."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _nothing_left_by_the_file(_warm_kernels: WarmKernels) -> Iterator[None]:
-    with nothing_left(_warm_kernels):
-        yield
+pytestmark = pytest.mark.usefixtures("nothing_left_by_file")  # a server and its threads are shared
 
 
 @pytest.fixture(scope="module")

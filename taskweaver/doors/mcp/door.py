@@ -25,8 +25,8 @@ class McpMessage(RootModel[dict[str, Any]]):
     """A message of the protocol, in JSON-RPC."""
 
 
-def _user_server() -> Callable[..., Any]:
-    """Import the package of the protocol, which takes a second."""
+def _import_user_server() -> Callable[..., Any]:
+    """Import the server of a user, and the package of the protocol, which takes a second."""
     from taskweaver.doors.mcp.remote import UserServer
 
     gc.freeze()  # collections stop all threads: they leave out what stays
@@ -70,7 +70,7 @@ class McpDoor:
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._log = sessions.app.log
-        self._make: Callable[..., Any] | None = None  # imported when the first client comes
+        self._user_server: Callable[..., Any] | None = None  # imported for the first client
         self._servers: dict[str, Any] = {}
         self._is_stopping = False
         self.operations = [
@@ -86,13 +86,13 @@ class McpDoor:
         ]  # fmt: skip
 
     async def _answer(self, call: Call) -> Response:
-        if self._make is None:
-            self._make = await asyncio.to_thread(_user_server)
+        if self._user_server is None:
+            self._user_server = await asyncio.to_thread(_import_user_server)
         if self._is_stopping:
             raise stopping()
         server = self._servers.get(call.user.name)
         if server is None:
-            server = self._make(self._sessions, call.user, _PATH)
+            server = self._user_server(self._sessions, call.user, _PATH)
             self._servers[call.user.name] = server
         server.sessions.user = call.user
         try:

@@ -138,8 +138,8 @@ class PromptConversation:
         for item in self.messages:
             if item.sender == "me":
                 continue
-            changed = _names(_ADDED, item.text)
-            found = {id: table for id, table in found.items() if id.file not in changed}
+            anew = _names(_ADDED, item.text)
+            found = {id: table for id, table in found.items() if id.file not in anew}
             found = merged(found, item.text)
         return found
 

@@ -78,7 +78,7 @@ def _packages(_places: tuple[tuple[str, int], ...]) -> Mapping[str, str]:
 
 
 def _modules(package: Distribution) -> set[str]:
-    """Return the modules of a package, and other names beside them."""
+    """Return the top-level names of a package's files, its modules among them."""
     declared = package.read_text("top_level.txt")
     if declared:
         return set(declared.split())
