@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from click.testing import CliRunner
+from mcp_asking import ask_for_mean
 from mcp_calls import failure, value
 from patience import PATIENCE_S
 from support import make_project
@@ -74,18 +75,8 @@ def drive(
 
 async def ask(client: Any) -> str:
     """Ask a question; return its session."""
-    statuses: list[str] = []
-
-    async def hear(_progress: float, _total: float | None, message: str | None) -> None:
-        statuses.append(message or "")
-
-    question = {"question": "what is the mean of the Count column in tiny.csv?"}
-    result = await client.call_tool("ask", question, progress_callback=hear)
-    said = result.structured_content
-    assert said, result.content
-    assert said["is_answered"]
+    said = (await ask_for_mean(client)).structured_content
     assert "4" in said["answer"]
-    assert "running code" in statuses
     return str(said["session"])
 
 
