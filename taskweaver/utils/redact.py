@@ -62,7 +62,8 @@ _NAMED = re.compile(
             # name = value, "name": "value", name='value', --name value; the name may have a prefix
             rf"(?P<name>(?<![a-z0-9])(?:[a-z0-9]{{1,40}}[_.-]){{0,4}}(?:{_NAMES})"
             r"\\?[\"']?\s{0,3}(?:[=:]|=>)\s{0,3})"
-            r"(?:(?P<quote>\\?[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|\\[^\"'\n])++)|"
+            # not `++` at the end: before Python 3.11.5 a possessive group with a choice in it fails
+            r"(?:(?P<quote>\\?[\"'])(?P<quoted>(?:[^\"'\n\\]++|(?!(?P=quote))[\"']|\\[^\"'\n])+)|"
             # a call or an index is code that gets a secret, not the secret
             r"(?P<bare>(?:(?:bearer|basic)\s{1,3})?[^\s\"'\\,;&<>(){}\[\]]{4,}+(?![(\[])))",
             r"(?P<scheme>\b(?:bearer|basic)\s{1,3})(?P<credential>[a-z0-9._~+/=-]{12,4096})",
@@ -99,8 +100,8 @@ _LOCATION = re.compile(
     r"|[a-z][a-z0-9+.-]{0,20}://(?!.*[a-z0-9]{20})[^@?]*",
     re.IGNORECASE | re.DOTALL,
 )
-# Possessive throughout, so that a long value is read once also where it is no number.
-_NUMBER = re.compile(r"[+-]?+[.,_ ]*+\d[\d.,_ ]*+(?:[eE][+-]?+\d++)?+%?+")
+# Possessive, so that a long value is read once also where it is no number.
+_NUMBER = re.compile(r"[+-]?+[.,_ ]*+\d[\d.,_ ]*+(?:[eE][+-]?+\d++)?%?+")
 _PARTITION = re.compile(r"[/\\][\w.=-]*\Z")
 _LONGEST_PARTITION = 200
 
