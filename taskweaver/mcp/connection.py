@@ -26,6 +26,7 @@ from taskweaver.mcp.stdio import program_transport
 from taskweaver.mcp.tools import RawTool
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.markup.characters import without_steering
+from taskweaver.utils.system.certificates import certificates
 from taskweaver.utils.text import shorten
 
 _MAX_TOOLS = 500
@@ -162,6 +163,7 @@ class Connection:
             async with httpx2.AsyncClient(
                 headers=dict(config.headers or {}),
                 timeout=limits,
+                verify=certificates(),
                 event_hooks={
                     "request": [ask_for_plain_bytes, self._add_context],
                     "response": [partial(bound_response, broken=self._break)],

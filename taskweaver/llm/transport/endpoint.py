@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from ipaddress import ip_address
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
@@ -17,12 +14,10 @@ from urllib.parse import SplitResult, urlsplit
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.transport.azure_ad import TokenProvider
 from taskweaver.utils.redact import register_secret
+from taskweaver.utils.system.certificates import certificates
 
 _NO_KEY = "none"
 """Sent where no key is needed: the client insists on one."""
-
-_OWN_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Variables of the environment that name certificates in place of the system's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +99,6 @@ class Sent:
     method: Literal["GET", "POST"] = "POST"
 
 
-@cache
-def _certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Return what servers are verified with, made once for the values of `_OWN_CERTIFICATES`.
-
-    Loading the certificates takes longer than making the rest of a client.
-    """
-    import httpx2
-
-    return httpx2.create_ssl_context()
-
-
 class ModelConnection:
     """A client with at most one connection, used by one call at a time.
 
@@ -130,7 +114,7 @@ class ModelConnection:
         # A proxy never stands between us and this machine, and a key follows no redirect.
         http = openai.DefaultHttpxClient(
             trust_env=not endpoint.is_loopback,
-            verify=_certificates(*map(os.environ.get, _OWN_CERTIFICATES)),
+            verify=certificates(),
             follow_redirects=False,
             event_hooks={"request": [self._watch]},
         )
