@@ -16,7 +16,7 @@ _CACHES = "__pycache__"
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Return whether a resolved path is a resolved folder or lies below it."""
-    return path == folder or folder in path.parents
+    return path == folder or str(path).startswith(os.path.join(folder, ""))  # noqa: PTH118
 
 
 def digest_of_file(path: Path) -> str:

@@ -6,6 +6,7 @@ missing counts as the risk ``unknown``: a project that sets it needs trust.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from taskweaver.config.keys.key import Key
@@ -149,6 +150,7 @@ RISKS: dict[str, Risk] = {name: risk for risk, names in _RISKS.items() for name 
 _PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
+@lru_cache(maxsize=1024)
 def known_key(name: str) -> Key | None:
     """Return the key that a name in a project file stands for; None for one that no code reads."""
     stands_for = provider_key(name, _PROVIDERS)

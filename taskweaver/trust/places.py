@@ -120,9 +120,11 @@ def is_shipped(path: Path) -> bool:
 def _places(src: AppConfigSource) -> Iterator[tuple[str, Path]]:
     """Yield the keys of paths that the project sets or leaves at their default, with the path."""
     for name in dict.fromkeys([*_path_keys(), *src.json_file_store]):
+        if risk_of(name) != "path":
+            continue
         setting = src.lookup(name)
         is_of_project = name not in src.defaults if setting is None else setting.source == "json"
-        if not is_of_project or risk_of(name) != "path":
+        if not is_of_project:
             continue
         try:
             text = src.get_path(name)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from taskweaver.config.keys.execution import EXECUTION_KEYS
 from taskweaver.config.keys.key import Key, enum, key, path
@@ -309,6 +310,7 @@ def expand(key: Key) -> tuple[Key, ...]:
 BY_NAME: dict[str, Key] = {key.name: key for row in KEYS for key in expand(row)}
 
 
+@lru_cache(maxsize=1024)
 def find(name: str) -> Key | None:
     """Return the key called `name`, also when it is a ``{role}`` key of some role."""
     if name in BY_NAME:
