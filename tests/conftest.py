@@ -192,7 +192,7 @@ def cold_workers(_warm_workers: WarmWorkers) -> Iterator[None]:
 
 @pytest.fixture
 def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
-    """Start each kernel as its application asks: every process below this one is of the test."""
+    """Start each kernel as its application asks."""
     with _warm_kernels.out_of_use():
         yield
 

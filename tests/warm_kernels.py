@@ -71,8 +71,7 @@ class WarmKernels:
 
     @contextmanager
     def out_of_use(self) -> Iterator[None]:
-        """End the warm processes, and have applications start kernels by themselves."""
-        self.close()
+        """Have applications start kernels by themselves."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self, "_is_usual", lambda _limits: False)
             yield

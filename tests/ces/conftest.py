@@ -7,20 +7,10 @@ from pathlib import Path
 
 import pytest
 from kernels import LIMITS, warmed
-from warm_kernels import WarmKernels, warm_kernels
+from warm_kernels import WarmKernels
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
-
-
-@pytest.fixture(scope="session")
-def _warm_kernels(
-    _warm_kernels: WarmKernels, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WarmKernels]:
-    """Give warm processes with the limits of the tests here; those of others end."""
-    _warm_kernels.close()
-    with warm_kernels(tmp_path_factory.mktemp("warm") / "warm.log", LIMITS) as kernels:
-        yield kernels
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -32,7 +22,6 @@ def _kernels_start_warm(
         with _warm_kernels.in_use():
             yield
     else:
-        _warm_kernels.close()  # the warm process of others ends
         yield
 
 

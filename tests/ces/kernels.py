@@ -22,7 +22,7 @@ needs_thread_owners = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
     reason="the libraries of native threads are known on x86-64 with glibc alone",
 )
-LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S, output_limit_bytes=100_000)
+LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S)
 
 
 def limited(tmp_path: Path, **limits: float | int) -> KernelManager:
