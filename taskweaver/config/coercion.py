@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.config.keys.key import Key, KeyType
+from taskweaver.utils.file_system.links import without_links
 
 APP_BASE_DIR = "${AppBaseDir}"
 MODULE_BASE_DIR = "${ModuleBaseDir}"
@@ -109,8 +110,7 @@ def _to_path(value: object, app_base: Path) -> str:
         raise ValueError("a path without a zero character")
     if not text:
         return ""
-    # `Path.resolve` takes twice as long, and opening a project asks for a hundred paths.
-    return os.path.realpath(os.path.join(app_base, Path(text).expanduser()))  # noqa: PTH118
+    return without_links(os.path.join(app_base, Path(text).expanduser()))  # noqa: PTH118
 
 
 def coerce(key: Key, value: object, app_base: Path) -> Any:

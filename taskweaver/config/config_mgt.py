@@ -192,7 +192,10 @@ class AppConfigSource:
                 f"Set it in taskweaver_config.json, or as {env_name(key.name)}.",
             )
         if key.type in {"path", "list", "dict"}:  # a path to expand, or one that can be changed
-            return coerce(key, value, self.app_base_path)
+            try:
+                return coerce(key, value, self.app_base_path)
+            except ValueError as error:
+                raise ConfigError(key.name, f"is not set, and {value!r} is not {error}.") from None
         return value
 
     def _get(self, name: str, type: KeyType, default: D, choices: Sequence[str] = ()) -> Any | D:

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from taskweaver.utils.file_system.links import without_links
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.markup.yaml_limits import (
     YamlTooLarge,
@@ -48,13 +49,13 @@ def inside(folder: Path, sub_path: str) -> Path:
     """Return a path inside a folder, links followed.
 
     Raises:
-        ValueError: If it leads out of the folder.
+        ValueError: If it leads out of the folder, or in a circle.
     """
     root = folder.resolve()
     try:
-        path = (root / sub_path).resolve()
-    except RuntimeError as error:  # links in a circle
-        raise ValueError(str(error)) from error
+        path = Path(without_links(str(root / sub_path)))
+    except ValueError as error:
+        raise ValueError(f"{sub_path!r} is not {error}") from None
     if not path.is_relative_to(root):
         raise ValueError(f"{sub_path!r} leads out of {folder}")
     return path

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.trust.answers import Answers, answers_for, forget, remember
 from taskweaver.trust.errors import ForeignProject, ProjectNotTrusted
@@ -259,6 +260,27 @@ def test_folders_that_are_links_are_replaced_by_empty_ones(tmp_path: Path) -> No
         "planner.experience_dir",
     ):
         assert not Path(src.get_path(key)).is_relative_to(elsewhere), key
+
+
+@pytest.mark.parametrize("path", ["loop", "loop/x", "loop/../evil", "gone/../loop/../evil", "link"])
+@pytest.mark.parametrize("key", ["workspace.workspace_path", "planner.prompt_file_path"])
+def test_a_path_through_links_that_lead_in_a_circle_is_none(
+    tmp_path: Path, key: str, path: str
+) -> None:
+    """To take ``loop/..`` as text would lead to a link that was never looked at."""
+    folder = project(tmp_path / "p", **{key: path})
+    (folder / "loop").symlink_to("loop")
+    (folder / "evil").symlink_to(tmp_path)
+    (folder / "link").symlink_to("loop/../evil")
+    with pytest.raises(ConfigError, match="circle"):
+        read(folder).get_path(key)
+
+
+def test_a_default_folder_that_is_a_link_in_a_circle_is_an_error(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    (folder / "data").symlink_to("data")
+    with pytest.raises(ConfigError, match=r"session\.data_dir.*circle"):
+        read(folder).get_path("session.data_dir")
 
 
 def test_code_behind_a_value_that_was_withheld_is_withheld_too(tmp_path: Path) -> None:

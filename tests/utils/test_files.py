@@ -105,3 +105,16 @@ def test_a_private_file_is_its_owners_alone_also_where_another_was(tmp_path: Pat
     assert files.read_yaml(path) == {"a": 3}
     files.create_private(tmp_path / "new")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_path_inside_a_folder_follows_links_that_stay_there(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "loop").symlink_to("loop")
+    (tmp_path / "in" / "out").symlink_to(tmp_path)
+    (tmp_path / "in" / "own").symlink_to("new")
+    assert files.inside(tmp_path / "in", "own/x") == tmp_path.resolve() / "in" / "new" / "x"
+    with pytest.raises(ValueError, match="leads out"):
+        files.inside(tmp_path / "in", "out/x")
+    for name in ("loop", "loop/../out"):
+        with pytest.raises(ValueError, match="circle"):
+            files.inside(tmp_path / "in", name)
