@@ -26,7 +26,7 @@ from taskweaver.mcp.stdio import program_transport
 from taskweaver.mcp.tools import RawTool
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.markup.characters import without_steering
-from taskweaver.utils.system.certificates import certificates
+from taskweaver.utils.system.tls import tls_context
 from taskweaver.utils.text import shorten
 
 _MAX_TOOLS = 500
@@ -163,7 +163,7 @@ class Connection:
             async with httpx2.AsyncClient(
                 headers=dict(config.headers or {}),
                 timeout=limits,
-                verify=certificates(),
+                verify=tls_context(),
                 event_hooks={
                     "request": [ask_for_plain_bytes, self._add_context],
                     "response": [partial(bound_response, broken=self._break)],

@@ -13,7 +13,7 @@ from taskweaver.ces.claims import text
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, PluginLoadFailed
 from taskweaver.ces.remote.ssh import SCHEME, SshAddress, SshTunnel, TunnelLost
 from taskweaver.utils.redact import register_secret
-from taskweaver.utils.system.certificates import certificates
+from taskweaver.utils.system.tls import tls_context
 
 _TRY_S, _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 0.02, 3.0
 _CONNECT_S, _SILENCE_S, _ANSWER_S = 10.0, 45.0, 700.0
@@ -76,7 +76,7 @@ class KernelServer:
             )
         else:
             self._http = httpx2.Client(
-                base_url=self.url, headers=headers, timeout=limits, verify=certificates()
+                base_url=self.url, headers=headers, timeout=limits, verify=tls_context()
             )
 
     def close(self) -> None:

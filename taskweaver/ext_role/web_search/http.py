@@ -9,7 +9,7 @@ from email.message import Message
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.certificates import certificates
+from taskweaver.utils.system.tls import tls_context
 
 MOST_BYTES = 2 << 20
 MOST_SECONDS = 20.0
@@ -82,7 +82,7 @@ def get(
             target = target.copy_with(host=address)
         # A client of its own: no cookie and no connection is shared between hosts.
         with (
-            httpx2.Client(timeout=timeout, follow_redirects=False, verify=certificates()) as client,
+            httpx2.Client(timeout=timeout, follow_redirects=False, verify=tls_context()) as client,
             client.stream("GET", target, headers=sent, extensions=extensions) as response,
         ):
             if response.headers.get("content-encoding", "identity").lower() != "identity":

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.transport.azure_ad import TokenProvider
 from taskweaver.utils.redact import register_secret
-from taskweaver.utils.system.certificates import certificates
+from taskweaver.utils.system.tls import tls_context
 
 _NO_KEY = "none"
 """Sent where no key is needed: the client insists on one."""
@@ -114,7 +114,7 @@ class ModelConnection:
         # A proxy never stands between us and this machine, and a key follows no redirect.
         http = openai.DefaultHttpxClient(
             trust_env=not endpoint.is_loopback,
-            verify=certificates(),
+            verify=tls_context(),
             follow_redirects=False,
             event_hooks={"request": [self._watch]},
         )
