@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -56,14 +57,16 @@ _KEY = re.compile(
     r"|A[KS]IA[A-Z0-9]{16,64}(?![a-z])"
     r"|eyJ[A-Za-z0-9_-]{10,4096}\.[A-Za-z0-9_-]{10,8192}(?:\.[A-Za-z0-9_-]{0,4096})?))"
 )
+# Without memory of each choice; before Python 3.11.5 such a group matches wrongly.
+_MANY = "++" if sys.version_info >= (3, 11, 5) else "+"
 _NAMED = re.compile(
     "|".join(
         (
             # name = value, "name": "value", name='value', --name value; the name may have a prefix
             rf"(?P<name>(?<![a-z0-9])(?:[a-z0-9]{{1,40}}[_.-]){{0,4}}(?:{_NAMES})"
             r"\\?[\"']?\s{0,3}(?:[=:]|=>)\s{0,3})"
-            # not `++` at the end: before Python 3.11.5 a possessive group with a choice in it fails
-            r"(?:(?P<quote>\\?[\"'])(?P<quoted>(?:[^\"'\n\\]++|(?!(?P=quote))[\"']|\\[^\"'\n])+)|"
+            r"(?:(?P<quote>\\?[\"'])(?P<quoted>(?:[^\"'\n\\]++|(?!(?P=quote))[\"']|\\[^\"'\n])"
+            rf"{_MANY})|"
             # a call or an index is code that gets a secret, not the secret
             r"(?P<bare>(?:(?:bearer|basic)\s{1,3})?[^\s\"'\\,;&<>(){}\[\]]{4,}+(?![(\[])))",
             r"(?P<scheme>\b(?:bearer|basic)\s{1,3})(?P<credential>[a-z0-9._~+/=-]{12,4096})",
