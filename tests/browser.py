@@ -28,12 +28,14 @@ class Tab:
         requests: Addresses it asked for.
         complaints: What it wrote to its console, exceptions and refusals among it.
         noted: Numbers of both when its newest document took the place of the one before.
+        origins: Origins of its documents.
     """
 
     def __init__(self, tools: DevTools, session: str) -> None:
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.noted = (0, 0)
+        self.origins: set[str] = set()
         self._tools, self._session = tools, session
 
     def heard(self, event: DevToolsEvent) -> None:
@@ -49,6 +51,7 @@ class Tab:
             self.complaints.append(str(event.params))
         if event.method == "Page.frameNavigated" and "parentId" not in event.params["frame"]:
             self.noted = (len(self.requests), len(self.complaints))
+            self.origins.add(event.params["frame"]["securityOrigin"])
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._tools.call(method, params, session=self._session, within_s=WITHIN_S)
@@ -155,6 +158,7 @@ class WarmBrowser:
     def __init__(self) -> None:
         self._tools: DevTools | None = None
         self._tabs: dict[str, Tab] = {}
+        self._kept: tuple[str, str] | None = None
 
     @property
     def pids(self) -> set[int]:
@@ -167,23 +171,56 @@ class WarmBrowser:
         return {self._tools.pid}
 
     @contextmanager
-    def tab(self) -> Iterator[Tab]:
-        """Open a tab; skip the test where no browser is installed."""
+    def tab(self, *, is_kept: bool = False) -> Iterator[Tab]:
+        """Open a tab; skip the test where no browser is installed.
+
+        One that is kept is given again to the next that asks for one: a page takes the place of
+        another one of this machine's servers in the same process, which has compiled its code.
+        """
         if self._tools is None:
             self._tools = DevTools(_find(), self._heard)
         try:
-            context = self._call("Target.createBrowserContext")["browserContextId"]
-            target = self._call("Target.createTarget", url="about:blank", browserContextId=context)
-            found = self._call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+            place = (self._kept if is_kept else None) or self._new_place()
+            if place == self._kept:
+                self._kept = None
+            context, target = place
+            found = self._call("Target.attachToTarget", targetId=target, flatten=True)
             made = self._tabs[found["sessionId"]] = Tab(self._tools, found["sessionId"])
             for domain in ("Page", "Runtime", "Log", "Network"):
                 made.call(f"{domain}.enable")
             yield made
+            if is_kept and self._kept is None and self._is_emptied(made, place):
+                self._call("Target.detachFromTarget", sessionId=found["sessionId"])
+                self._kept = place
+            else:
+                self._call("Target.disposeBrowserContext", browserContextId=context)
             del self._tabs[found["sessionId"]]
-            self._call("Target.disposeBrowserContext", browserContextId=context)
         except BaseException:
             self.close()  # the next test gets another one
             raise
+
+    def _new_place(self) -> tuple[str, str]:
+        """Open an empty tab; return its context and its id."""
+        context = self._call("Target.createBrowserContext")["browserContextId"]
+        target = self._call("Target.createTarget", url="about:blank", browserContextId=context)
+        return context, target["targetId"]
+
+    def _is_emptied(self, tab: Tab, place: tuple[str, str]) -> bool:
+        """Remove what the pages of a tab have stored; return whether nothing of them is left."""
+        context, target = place
+        pages = {
+            one["targetId"]
+            for one in self._call("Target.getTargets")["targetInfos"]
+            if one.get("browserContextId") == context
+        }
+        servers = {one for one in tab.origins if one.startswith("http://127.0.0.1:")}
+        if pages != {target} or not servers or tab.origins - servers - {"://"}:
+            return False
+        for origin in servers:
+            tab.call("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+        self._call("Storage.clearCookies", browserContextId=context)
+        tab.call("Page.resetNavigationHistory")
+        return True
 
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         assert self._tools is not None
@@ -197,6 +234,7 @@ class WarmBrowser:
     def close(self) -> None:
         """End the browser, if there is one."""
         self._tabs.clear()
+        self._kept = None
         tools, self._tools = self._tools, None
         if tools is not None:
             tools.close()

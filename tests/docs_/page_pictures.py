@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/doors", "tests
 
 from agents import ask, new_session  # noqa: E402
 from browser import WARM_BROWSER  # noqa: E402
-from page_tab import CTRL, PageTab, page_tab  # noqa: E402
+from page_tab import PageTab, page_tab  # noqa: E402
 
 from taskweaver.memory.branched.store import BranchedMemory  # noqa: E402
 
@@ -238,10 +238,7 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
     pictures.take("sessions")
     for command, part in (("Settings", "settings"), ("Help", "help")):
         page.tab.view(1280)
-        page.key("k", CTRL)
-        page.until("document.activeElement.matches('.palette input')")
-        page.type(command)
-        page.shows(command, ".palette [role=option]")
+        page.look_for(command)
         page.key("Enter")
         page.until("document.querySelector('dialog:not(.palette)')")
         pictures.take(part)

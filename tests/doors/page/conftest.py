@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from agents import new_session
 from page_server import DirectedModel, page_server, start_address
-from page_tab import PageTab, page_tab
+from page_tab import PageTab, kept_tab
 from served import Served
 from test_agent_searches import write_run
 
@@ -38,20 +39,23 @@ def model() -> DirectedModel:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, model: DirectedModel) -> Iterator[Served]:
+def tab() -> Iterator[PageTab]:
+    """Give a tab for pages of servers; each is left before its server stops."""
+    with kept_tab() as made:
+        made.tab.view(1280)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, model: DirectedModel, tab: PageTab
+) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("page")
     write_run(folder / "searches" / "run-one")
     write_run(folder / "searches" / "repeated", "A repeated attempt", measured_nodes())
     with page_server(folder, model, {"search.folder": str(folder / "searches")}) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def tab(server: Served) -> Iterator[PageTab]:
-    """Give a tab, which is closed with its connections before the server stops."""
-    with page_tab() as made:
-        made.tab.view(1280)
-        yield made
+        tab.leave()
 
 
 @pytest.fixture
@@ -60,18 +64,17 @@ def page(server: Served, tab: PageTab, request: pytest.FixtureRequest) -> Iterat
 
     It is loaded again where the test before loaded it, or another one, and after a failure.
     """
-    mark = f"{server.url} {request.session.testsfailed}"
+    mark = f"{server.token.text} {request.session.testsfailed}"
     if tab.value("window.mark") != mark:
         tab.open(start_address(server))
         tab.value(f"window.mark = {mark!r}")
     else:
-        tab.value("location.hash = '#/'")
-        tab.shows("Sessions", "h1")
         tab.tab.requests.clear()
         tab.tab.complaints.clear()
-    tab.button("New session")
-    tab.until("document.querySelector('.composer textarea')")
-    tab.press_on(".data-pane .tab", "Data")
+    tab.go(f"#/s/{new_session(server.client()).rpartition('/')[2]}/main")
+    tab.until("document.body.dataset.ready && document.querySelector('.composer textarea')")
+    tab.value("document.querySelector('.data-pane .tab').click()")
+    tab.shows("Variables", ".tab-panel")
     yield tab
     assert [text for text in tab.tab.complaints if "exception" in text.lower()] == []
     own = (server.url, "blob:", "about:")

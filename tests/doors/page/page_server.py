@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from agents import SteeredModel, serving_agents
 from patience import PATIENCE_S
@@ -15,7 +17,10 @@ from support import planner_reply
 
 from taskweaver.doors.page.door import PageDoor
 from taskweaver.llm.types import ChatMessage
+from taskweaver.server.errors import ServerError
 
+_PORTS: list[int] = []
+"""The port of the newest server, if there was one: the browser has the page's files from it."""
 PLAN = "1. look\n2. compute\n3. tell"
 
 
@@ -52,8 +57,28 @@ def page_server(
     folder: Path, model: DirectedModel, config: Mapping[str, Any] | None = None
 ) -> Iterator[Served]:
     """Serve the page and the agent API of a project in a folder."""
-    with serving_agents(folder, model, config, more=lambda made: [PageDoor(made)]) as running:
+
+    def serving(port: int) -> AbstractContextManager[Served]:
+        return serving_agents(folder, model, config, port, more=lambda made: [PageDoor(made)])
+
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(serving(familiar_port()))
+        except ServerError:  # the port has been taken meanwhile
+            running = stack.enter_context(serving(0))
+        _PORTS[:] = [urlsplit(running.url).port or 0]
         yield running
+
+
+def familiar_port() -> int:
+    """Return the port of the server before, if nobody has taken it; else a free one.
+
+    A page's first load from a port costs three times as much as another one.
+    """
+    for port in (*_PORTS, 0):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)) as found:
+            return int(found.getsockname()[1])
+    raise AssertionError("there is no free port")
 
 
 def start_address(server: Served) -> str:

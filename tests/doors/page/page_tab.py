@@ -48,10 +48,28 @@ class PageTab:
         self.tab.requests[:requests] = [url]  # without those of the page before
         del self.tab.complaints[:complaints]
 
+    def reopen(self) -> None:
+        """Open the page anew where it is; the next test may have it."""
+        mark, address = self.value("[window.mark, location.href]")
+        self.open(address)
+        self.value(f"(window.mark = {json.dumps(mark)}, null)")
+
+    def go(self, place: str) -> None:
+        """Go to another place of the page, and wait for two frames after it."""
+        self.value(
+            "new Promise((done) => { addEventListener('hashchange', () => requestAnimationFrame("
+            "() => requestAnimationFrame(done)), {once: true});"
+            f" location.hash = {json.dumps(place)}; }})"
+        )
+
     def leave(self) -> None:
-        """Go to an empty page: the connections of the one before end."""
-        self.tab.call("Page.navigate", url="about:blank")
-        self.value("location.href")
+        """Leave a page of a server for an empty one: its connections end.
+
+        The empty page has the origin of the server, for which the browser keeps its process.
+        """
+        if self.value("location.protocol") == "http:":
+            self.value("location.replace(URL.createObjectURL(new Blob([])))")
+            self.until("location.protocol === 'blob:'")
 
     def until(self, condition: str) -> Any:
         """Wait until a condition holds in the page; return its value.
@@ -137,6 +155,17 @@ class PageTab:
             self.press_on(selector)
         self.tab.call("Input.insertText", text=text)
 
+    def look_for(self, command: str) -> None:
+        """Type the name of a command into the palette, and wait until the list is drawn with it.
+
+        The list has it once the server has said what it can do, and is longer before it is typed.
+        """
+        self.key("k", CTRL)
+        self.until("document.activeElement.matches('.palette input')")
+        self.type(command)
+        first = "document.querySelector('.palette [role=option]')"
+        self.until(f"{first}?.innerText.includes({json.dumps(command)})")
+
     def ask(self, text: str) -> None:
         """Ask in the composer."""
         self.type(text, ".composer textarea")
@@ -155,6 +184,13 @@ class PageTab:
 def page_tab() -> Iterator[PageTab]:
     """Open a tab for the page."""
     with chromium_tab() as tab:
+        yield PageTab(tab)
+
+
+@contextmanager
+def kept_tab() -> Iterator[PageTab]:
+    """Give a tab for pages of servers, which the next file's tests get as well."""
+    with chromium_tab(is_kept=True) as tab:
         yield PageTab(tab)
 
 

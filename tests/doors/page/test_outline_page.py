@@ -58,6 +58,18 @@ def test_a_round_has_one_title_in_tree_conversation_and_bar(page: PageTab) -> No
     assert page.value("document.querySelectorAll('#round-1 .question .icon').length") == 0
 
 
+def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
+    run(page, "none_such", 1)
+    page.until("document.querySelector('.tree-row .failed-sign')")
+    page.shows("failed", ".tree-row.branch")
+    page.shows("1 failed", ".topbar .state-button")
+    assert page.value("document.querySelectorAll('.fork-here').length") == 1
+    page.value("document.activeElement.blur()")
+    page.key("m")
+    page.until("document.querySelector('.map-state.failed text')?.textContent === 'failed'")
+    page.key("m")
+
+
 def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Served) -> None:
     client, session = server.client(), session_of(page)
     run(page, "x = 1", 1)
@@ -65,7 +77,7 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
         assert client.post(f"{session}/branches", json={"name": name}).status_code == 201
         ask(client, session, code, kind="code", branch=name)
     assert client.post(f"{session}/branches", json={"name": "new"}).status_code == 201
-    page.open(page.value("location.href"))
+    page.reopen()
     page.until("document.querySelector('[data-row=\"b:new\"] circle.hollow')")
     page.until("document.querySelector('[data-row=\"b:good\"] rect')")
     assert page.value("document.querySelector('[data-row=\"b:new\"] rect')") is None
@@ -129,7 +141,7 @@ def test_a_branch_is_renamed_by_key_by_menu_and_by_another_client(
     page.key("Enter")
     page.until("document.activeElement.matches('.rename-field')")
     page.key("Escape")
-    page.open(page.value("location.href"))
+    page.reopen()
     page.shows("holiday-check", ".way")
 
 
@@ -211,7 +223,7 @@ def test_a_page_that_is_opened_while_a_cell_runs_has_its_output(
 ) -> None:
     page.ask("/run\nimport time\nfor n in range(4):\n    print('tick', n)\ntime.sleep(60)")
     page.shows("tick 3", ".output.live")
-    page.open(page.value("location.href"))
+    page.reopen()
     page.shows("tick 1\n", ".output.live")
     assert page.value("document.querySelectorAll('#round-1 .cell').length") == 1
     server.client().post(f"{session_of(page)}/stop", json={})

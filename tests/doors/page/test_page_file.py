@@ -1,12 +1,16 @@
-"""A conversation as one file, in a browser and without a server."""
+"""Files in a browser: a conversation without a server, and one that leads to the page."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from markdown_payloads import PAYLOADS
+from page_server import start_address
 from page_tab import PageTab, page_tab
+from served import Served
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
@@ -21,14 +25,19 @@ PNG = bytes.fromhex(
 )
 
 
-def test_a_conversation_is_read_without_a_server(
-    tab: PageTab, server: object, page: PageTab
-) -> None:
+@pytest.fixture(scope="module")
+def file_tab() -> Iterator[PageTab]:
+    """Give a tab of its own: no other page asks for anything."""
+    with page_tab() as made:
+        yield made
+
+
+def test_a_conversation_is_read_without_a_server(page: PageTab, server: Served) -> None:
     """The door gives what the console's export writes; here the door's."""
     page.ask("/run\nfrom PIL import Image\nImage.new('L', (9, 9)).save('a.png')\n6 * 7")
     page.finished(1)
     session = page.address().split("/")[2]
-    client = server.client()  # type: ignore[attr-defined]
+    client = server.client()
     found = client.get(f"/agent/v1/sessions/{session}/branches/main/page")
     assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "data:image/png;base64," in found.text
@@ -37,7 +46,7 @@ def test_a_conversation_is_read_without_a_server(
     assert refused.status_code == 422
 
 
-def test_hostile_text_in_a_file_is_text(tmp_path: Path) -> None:
+def test_hostile_text_in_a_file_is_text(file_tab: PageTab, tmp_path: Path) -> None:
     rounds = []
     for number, payload in enumerate((*PAYLOADS, "</script><script>document.title='RUN'</script>")):
         post = Post.create(payload, "CodeInterpreter", "Planner")
@@ -55,23 +64,30 @@ def test_hostile_text_in_a_file_is_text(tmp_path: Path) -> None:
         text = conversation_page(rounds, folder, title="</title><b>t", branch="main")
     file = tmp_path / "page.html"
     file.write_text(text, "utf-8", errors="replace")
-    with page_tab() as tab:  # a tab of its own: no other page asks for anything
-        tab.tab.load(file)
-        tab.until("document.body.dataset.ready === 'yes'")
-        assert tab.value("document.querySelectorAll('article.round').length") == len(rounds)
-        assert tab.value("document.title") == "</title><b>t"
-        assert tab.value("document.querySelectorAll('script').length") == 2
-        assert [one for one in tab.tab.requests if not one.startswith(("file:", "data:"))] == []
-        tab.until("[...document.images].some((one) => one.naturalWidth > 0)")
-        assert [one for one in tab.tab.complaints if "exception" in one.lower()] == []
+    file_tab.tab.load(file)
+    file_tab.until("document.body.dataset.ready === 'yes'")
+    assert file_tab.value("document.querySelectorAll('article.round').length") == len(rounds)
+    assert file_tab.value("document.title") == "</title><b>t"
+    assert file_tab.value("document.querySelectorAll('script').length") == 2
+    assert [one for one in file_tab.tab.requests if not one.startswith(("file:", "data:"))] == []
+    file_tab.until("[...document.images].some((one) => one.naturalWidth > 0)")
+    assert [one for one in file_tab.tab.complaints if "exception" in one.lower()] == []
 
 
-def test_a_file_shows_answers_tables_and_code(tmp_path: Path) -> None:
+def test_a_file_shows_answers_tables_and_code(file_tab: PageTab, tmp_path: Path) -> None:
     post = Post.create("It is **42**.", "Planner", "User")
-    with page_tab() as tab:
-        file = tmp_path / "page.html"
-        rounds = [Round("r1", "How much?", "finished", [post])]
-        file.write_text(conversation_page(rounds, None, title="Sales", branch="main"), "utf-8")
-        tab.tab.load(file)
-        tab.shows("It is 42.", ".answer")
-        tab.shows("How much?", ".question")
+    file = tmp_path / "page.html"
+    rounds = [Round("r1", "How much?", "finished", [post])]
+    file.write_text(conversation_page(rounds, None, title="Sales", branch="main"), "utf-8")
+    file_tab.tab.load(file)
+    file_tab.shows("It is 42.", ".answer")
+    file_tab.shows("How much?", ".question")
+
+
+def test_a_file_of_this_machine_leads_to_the_page(
+    tab: PageTab, server: Served, tmp_path: Path
+) -> None:
+    target = json.dumps(f"0; url={start_address(server)}")
+    (tmp_path / "open.html").write_text(f'<meta http-equiv="refresh" content={target}>')
+    tab.tab.call("Page.navigate", url=(tmp_path / "open.html").as_uri())
+    tab.shows("New session")

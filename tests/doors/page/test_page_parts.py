@@ -237,7 +237,7 @@ def sides_begin_at_their_first_round(page: PageTab) -> None:
         "Emulation.setDeviceMetricsOverride",
         width=1280, height=420, deviceScaleFactor=1, mobile=False,
     )  # fmt: skip
-    page.open(page.value("location.href"))
+    page.reopen()
     page.until("document.querySelectorAll('.side .round.over').length === 3")
     page.until("document.querySelector('.side .to-end')")
     assert page.value(

@@ -1,4 +1,4 @@
-"""The project's settings and checks on the page, and what marks a cell that failed."""
+"""The project's settings and checks on the page."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from page_axe import check, load_axe
 from page_server import DirectedModel, page_server, start_address
-from page_tab import CTRL, PageTab
+from page_tab import PageTab
 from test_accessibility import SETTING
-from test_page_parts import run
 
 from taskweaver.doors.agent_api import door
 
@@ -65,10 +64,8 @@ def test_settings_are_kept_and_refused_and_checks_are_shown(
 
 
 def command(tab: PageTab, name: str) -> None:
-    """Run a command by its name; the list has it once the server has said what it can do."""
-    tab.key("k", CTRL)
-    tab.until("document.activeElement.matches('.palette input')")
-    tab.type(name)
+    """Run a command by its name."""
+    tab.look_for(name)
     tab.press_on(".palette [role=option]", name)
     tab.until("document.querySelector('dialog.project')")
 
@@ -79,15 +76,3 @@ def write(tab: PageTab, text: str, *, leaves: bool = True) -> None:
     tab.type(text)
     if leaves:
         tab.key("Tab")
-
-
-def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
-    run(page, "none_such", 1)
-    page.until("document.querySelector('.tree-row .failed-sign')")
-    page.shows("failed", ".tree-row.branch")
-    page.shows("1 failed", ".topbar .state-button")
-    assert page.value("document.querySelectorAll('.fork-here').length") == 1
-    page.value("document.activeElement.blur()")
-    page.key("m")
-    page.until("document.querySelector('.map-state.failed text')?.textContent === 'failed'")
-    page.key("m")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from pathlib import Path
 
+from page_server import familiar_port
 from page_tab import PageTab
 from served import serving
 from support import NO_STATES, make_project
@@ -15,18 +15,13 @@ from warm_commands import WarmCommands
 from taskweaver.server.accounts import Accounts, accounts_file
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 def test_the_page_goes_on_when_its_killed_server_is_back(
     tab: PageTab, tmp_path: Path, warm_commands: WarmCommands
 ) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline", **NO_STATES})
     with Accounts.at(accounts_file(project / "workspace")) as accounts:
         token = accounts.add("ann", "admin").text
-    port = str(free_port())
+    port = str(familiar_port())
     program = warm_commands.program
     with serving(project, "--port", port, program=program) as (process, line):
         address = re.search(r"http://127\.0\.0\.1:\d+", line)
@@ -52,14 +47,4 @@ def test_the_page_goes_on_when_its_killed_server_is_back(
         tab.value(f"{typed}.select()")
         tab.ask("/run\nprint('here again')")
         tab.shows("here again", ".output")
-
-
-def test_a_file_of_this_machine_leads_to_the_page(
-    tab: PageTab, server: object, tmp_path: Path
-) -> None:
-    from page_server import start_address
-
-    target = json.dumps(f"0; url={start_address(server)}")  # type: ignore[arg-type]
-    (tmp_path / "open.html").write_text(f'<meta http-equiv="refresh" content={target}>')
-    tab.tab.call("Page.navigate", url=(tmp_path / "open.html").as_uri())
-    tab.shows("New session")
+        tab.leave()
