@@ -97,9 +97,9 @@ class Editor:
 
 @asynccontextmanager
 async def editing(
-    project: Path, log: Path, commands: WarmCommands
+    project: Path, log: Path, commands: WarmCommands, **settings: str
 ) -> AsyncIterator[tuple[Any, Editor]]:
-    """Give the connection to an agent that was started, and the editor."""
+    """Give the connection to an agent that was started with settings, and the editor."""
     import acp
 
     editor = Editor()
@@ -109,7 +109,7 @@ async def editing(
             editor,  # type: ignore[arg-type]
             program,
             *arguments,
-            env=environment(),
+            env=environment() | settings,
             transport_kwargs={"stderr": errors, "shutdown_timeout": PATIENCE_S},
             use_unstable_protocol=True,
         ) as (agent, process):

@@ -69,6 +69,7 @@ def serving_agents(
     database: PostgresAddress | None = None,
     *,
     is_behind_proxy: bool = False,
+    has_table: bool = False,
 ) -> Iterator[Served]:
     """Serve the agent API of a project in a folder, made if there is none, and more doors.
 
@@ -76,7 +77,7 @@ def serving_agents(
     """
     project = folder / "project"
     if not project.exists():
-        make_project(project, {"execution.zygote": True, **(config or {})})
+        make_project(project, {"execution.zygote": True, **(config or {})}, has_table=has_table)
 
     def doors(accounts: Accounts) -> list[Door]:
         place = folder / "agents"

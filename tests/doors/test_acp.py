@@ -23,6 +23,7 @@ from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations import acp_stdio
 from taskweaver.cli.main import commands
+from taskweaver.config.config_mgt import env_name
 
 pytestmark = pytest.mark.measured
 
@@ -234,7 +235,9 @@ def test_sessions_and_forks_are_listed_and_loaded_after_a_restart(
     """The client goes while a cell of a third session runs, which keeps nothing from ending."""
 
     async def before() -> tuple[str, str, str]:
-        async with editing(desk.project, tmp_path / "log", warm_commands) as (agent, editor):
+        cold = {env_name("execution.zygote"): "false"}  # for two kernels
+        started = editing(desk.project, tmp_path / "log", warm_commands, **cold)
+        async with started as (agent, editor):
             own = Desk(lambda work: work, agent, editor, tmp_path, desk.project)
             session = await own.new()
             await own.cell(session, "kept = 20\nprint('seen')")

@@ -10,6 +10,8 @@ import pytest
 from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
 from served import Served, problem
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 
 @pytest.fixture(scope="module")
 def model() -> SteeredModel:

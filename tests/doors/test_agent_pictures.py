@@ -14,6 +14,8 @@ from served import Served, problem
 
 from taskweaver.utils.images import image_header
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 
 def png(width: int, height: int, mode: str = "L") -> bytes:
     made = io.BytesIO()

@@ -45,7 +45,7 @@ def server(folder: Path) -> Iterator[Served]:
 
 
 def serving_offline(folder: Path, port: int = 0) -> AbstractContextManager[Served]:
-    return serving_agents(folder, None, OFFLINE, port)
+    return serving_agents(folder, None, OFFLINE, port, has_table=True)
 
 
 def asking(server: Served, token: str) -> openai.OpenAI:
@@ -168,7 +168,7 @@ def test_a_picture_is_found_below_a_path_of_a_proxy(
 ) -> None:
     with ExitStack() as stack:
         if is_behind_proxy:
-            behind = serving_agents(tmp_path, None, OFFLINE, is_behind_proxy=True)
+            behind = serving_agents(tmp_path, None, OFFLINE, is_behind_proxy=True, has_table=True)
             server = stack.enter_context(behind)
         client = stack.enter_context(asking(server, server.token.text))
         first, *more = (

@@ -16,7 +16,7 @@ import pytest
 from jupyter_clients import ask, joined
 from nbclient import NotebookClient
 from patience import PATIENCE_S
-from support import Listener
+from support import NO_STATES, Listener
 from warm_commands import WarmCommands
 
 from taskweaver import TaskWeaverApp
@@ -39,6 +39,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(folder: Path) -> Iterator[TaskWeaverApp]:
+    with TaskWeaverApp(folder, CONFIG | NO_STATES) as opened:
+        yield opened
+
+
+@pytest.fixture
+def keeping(folder: Path) -> Iterator[TaskWeaverApp]:
+    """Give an application whose sessions can be gone on with."""
     with TaskWeaverApp(folder, CONFIG) as opened:
         yield opened
 
@@ -86,13 +93,13 @@ def test_own_cells_stay_as_they_are_beside_a_client(app: TaskWeaverApp, session:
         assert ask(client, "y").data("execute_result") == {"text/plain"}
 
 
-def test_cells_of_a_client_become_a_round_and_are_restored(
-    app: TaskWeaverApp, session: Session
-) -> None:
-    with joined(connection(app, session)) as client:
+def test_cells_of_a_client_become_a_round_and_are_restored(keeping: TaskWeaverApp) -> None:
+    session = keeping.get_session()
+    session.run_code("x = 41")
+    with joined(connection(keeping, session)) as client:
         ask(client, "stranger = [x, 1]")
     session.stop()
-    again = app.get_session(session.session_id)
+    again = keeping.get_session(session.session_id)
     asked = again.memory.conversation.rounds[-1].user_query
     assert "ran outside of this conversation" in asked
     assert "stranger = [x, 1]" in asked
@@ -172,22 +179,24 @@ def test_requests_of_a_client_are_seen_at_once_and_are_use(
 
 
 def test_attach_runs_a_kernel_or_finds_that_of_another_process(
-    app: TaskWeaverApp, folder: Path, session: Session, warm_commands: WarmCommands
+    keeping: TaskWeaverApp, folder: Path, warm_commands: WarmCommands
 ) -> None:
+    session = keeping.get_session()
+    session.run_code("x = 41")
     id_ = session.session_id
     attach = partial(warm_commands.run, "-p", str(folder), "attach", env=os.environ)
     found = attach(id_)
     assert found.returncode == 0, found.stderr
     file = Path(found.stdout.strip())
-    assert file == connection(app, session)
+    assert file == connection(keeping, session)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "Another process runs the kernel" in found.stderr
     assert "no kernel of it runs yet" in attach(id_, "--branch", "b").stderr
     session.stop()
     assert not file.exists()
-    with attached(app, id_) as here:
+    with attached(keeping, id_) as here:
         assert (here.file, here.branch, here.is_elsewhere) == (file, "main", False)
         with joined(here.file) as client:
             assert ask(client, "x").text == "41"
-    with pytest.raises(SessionError, match="There is no session"), attached(app, "20200101"):
+    with pytest.raises(SessionError, match="There is no session"), attached(keeping, "20200101"):
         pass

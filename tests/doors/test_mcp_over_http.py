@@ -28,6 +28,8 @@ from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 

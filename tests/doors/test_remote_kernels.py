@@ -294,7 +294,7 @@ def test_a_project_runs_its_code_on_a_server(server: Served, tmp_path: Path) -> 
         "execution.server": server.url,
         "execution.server_token": server.token.text,
     }
-    project = make_project(tmp_path / "p", keys)
+    project = make_project(tmp_path / "p", keys, has_table=False)
     with TaskWeaverApp(project, trust=True) as app:
         assert server.url in app.sandbox
         assert app.kernels.get_kernel_mode() == "remote"

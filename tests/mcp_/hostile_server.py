@@ -1,18 +1,16 @@
 """A hostile MCP server in bare JSON-RPC: ``python hostile_server.py HOW [PORT]``.
 
 Over stdio, or over HTTP where a port is given. HOW names what it does; the tool is called `act`.
+It is started for each test, and imports nothing that its way does not need.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
@@ -24,6 +22,8 @@ ANY = {"type": "object", "properties": {"x": {}}}
 
 def started_children() -> list[int]:
     """Start children that would outlive the server; return their process ids and its own."""
+    import subprocess
+
     quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     plain = subprocess.Popen(["sleep", "600"], **quiet)
     apart = subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
@@ -198,6 +198,8 @@ def over_stdio(server: Server) -> None:
 
 def over_http(server: Server, port: int) -> None:
     """Serve for ever."""
+    import gzip
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -22,7 +22,7 @@ from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.tools import Tool
 
 pytest.importorskip("mcp")
-SERVER = str(Path(__file__).with_name("hostile_server.py"))
+BARE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("hostile_server.py"))]
 CONTROLS = {chr(number) for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"}
 CONTROLS |= {"\u202e", "\U000e0041"}
 
@@ -30,9 +30,7 @@ CONTROLS |= {"\u202e", "\U000e0041"}
 @contextmanager
 def serving(folder: Path, how: str, kind: str, timeout_s: float = 20) -> Iterator[MCPServers]:
     if kind == "stdio":
-        with connected(
-            folder, {"command": sys.executable, "args": [SERVER, how]}, timeout_s
-        ) as made:
+        with connected(folder, {"command": BARE[0], "args": [*BARE[1:], how]}, timeout_s) as made:
             yield made
         return
     with http_server(how) as (_, url), connected(folder, {"url": url}, timeout_s) as made:
@@ -41,7 +39,7 @@ def serving(folder: Path, how: str, kind: str, timeout_s: float = 20) -> Iterato
 
 @contextmanager
 def http_server(how: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, SERVER, how, "0"]
+    command = [*BARE, how, "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         port = process.stderr.readline().split()[-1]
