@@ -1,15 +1,21 @@
-"""Rules of the house that no linter checks."""
+"""Rules of the house that no linter checks, docstrings in plain technical English among them.
+
+A file of the package is parsed once for all of them.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+from docs_.module_map import PAGE, Definition, Module, definitions, facts_of, page
 
 PACKAGE = Path(__file__).parents[1] / "taskweaver"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -25,12 +31,14 @@ class Facts:
         defines: Functions and classes at its top.
         long: Functions that are too long, with their lines.
         attacks: What could run or build something out of data or text.
+        module: Definitions and docstrings, for the map and the rules of docstrings.
     """
 
     lines: int
     defines: list[str]
     long: list[str]
     attacks: list[str]
+    module: Module
 
 
 @cache
@@ -38,16 +46,15 @@ def facts(file: Path) -> Facts:
     """Read a file once for all tests; its tree is not kept, for it is large."""
     source = file.read_text(encoding="utf8")
     tree = ast.parse(source)
-    functions = ast.FunctionDef | ast.AsyncFunctionDef
-    defines = [node.name for node in tree.body if isinstance(node, functions | ast.ClassDef)]
     long = [
         f"{node.name} ({node.end_lineno - node.lineno + 1})"
-        for node in ast.walk(tree)
-        if isinstance(node, functions)
+        for node in definitions(tree.body)
+        if not isinstance(node, ast.ClassDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= MAX_FUNCTION
     ]
-    return Facts(source.count("\n"), defines, long, _attacks(tree))
+    defines = [node.name for node in tree.body if isinstance(node, Definition)]
+    return Facts(source.count("\n"), defines, long, _attacks(source, tree), facts_of(tree))
 
 
 def by_file(found: Callable[[Facts], list[str]], files: list[Path] = FILES) -> dict[str, list[str]]:
@@ -71,11 +78,18 @@ RUNS_CODE = {"plugin/register.py", "ces/inkernel", "treesearch/execution/executo
 """Where code is run on purpose; workers are our own processes, and never run a node's programs."""
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 SAFE_LOADERS = {"_loader()"}
+WORDS_OF_ATTACKS = re.compile(
+    r"\b(marshal|shelve|dill|joblib|exec|eval|__import__|load|load_all|full_load|unsafe_load"
+    r"|shell|os\W+system|popen|getoutput|getstatusoutput|format|format_map|vformat)\b|pickle"
+)
+"""A file without any of these words has no attack, so that its calls are not looked at."""
 
 
-def _attacks(tree: ast.AST) -> list[str]:
+def _attacks(source: str, tree: ast.AST) -> list[str]:
     """Return what could run or build something out of data or text."""
-    found = []
+    found: list[str] = []
+    if source.isascii() and not WORDS_OF_ATTACKS.search(source):
+        return found
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [alias.name for alias in node.names]
@@ -123,7 +137,7 @@ def test_data_is_never_code_nor_a_template() -> None:
     ],
 )  # fmt: skip
 def test_the_check_of_code_sees(source: str) -> None:
-    assert _attacks(ast.parse(source))
+    assert _attacks(source, ast.parse(source))
 
 
 _BY_PATH = {
@@ -149,3 +163,57 @@ def test_no_file_is_written_by_path_where_sandboxed_code_writes() -> None:
         names |= {func.id for func in called if isinstance(func, ast.Name)}
         written[module] = names & _BY_PATH
     assert {module: names for module, names in written.items() if names} == {}
+
+
+VAGUE = {
+    "what", "told", "tell", "tells", "said", "somebody", "nobody", "ours", "such",
+    "mend", "mends", "mended", "mending",
+}  # fmt: skip
+"""Words that stand where a noun of the field would be clear."""
+MOST_PER_1000 = 2.0
+OPENINGS = re.compile(r"(What|Who|Where|How|Why)\b")
+
+
+def modules() -> Iterator[tuple[str, Module]]:
+    """Yield the path and the facts of each module of the package."""
+    for path in FILES:
+        yield path.relative_to(PACKAGE).as_posix(), facts(path).module
+
+
+def docstrings() -> list[tuple[str, str]]:
+    """Return the place and the text of each docstring of the package."""
+    return [
+        (f"{path}:{line}", text) for path, found in modules() for line, text in found.docstrings
+    ]
+
+
+def test_a_docstring_begins_with_a_noun_phrase_or_an_imperative() -> None:
+    assert not [place for place, text in docstrings() if OPENINGS.match(text)]
+
+
+def test_vague_words_are_rare() -> None:
+    words, vague = 0, defaultdict[str, int](int)
+    for place, text in docstrings():
+        all_words = re.findall(r"[a-z']+", text.lower())
+        words += len(all_words)
+        vague[place] += sum(word in VAGUE for word in all_words)
+    most = sorted(vague, key=lambda place: vague[place], reverse=True)[:10]
+    assert sum(vague.values()) <= MOST_PER_1000 * words / 1000, f"most of them: {most}"
+
+
+def test_names_of_public_classes_are_unique() -> None:
+    places = defaultdict[str, set[str]](set)
+    for path, found in modules():
+        for name in found.classes:
+            places[name].add(path)
+    assert {name: sorted(in_) for name, in_ in places.items() if len(in_) > 1} == {}
+
+
+def test_the_map_is_that_of_the_package() -> None:
+    written = page(lambda path: facts(path).module)
+    assert PAGE.read_text("utf-8") == written, "write it anew: see docs/map.md"
+
+
+def test_each_module_states_its_purpose() -> None:
+    missing = re.findall(r"^- `(\w+)` — $", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert [name for name in missing if name != "__main__"] == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "map.md"
 PACKAGE = ROOT / "taskweaver"
 _MOST_CLASSES = 5
-_Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _INTRO = """\
 # Map of the modules
 
@@ -44,12 +44,19 @@ class Module:
         return dict(self.docstrings).get(0, "").partition("\n")[0]
 
 
+About = Callable[[Path], Module]
+
+
 @cache
 def module(file: Path) -> Module:
     """Return the facts about a module, read once; trees that are kept cost more than reading."""
-    tree = ast.parse(file.read_text("utf-8"))
+    return facts_of(ast.parse(file.read_text("utf-8")))
+
+
+def facts_of(tree: ast.Module) -> Module:
+    """Return the facts about a module, given its tree."""
     names = [item.name for item in tree.body if isinstance(item, ast.ClassDef)]
-    documented = [(0, tree), *((node.lineno, node) for node in _definitions(tree.body))]
+    documented = [(0, tree), *((node.lineno, node) for node in definitions(tree.body))]
     docstrings = ((line, ast.get_docstring(node)) for line, node in documented)
     return Module(
         tuple(name for name in names if not name.startswith("_")),
@@ -57,30 +64,30 @@ def module(file: Path) -> Module:
     )
 
 
-def _definitions(statements: Iterable[ast.stmt]) -> Iterator[_Definition]:
+def definitions(statements: Iterable[ast.stmt]) -> Iterator[Definition]:
     """Yield the classes and functions among statements, and inside these."""
     for statement in statements:
-        if isinstance(statement, _Definition):
+        if isinstance(statement, Definition):
             yield statement
         for name in ("body", "orelse", "finalbody"):
-            yield from _definitions(getattr(statement, name, ()))
+            yield from definitions(getattr(statement, name, ()))
         for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            yield from _definitions(part.body)
+            yield from definitions(part.body)
 
 
-@cache
-def page() -> str:
-    """Return the page."""
-    return "\n\n".join([_INTRO, *_sections()]) + "\n"
+def page(about: About = module) -> str:
+    """Return the page, given a function that has the facts about a module."""
+    return "\n\n".join([_INTRO, *_sections(about)]) + "\n"
 
 
-def _sections() -> Iterator[str]:
+def _sections(about: About) -> Iterator[str]:
     folders = sorted({file.parent for file in PACKAGE.rglob("*.py")})
     for folder in folders:
         name = folder.relative_to(ROOT).as_posix()
-        own = _purpose(folder / "__init__.py")
+        init = folder / "__init__.py"
+        own = about(init).purpose if init.exists() else ""
         modules = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
-        lines = [_item(f"- `{file.stem}` — {_facts(file)}") for file in modules]
+        lines = [_item(f"- `{file.stem}` — {_facts(about(file))}") for file in modules]
         yield "\n\n".join(filter(None, [f"## {name}/", own, "\n".join(lines)]))
 
 
@@ -89,17 +96,12 @@ def _item(text: str) -> str:
     return textwrap.fill(text, 100, subsequent_indent="  ", **options)
 
 
-def _facts(file: Path) -> str:
+def _facts(found: Module) -> str:
     """Return what is said of a module: its purpose and its classes, of many the first ones."""
-    public = [f"`{name}`" for name in module(file).classes]
+    public = [f"`{name}`" for name in found.classes]
     more = ["..."] if len(public) > _MOST_CLASSES else []
     classes = f" ({', '.join(public[:_MOST_CLASSES] + more)})" if public else ""
-    return module(file).purpose + classes
-
-
-def _purpose(file: Path) -> str:
-    """Return the purpose of a module; empty where there is no file."""
-    return module(file).purpose if file.exists() else ""
+    return found.purpose + classes
 
 
 if __name__ == "__main__":
