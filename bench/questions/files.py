@@ -11,7 +11,6 @@ import importlib.util
 import shutil
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -33,7 +32,19 @@ _OF_VEGA = {
     "barley.json": "barley",
     "airports.csv": "airports",
 }
-_OF_SKLEARN = {"iris.csv": "iris", "wine.csv": "wine"}
+_OF_SKLEARN = {
+    "iris.csv": (
+        "iris.csv",
+        "sepal length (cm),sepal width (cm),petal length (cm),petal width (cm)",
+    ),
+    "wine.csv": (
+        "wine_data.csv",
+        "alcohol,malic_acid,ash,alcalinity_of_ash,magnesium,total_phenols,flavanoids,"
+        "nonflavanoid_phenols,proanthocyanins,color_intensity,hue,"
+        "od280/od315_of_diluted_wines,proline",
+    ),
+}
+"""Names of files in scikit-learn, and their columns before ``class``."""
 
 
 def _vega_folder() -> Path | None:
@@ -59,13 +70,22 @@ def _source(file: str) -> Path:
     return folder / file
 
 
-def _of_sklearn(name: str) -> pd.DataFrame:
-    from sklearn import datasets
+def _of_sklearn(file: str) -> pd.DataFrame:
+    """Read a data set where scikit-learn keeps it: importing the package takes seconds.
 
-    bunch: Any = getattr(datasets, f"load_{name}")(as_frame=True)
-    frame: pd.DataFrame = bunch.frame.drop(columns="target")
-    frame["class"] = [str(bunch.target_names[number]) for number in bunch.target]
-    return frame
+    Its first line has numbers of rows and columns, and the names of the classes.
+    """
+    spec = importlib.util.find_spec("sklearn")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(f"{file} is part of the package scikit-learn")
+    name, columns = _OF_SKLEARN[file]
+    path = Path(spec.origin).parent / "datasets" / "data" / name
+    with path.open() as lines:
+        classes = next(lines).strip().split(",")[2:]
+    names = columns.split(",")
+    frame = pd.read_csv(path, skiprows=1, names=[*names, "class"])
+    numbers: pd.DataFrame = frame[names].astype(float)
+    return numbers.assign(**{"class": [classes[number] for number in frame["class"]]})
 
 
 def place(file: str, folder: Path) -> None:
@@ -79,7 +99,7 @@ def place(file: str, folder: Path) -> None:
     if file in MADE:
         MADE[file][1](target)
     elif file in _OF_SKLEARN:
-        _of_sklearn(_OF_SKLEARN[file]).to_csv(target, index=False)
+        _of_sklearn(file).to_csv(target, index=False)
     elif file in _COPIED or file in _OF_VEGA or file == "sales.csv":
         shutil.copyfile(_source(file), target)
     else:
@@ -91,7 +111,7 @@ def _frames(file: str) -> Frames:
     if file in MADE:
         return MADE[file][0]()
     if file in _OF_SKLEARN:
-        return {_OF_SKLEARN[file]: _of_sklearn(_OF_SKLEARN[file])}
+        return {Path(file).stem: _of_sklearn(file)}
     name = "sales" if file == "sales.csv" else (_COPIED | _OF_VEGA)[file]
     path = _source(file)
     frame = pd.read_json(path) if path.suffix == ".json" else pd.read_csv(path)

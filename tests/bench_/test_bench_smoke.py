@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
+from warm_kernels import WarmKernels, lean_templates
 
 from bench import __main__ as bench
 from bench.common import SMALL
 
-TESTS = str(Path(__file__).parents[1])
 STARTS = {"sandbox_sessions", "sandbox_start", "warm_start"}
 """Benchmarks of starts of kernels, which start warm processes without libraries.
 
-The others fork their kernels from warm processes that they share.
+The others fork their kernels from the warm processes of the tests.
 """
 LONG = {
     "agent_api", "branched_versus", "chat_kills", "fork_files", "http_turn", "kernel_fork", "page",
@@ -30,52 +31,42 @@ LONG = {
 NAMES = [
     pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in bench.names()
 ]
-PROGRAM = f"""
-import sys, tempfile, traceback
-from pathlib import Path
-from bench.__main__ import report
-sys.path.append({TESTS!r})
-from taskweaver.ces.limits import KernelLimits
-from warm_kernels import lean_templates, warm_kernels
-folder = tempfile.TemporaryDirectory()
-with folder, warm_kernels(Path(folder.name) / "warm.log", KernelLimits.default()) as warm:
-    for name in sys.argv[1:]:
-        print(f"== {{name}}", flush=True)
-        try:
-            with lean_templates() if name in {STARTS} else warm.in_use():
-                report(name)
-        except BaseException:
-            traceback.print_exc(file=sys.stdout)
-"""
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Import the benchmarks anew, at sizes that measure nothing, and forget them afterwards."""
     monkeypatch.setenv(SMALL, "1")
+    for name in _imported():
+        monkeypatch.delitem(sys.modules, name)
+    yield
+    for name in _imported():
+        del sys.modules[name]
+    resource_tracker._resource_tracker._stop()  # that of processes which a benchmark spawned
 
 
-@pytest.fixture(scope="module")
-def printed(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The output of the chosen benchmarks; one process runs them all, which is far shorter."""
-    runs = [item.callspec for item in request.session.items if hasattr(item, "callspec")]
-    chosen = {call.params.get("benchmark") for call in runs}
-    names = [name for name in bench.names() if name in chosen]
-    command = [sys.executable, "-c", PROGRAM, *names]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, check=True, cwd=bench.FOLDER.parent, text=True,
-        env={**os.environ, SMALL: "1"},
-    )  # fmt: skip
-    parts = (part.partition("\n") for part in f"\n{done.stdout}".split("\n== ")[1:])
-    return {name: text for name, _, text in parts}
+def _imported() -> list[str]:
+    return [name for name in sys.modules if name.startswith("bench.") and name != bench.__name__]
 
 
-@pytest.mark.timeout(3600)  # the first one runs them all
+@pytest.fixture
+def warm(_warm_kernels: WarmKernels) -> WarmKernels:
+    """The warm processes of the tests."""
+    return _warm_kernels
+
+
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_a_benchmark_returns_figures_and_prints_them(
-    benchmark: str, printed: dict[str, str]
+    benchmark: str,
+    warm: WarmKernels,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    table, _, last = printed[benchmark].rstrip("\n").rpartition("\n")
-    assert last.startswith("{"), printed[benchmark]
+    with ExitStack() as stack:
+        if benchmark in STARTS:
+            stack.enter_context(warm.out_of_use())
+            stack.enter_context(lean_templates())
+        bench.report(benchmark)
+    table, _, last = capsys.readouterr().out.rstrip("\n").rpartition("\n")
     figures = json.loads(last)
 
     assert figures

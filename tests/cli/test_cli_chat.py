@@ -18,6 +18,8 @@ from warm_commands import WarmCommands
 from taskweaver.cli.conversations.messages import messages_in
 from taskweaver.cli.main import commands
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 PROMPT = ">\x1b"
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from evaluation.eval_support import say, talk, write_cases
-from support import make_project
+from support import NO_STATES, make_project
 
 from taskweaver.cli.main import commands
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", {"llm.api_type": "recorded"})
+    return make_project(tmp_path / "project", NO_STATES | {"llm.api_type": "recorded"})
 
 
 def run(project: Path, *arguments: object) -> Result:

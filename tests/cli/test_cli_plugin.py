@@ -90,7 +90,8 @@ def test_each_test_has_a_line_and_a_failure_is_the_status(project: Path) -> None
         '@register_plugin\ndef add(a, b):\n    """Add."""\n    return a + b\n\n'
         "@test_plugin()\ndef adds(plugin):\n    assert plugin(1, 2) == 3\n\n"
         "@test_plugin()\ndef fails(plugin):\n    assert plugin(1, 2) == 4\n\n"
-        "@test_plugin()\ndef hangs(plugin):\n    while True:\n        pass\n\n"
+        "@test_plugin()\ndef hangs(plugin):\n    import threading\n"
+        "    threading.Event().wait()\n\n"
         "@test_plugin()\ndef leaves(plugin):\n    raise SystemExit(2)\n"
     )
     put(project, "add", body)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support import make_project
+from support import NO_STATES, make_project
 
 from taskweaver.cli.main import commands
 
@@ -51,7 +51,8 @@ def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
         assert "error: There is no session" in wrong.stderr
 
 
-def test_a_saved_conversation_is_replayed(project: Path) -> None:
+def test_a_saved_conversation_is_replayed(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", NO_STATES | {"llm.api_type": "offline"})
     said = taskweaver(project, typed="sum of Count in tiny.csv\n/save\n/export report.md\n")
     assert "saved as" in said.stdout
     assert "written to" in said.stdout

@@ -18,19 +18,19 @@ from click.testing import CliRunner
 from mcp_asking import ask_for_mean
 from mcp_calls import failure, value
 from patience import PATIENCE_S
-from support import make_project
+from support import NO_STATES, make_project
 from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations import mcp_stdio
 from taskweaver.cli.main import commands
 
-pytestmark = [pytest.mark.measured, pytest.mark.usefixtures("cold_kernels")]
+pytestmark = pytest.mark.measured
 
 mcp = pytest.importorskip("mcp")
 
 
 def offline_project(folder: Path) -> Path:
-    return make_project(folder / "p", {"llm.api_type": "offline"})
+    return make_project(folder / "p", NO_STATES | {"llm.api_type": "offline"})
 
 
 def drive(

@@ -20,8 +20,6 @@ from taskweaver.cli.main import commands
 from taskweaver.cli.serving import run_server
 from taskweaver.server.errors import ServerError
 
-pytestmark = pytest.mark.usefixtures("cold_kernels")
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

@@ -14,8 +14,6 @@ from served import serving
 from support import make_project
 from warm_commands import WarmCommands
 
-pytestmark = pytest.mark.usefixtures("cold_kernels")
-
 PROGRAM = """#!/bin/sh
 printf '%s\\n' "$1" > '{folder}/asked'
 cp "$(printf '%s' "$1" | sed 's#^file://##')" '{folder}/opened'

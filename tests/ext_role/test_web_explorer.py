@@ -50,10 +50,33 @@ def told(round_: Round) -> Post:
     return post
 
 
-def test_a_price_is_searched_for_and_the_page_stays_open_for_the_next_task(
+class Killer(Script):
+    """A script that kills the browser once before it answers."""
+
+    is_ready = False
+
+    def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """Return the next reply; a killed browser has shown a page before."""
+        reply = super().__call__(messages)
+        if self.is_ready and '"scroll"' in reply:
+            self.is_ready = False
+            os.kill(browser_of_this().pid, signal.SIGKILL)
+        return reply
+
+
+def browser_of_this() -> psutil.Process:
+    (found,) = [
+        child
+        for child in psutil.Process().children()
+        if any(word.startswith("--remote-debugging-pipe") for word in child.cmdline())
+    ]
+    return found
+
+
+def test_a_price_is_searched_for_the_page_stays_open_and_a_killed_browser_is_replaced(
     tmp_path: Path, shop: Site, chromium: Path
 ) -> None:
-    script = Script(
+    script = Killer(
         [
             ORDER, act("open", shop.url), act("type", "1", "oolong\n"), act("click", "[1]"),
             act("back"), act("done", answer="Oolong costs 12.50."),
@@ -62,11 +85,14 @@ def test_a_price_is_searched_for_and_the_page_stays_open_for_the_next_task(
             ORDER, act("done", answer="from nine to five"), END,
             ORDER, act("open", f"{shop.url}/fences"), act("done", answer="x"), END,
             ORDER, act("open", shop.url), *["nonsense"] * 3, END,
+            ORDER, act("open", shop.url), act("scroll", "down"),
+            act("open", f"{shop.url}/about"), act("done", answer="nine to five"), END,
         ]
     )  # fmt: skip
     with session(tmp_path, script) as talk:
         search_for_the_price(talk, script)
         go_on_with_the_page(talk, script, shop)
+        go_on_without_the_browser(talk, script)
 
 
 def search_for_the_price(talk: Session, script: Script) -> None:
@@ -104,6 +130,16 @@ def go_on_with_the_page(talk: Session, script: Script, shop: Site) -> None:
     unusable = told(talk.send_message("go")).message
     assert "3 replies of the model could not be used" in unusable
     assert f"The page shown last: {shop.url}/" in unusable
+
+
+def go_on_without_the_browser(talk: Session, script: Killer) -> None:
+    """Kill the browser in the middle of a task, which goes on in another one."""
+    before, script.is_ready = len(script.prompts), True
+    assert told(talk.send_message("go")).message == "nine to five"
+    prompts = [str(messages[-1]["content"]) for messages in script.prompts[before:]]
+    assert "scroll down: failed: the browser ended: killed by SIGKILL" in prompts[3]
+    assert "No page is open yet." in prompts[3]
+    assert "Open from nine\nto five" in prompts[4]
 
 
 def test_an_action_that_fails_is_told_to_the_model_and_time_and_hosts_are_as_configured(
@@ -173,39 +209,6 @@ def test_a_task_ends_with_its_steps_and_is_given_up_while_a_page_loads(
             assert listener.messages(RoundEventType.round_error)
             if way == talk.interrupt:
                 assert told(talk.send_message("go on")).message == "x"
-
-
-def browser_of_this() -> psutil.Process:
-    (found,) = [
-        child
-        for child in psutil.Process().children()
-        if any(word.startswith("--remote-debugging-pipe") for word in child.cmdline())
-    ]
-    return found
-
-
-def test_a_browser_killed_in_the_middle_is_replaced(
-    tmp_path: Path, shop: Site, chromium: Path
-) -> None:
-    replies = iter(
-        [
-            ORDER, act("open", shop.url), act("scroll", "down"),
-            act("open", f"{shop.url}/about"), act("done", answer="nine to five"), END,
-        ]
-    )  # fmt: skip
-    prompts: list[str] = []
-
-    def model(messages: Sequence[ChatMessage]) -> str:
-        prompts.append(str(messages[-1]["content"]))
-        if len(prompts) == 3:
-            os.kill(browser_of_this().pid, signal.SIGKILL)
-        return next(replies)
-
-    with session(tmp_path, model) as talk:
-        assert told(talk.send_message("go")).message == "nine to five"
-    assert "scroll down: failed: the browser ended: killed by SIGKILL" in prompts[3]
-    assert "No page is open yet." in prompts[3]
-    assert "Open from nine\nto five" in prompts[4]
 
 
 def test_no_browser_is_told_with_what_to_do(tmp_path: Path) -> None:

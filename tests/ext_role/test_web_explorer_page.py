@@ -48,13 +48,6 @@ def new_browser(**keys: Any) -> Iterator[BrowserPage]:
     assert not left, f"left behind by the browser: {left}"
 
 
-@pytest.fixture
-def own() -> Iterator[BrowserPage]:
-    """A browser that may be ended."""
-    with new_browser(timeout_s=60) as made:
-        yield made
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[BrowserPage]:
     """A patient browser, started where a key is in the environment."""
@@ -102,7 +95,7 @@ def empty(browser: BrowserPage) -> Iterator[BrowserPage]:
 
 @pytest.fixture(scope="module")
 def open_guarded() -> Iterator[Callable[[], BrowserPage]]:
-    """Give a patient browser for one host only; another one once a test has closed it."""
+    """Give a patient browser for one host only; another one once a test has ended it."""
     made: list[BrowserPage] = []
     with ExitStack() as stack:
 
@@ -414,15 +407,17 @@ def test_an_address_nobody_listens_at_is_told(page: BrowserPage) -> None:
 
 
 def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(
-    own: BrowserPage, shop: Site
+    guarded: BrowserPage, shop: Site
 ) -> None:
-    own.open(shop.url)
-    os.kill(own.devtools.pid, signal.SIGKILL)
+    guarded.open(shop.url)
+    os.kill(guarded.devtools.pid, signal.SIGKILL)
     with pytest.raises(BrowserError, match="SIGKILL"):
-        own.open(f"{shop.url}/about")
-    own.close()
+        guarded.open(f"{shop.url}/about")
+    guarded.close()
     with pytest.raises(BrowserError, match="ended"):
-        own.observe()
+        guarded.observe()
+    left = traces(guarded.devtools.profile.name)
+    assert not left, f"left behind by the browser: {left}"
 
 
 def test_a_browser_does_not_outlive_its_owner() -> None:
@@ -457,13 +452,6 @@ def test_waiting_is_interrupted_from_another_thread(page: BrowserPage, shop: Sit
     page.devtools.resume()
     page.open(shop.url)
     assert seen(page).title == "The shop"
-
-
-def test_closing_from_another_thread_ends_a_wait(guarded: BrowserPage, shop: Site) -> None:
-    other = shop.when_reached(guarded.close)
-    with pytest.raises(BrowserError, match="closed"):
-        guarded.open(f"{shop.url}/never")
-    other.join()
 
 
 def script(folder: Path, text: str) -> Path:
@@ -520,3 +508,11 @@ def test_the_browser_is_given_no_keys(page: BrowserPage) -> None:
     environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
     assert b"secret-of-mine" not in environment
     assert b"HOME=" in environment
+
+
+def test_closing_from_another_thread_ends_a_wait(browser: BrowserPage, shop: Site) -> None:
+    """It stands last: the shared browser is ended."""
+    other = shop.when_reached(browser.close)
+    with pytest.raises(BrowserError, match="closed"):
+        browser.open(f"{shop.url}/never")
+    other.join()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from shipped import make
 
 from taskweaver.plugin import Plugin, temp_context
@@ -20,8 +21,15 @@ def context() -> Iterator[Any]:
 
 
 @pytest.fixture
-def forecast(context: Any) -> Plugin:
+def drawing(context: Any) -> Plugin:
     return make("time_series_forecast", context, max_points=1500)
+
+
+@pytest.fixture
+def forecast(drawing: Plugin, monkeypatch: pytest.MonkeyPatch) -> Plugin:
+    """The plugin without the drawing of its chart, which takes longer than all else."""
+    monkeypatch.setattr(Figure, "savefig", lambda _, file, **__: file.write(b"drawn"))
+    return drawing
 
 
 def series(freq: str, count: int, season: int, start: str = "2022-01-03") -> pd.DataFrame:
@@ -63,12 +71,12 @@ def test_the_usual_steps_and_seasons_are_found(
     assert ((result["lower"] <= actual) & (actual <= result["upper"])).mean() > 0.7
 
 
-def test_a_trend_without_season_goes_on(forecast: Plugin, context: Any) -> None:
+def test_a_trend_without_season_goes_on(drawing: Plugin, context: Any) -> None:
     at = np.arange(60)
     df = pd.DataFrame(
         {"year": 1950 + at, "v": 3.0 * at + np.random.default_rng(11).normal(0, 0.5, 60)}
     )
-    result, description = forecast(df, "year", "v", 5)
+    result, description = drawing(df, "year", "v", 5)
     assert "no season was found" in description
     assert result["time"].tolist() == [2010, 2011, 2012, 2013, 2014]
     assert np.abs(result["forecast"] - 3.0 * np.arange(60, 65)).max() < 5
@@ -127,12 +135,12 @@ def test_a_long_series_is_cut_and_that_is_told(forecast: Plugin) -> None:
 
 
 @pytest.mark.parametrize("freq", ["h", "D"])
-def test_clocks_that_change_do_not_matter(forecast: Plugin, freq: str) -> None:
+def test_clocks_that_change_do_not_matter(drawing: Plugin, freq: str) -> None:
     season = 24 if freq == "h" else 7
     df = series(freq, 300, season, "2024-03-20")
     df["t"] = df["t"].dt.tz_localize("Europe/Berlin", ambiguous=True, nonexistent="shift_forward")
     df = df.drop_duplicates("t")
-    result, description = forecast(df, "t", "v", 2)
+    result, description = drawing(df, "t", "v", 2)
     assert f"season of {season}" in description
     assert str(result["time"].dt.tz) == "Europe/Berlin"
 
@@ -145,10 +153,10 @@ def test_times_that_jitter_and_weeks_of_four_are_regular(forecast: Plugin) -> No
     assert (result["time"].diff().dropna() == pd.Timedelta(days=28)).all()
 
 
-def test_periods_as_a_type_are_times(forecast: Plugin) -> None:
+def test_periods_as_a_type_are_times(drawing: Plugin) -> None:
     df = series("MS", 48, 12)
     df["t"] = df["t"].dt.to_period("M")
-    assert "season of 12 months" in forecast(df, "t", "v")[1]
+    assert "season of 12 months" in drawing(df, "t", "v")[1]
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,11 @@ def answering(attempts: Mapping[str, Mapping[str, Any]]) -> Climber:
     return Climber(fault=fault)
 
 
-def run_again(made: Search, folder: Path) -> Any:
+def run_again(made: Search, folder: Path, **variables: str) -> Any:
     """Take what is in ``best`` elsewhere, and run it there; return the metric."""
     shutil.copytree(made.places.folder / "best", folder)
     (folder / "workspace/working/result.json").unlink()
-    ran = reproduced(folder)
+    ran = reproduced(folder, **variables)
     assert ran.returncode == 0, ran.stderr
     return json.loads((folder / "workspace/working/result.json").read_text())["metric"]
 
@@ -52,6 +52,15 @@ def reproduced(folder: Path, **variables: str) -> subprocess.CompletedProcess[st
         check=False,
         timeout=PATIENCE_S,
     )
+
+
+@pytest.fixture
+def lean(tmp_path: Path) -> dict[str, str]:
+    """Variables with which pandas and matplotlib are empty: most of a run is their import."""
+    (tmp_path / "lean" / "matplotlib").mkdir(parents=True)
+    for name in ("pandas.py", "matplotlib/__init__.py", "matplotlib/pyplot.py"):
+        (tmp_path / "lean" / name).touch()
+    return {"PYTHONPATH": str(tmp_path / "lean")}
 
 
 def test_an_attempt_of_phases_is_run_again(tmp_path: Path) -> None:
@@ -108,7 +117,9 @@ def test_one_script_is_run_again(tmp_path: Path, *, forks: bool) -> None:
     assert (tmp_path / "again/workspace/experiment.py").read_text() == code
 
 
-def test_a_line_of_scripts_is_run_again_and_says_so_when_it_fails(tmp_path: Path) -> None:
+def test_a_line_of_scripts_is_run_again_and_says_so_when_it_fails(
+    tmp_path: Path, lean: dict[str, str]
+) -> None:
     """Each program has its own folder and seed, and what those before it left."""
     draft = (
         "import json, os\nfrom pathlib import Path\nplace = Path('data.txt').absolute()\n"
@@ -128,8 +139,8 @@ def test_a_line_of_scripts_is_run_again_and_says_so_when_it_fails(tmp_path: Path
     best = made.state.journal.best()
     assert best is not None
     assert (best.id, best.value) == ("n0002", 42.0), made.state.journal.nodes[-1].error
-    assert run_again(made, tmp_path / "again") == 42
+    assert run_again(made, tmp_path / "again", **lean) == 42
     assert (tmp_path / "again/before/01_n0001/experiment.py").read_text() == draft
-    ran = reproduced(tmp_path / "again", AGAIN="1")
+    ran = reproduced(tmp_path / "again", AGAIN="1", **lean)
     assert ran.returncode == 1
     assert "The program of n0001 failed." in ran.stderr

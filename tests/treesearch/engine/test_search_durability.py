@@ -20,6 +20,7 @@ from sizes import some
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
 from taskweaver.config.errors import ConfigError
+from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import RunInUse, SearchError
 from taskweaver.treesearch.model.node import NodeStatus
 from taskweaver.treesearch.record.runlog import read_log
@@ -57,12 +58,19 @@ def on_disk(project: Path) -> RunState:
     return state
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Search]:
+    """A project, and its run that nothing disturbed."""
+    project = lab(tmp_path_factory.mktemp("small"))
+    return project, search(project, Climber(), seed=3, **LESS)
+
+
 @pytest.mark.parametrize("sizes", some([LESS, {}], 1))
 def test_a_run_that_is_killed_again_and_again_comes_to_the_same(
-    tmp_path: Path, sizes: Mapping[str, int]
+    tmp_path: Path, small: tuple[Path, Search], sizes: Mapping[str, int]
 ) -> None:
     settings = {**sizes, "seed": 3}
-    whole = search(lab(tmp_path / "whole"), Climber(), **settings)
+    whole = small[1] if sizes else search(lab(tmp_path / "whole"), Climber(), **settings)
     project = lab(tmp_path / "killed")
     random = Random(20)
     # A node is begun, ends, and the next is begun: each process brings the run on a little.
@@ -110,9 +118,8 @@ def test_settings_that_cannot_be_used_are_not_kept(tmp_path: Path) -> None:
         assert len(again.state.journal) == 1
 
 
-def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(tmp_path: Path) -> None:
-    project = lab(tmp_path)
-    made = search(project, Climber(), **LESS)
+def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(small: tuple[Path, Search]) -> None:
+    project, made = small
     log = made.places.log
     lines = log.read_bytes().splitlines(keepends=True)
     cut = len(lines) // 2
