@@ -163,8 +163,9 @@ def test_alternatives_run_at_the_same_time_and_are_shown_in_order(project: Path)
             return good("Both are done.")
         for own, other in (("one", "two"), ("two", "one")):
             if f"Run {own}." in text:
-                code = f"import pathlib\nd = pathlib.Path({str(flag)!r})\n(d / {own!r}).touch()\n"
-                wait = f"while not (d / {other!r}).exists(): pass\n'{own}' + ' met'"
+                code = f"import pathlib, time\nd = pathlib.Path({str(flag)!r})\n"
+                code += f"(d / {own!r}).touch()\n"
+                wait = f"while not (d / {other!r}).exists(): time.sleep(0.01)\n'{own}' + ' met'"
                 return own_cell("tools", code + wait)
         return tries("tools", {"one": "Run one.", "two": "Run two."})
 
@@ -259,7 +260,8 @@ def test_an_interrupt_ends_all_alternatives(project: Path) -> None:
         for name in ("one", "two"):
             if f"Run {name}." in text:
                 path = str(started / name)
-                return own_cell("tools", f"open({path!r}, 'w').close()\nwhile True: pass")
+                code = f"import time\nopen({path!r}, 'w').close()\ntime.sleep(600)"
+                return own_cell("tools", code)
         if "again" in text:
             return good("Here I am.")
         return tries("tools", {"one": "Run one.", "two": "Run two."})
@@ -275,7 +277,7 @@ def test_an_interrupt_ends_all_alternatives(project: Path) -> None:
         done = threading.Event()
 
         def interrupt() -> None:
-            while not done.is_set():
+            while not done.wait(0.02):
                 if len(list(started.iterdir())) == 2:
                     session.interrupt()
                     return

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from patience import PATIENCE_S
-from support import Listener, make_project, planner_reply
+from support import NO_SNAPSHOTS, Listener, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
@@ -49,7 +49,7 @@ def model() -> Meeting:
 
 @pytest.fixture
 def session(tmp_path: Path, model: Meeting) -> Iterator[Session]:
-    config = {"limits.session_rounds": 12}
+    config = {"limits.session_rounds": 6}
     with TaskWeaverApp(
         make_project(tmp_path / "project", has_table=False), model=model, config=config
     ) as app:
@@ -118,7 +118,7 @@ def test_forks_of_several_branches_at_once_have_names_of_their_own(session: Sess
 
 def test_limits_are_those_of_the_session_on_every_branch(session: Session) -> None:
     session.fork("b")
-    for number in range(12):
+    for number in range(6):
         session.at("b" if number % 2 else "main").send_message("say: hello")
     for name in ("main", "b"):
         with pytest.raises(LimitReached):
@@ -138,7 +138,7 @@ def test_a_branch_that_is_not_there_and_a_session_that_was_stopped(session: Sess
 
 @pytest.fixture
 def coding(tmp_path: Path) -> Iterator[Session]:
-    config = {"session.roles": ["code_interpreter"]}
+    config = {"session.roles": ["code_interpreter"], **NO_SNAPSHOTS}
     project = make_project(tmp_path / "project", {"execution.zygote": True}, has_table=False)
     with TaskWeaverApp(project, model=lambda _: "", config=config) as app:
         yield app.get_session()

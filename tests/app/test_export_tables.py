@@ -28,12 +28,19 @@ CELLS = (
     "print(read_table(\n    path='zips.csv',\n).zip[0])",
 )
 PRINTED = "1236.56 2024-12-31 00:00:00\n7.5 3\n8\n00501\n"
-WITHOUT = "import sys; sys.modules['taskweaver'] = None; import runpy; runpy.run_path({!r})"
+WITHOUT = """
+import runpy, sys
+sys.modules["taskweaver"] = None
+for file in sys.argv[1:]:
+    runpy.run_path(file)
+"""
+
+pytestmark = pytest.mark.usefixtures("no_states")
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder = make_project(tmp_path_factory.mktemp("tables") / "project", has_table=False)
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    folder = make_project(tmp_path / "project", has_table=False)
     script = Script(code_reply(cell) for cell in CELLS)
     config = {"session.roles": ["code_interpreter"]}
     with TaskWeaverApp(folder, model=script, config=config) as app:
@@ -41,7 +48,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         write_files(session.execution_cwd)
         for number, _ in enumerate(CELLS):
             assert session.send_message(f"step {number}").state == "finished"
-        session.wait_until_stored()
         session.stop()
         yield app.resume_session(session.session_id)
 
@@ -61,31 +67,24 @@ def write_files(folder: Path) -> None:
         connection.commit()
 
 
-def run_alone(file: Path, folder: Path) -> str:
-    """Return what a script prints in a process that cannot import TaskWeaver."""
-    command = [sys.executable, "-c", WITHOUT.format(str(file))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_script_gives_the_same_numbers_without_taskweaver(
+def test_a_script_and_a_notebook_give_the_same_numbers_without_taskweaver(
     session: Session, tmp_path: Path
 ) -> None:
-    export(session.memory.conversation.rounds, tmp_path / "story.py", title="t")
-
-    text = (tmp_path / "story.py").read_text()
+    script, notebook, cells = (tmp_path / name for name in ("a.py", "a.ipynb", "cells.py"))
+    for file in (script, notebook):
+        export(session.memory.conversation.rounds, file, title="t")
+    text = script.read_text()
     assert "profile_tables" not in text
     assert "umsatz = pd.read_csv('umsatz.csv'" in text.replace("(\n    ", "")
-    assert run_alone(tmp_path / "story.py", session.execution_cwd) == PRINTED
+    code = [
+        cell["source"]
+        for cell in json.loads(notebook.read_text())["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    cells.write_text("\n\n".join(code))
 
-
-def test_a_notebook_gives_the_same_numbers_without_taskweaver(
-    session: Session, tmp_path: Path
-) -> None:
-    export(session.memory.conversation.rounds, tmp_path / "story.ipynb", title="t")
-
-    cells = json.loads((tmp_path / "story.ipynb").read_text())["cells"]
-    code = "\n\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
-    (tmp_path / "cells.py").write_text(code)
-    assert run_alone(tmp_path / "cells.py", session.execution_cwd) == PRINTED
+    command = [sys.executable, "-c", WITHOUT, str(script), str(cells)]
+    done = subprocess.run(
+        command, cwd=session.execution_cwd, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout) == (0, 2 * PRINTED), done.stderr

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
-from support import NO_SNAPSHOTS, code_reply, make_project
+from support import NO_SNAPSHOTS, NO_STATES, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import InvalidUpdate
@@ -17,7 +17,9 @@ from taskweaver.session.session import Session
 from taskweaver.session.storage.clone import clone_into
 from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder
 
-ALONE = {"session.roles": ["code_interpreter"], **NO_SNAPSHOTS}
+ALONE = {"session.roles": ["code_interpreter"], **NO_STATES}
+KEPT = ALONE | {"session.state_limit_mb": 512, **NO_SNAPSHOTS}
+"""Settings of a session that goes back to states on disk."""
 
 
 class Cells:
@@ -40,6 +42,12 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def session(project: Path) -> Iterator[Session]:
     with TaskWeaverApp(project, model=Cells(), config=ALONE) as app:
+        yield app.get_session()
+
+
+@pytest.fixture
+def kept(project: Path) -> Iterator[Session]:
+    with TaskWeaverApp(project, model=Cells(), config=KEPT) as app:
         yield app.get_session()
 
 
@@ -75,7 +83,8 @@ def test_both_sides_of_a_fork_live_on_apart(session: Session) -> None:
     ]  # fmt: skip
 
 
-def test_a_fork_at_an_earlier_round_and_undo(session: Session) -> None:
+def test_a_fork_at_an_earlier_round_and_undo(kept: Session) -> None:
+    session = kept
     for n in range(1, 4):
         run(session, f"x = {n}")
     session.fork("early", at_round=1)
@@ -147,13 +156,13 @@ def test_findings_are_merged_and_conversations_are_not(session: Session) -> None
 
 
 def test_branches_survive_the_process(project: Path) -> None:
-    with TaskWeaverApp(project, model=Cells(), config=ALONE) as app:
+    with TaskWeaverApp(project, model=Cells(), config=KEPT) as app:
         session = app.get_session()
         run(session, "x = 7")
         session.fork("kept")
         session.checkout("kept")
         run(session, "x += 1")
-    with TaskWeaverApp(project, model=Cells(), config=ALONE) as app:
+    with TaskWeaverApp(project, model=Cells(), config=KEPT) as app:
         session = app.resume_session()
         assert session.branch == "kept"
         assert "8" in run(session, "x")

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support import code_reply, make_project
+from support import NO_STATES, code_reply, make_project
 from warm_kernels import lean_templates
 
 from taskweaver.app.app import TaskWeaverApp
@@ -144,7 +144,7 @@ def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
 
 
 def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path: Path) -> None:
-    with opened(tmp_path, **{"execution.zygote": True}) as app:
+    with opened(tmp_path, **{"execution.zygote": True, **NO_STATES}) as app:
         first, second = app.get_session(), app.get_session()
         draw = "import sys; float(np.random.rand()) * ('pandas' in sys.modules)"
         results = [run(session, draw) for session in (first, second)]
@@ -191,7 +191,7 @@ def test_a_warm_process_is_replaced_if_a_library_is_new(
     folder = tmp_path / "more-packages"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
-    with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
+    with lean_templates(), opened(tmp_path, **{"execution.zygote": True, **NO_STATES}) as app:
         assert "2" in run(app.get_session(), "1 + 1")
         before = _warm()
         assert "3" in run(app.get_session(), "1 + 2")

@@ -37,6 +37,8 @@ from taskweaver.session.storage.workdir import WorkingFiles, add_files, mentione
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_text, write_yaml
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 TYPED = (TaskWeaverError, ValueError, OSError)
 QUIET = MemoryConfig(memory_log_enabled=False)
 KNOWN = (

@@ -26,6 +26,8 @@ from taskweaver.session.exports.export import export
 from taskweaver.utils.markup.inert_markdown import inert_markdown, inert_text
 from taskweaver.utils.text import fill
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 _BARE = (
     "<script>alert(1)</script>",
     "<SCRIPT SRC=//x.example/a.js></SCRIPT>",
@@ -268,9 +270,7 @@ TEMPLATES = st.lists(st.sampled_from([*_PIECES, " "]), min_size=1, max_size=8).m
 
 def test_text_in_a_conversation_comes_out_as_it_went_in(tmp_path: Path) -> None:
     chance = random.Random(9)
-    said = [
-        f"say {''.join(chance.choices(_PIECES, k=6))} end" for _ in range(some((12, 30), 1)[-1])
-    ]
+    said = [f"say {''.join(chance.choices(_PIECES, k=6))} end" for _ in range(some((8, 30), 1)[-1])]
     script = Script([planner_reply("User", text, plan=text, plan_reasoning=text) for text in said])
     sizes = []
     config = {"planner.prompt_compression": False}

@@ -42,7 +42,9 @@ def project(tmp_path: Path) -> Path:
 ROUNDS = """
 import json, sys, threading
 from pathlib import Path
+from click.testing import CliRunner
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.main import commands
 from taskweaver.memory.attachment import AttachmentType
 
 def outcome(round_):
@@ -68,10 +70,14 @@ with TaskWeaverApp(Path(sys.argv[1])) as app:
     again = outcome(session.run_code("1 + 1"))
     memory = session.kernel_memory.resident_bytes
     session.wait_until_stored()
+told = []
+for command in (["doctor"], ["-m", "/plugins"], ["search", sys.argv[2], "--plain"]):
+    done = CliRunner().invoke(commands, ["-p", sys.argv[1], *command])
+    told.append([done.exit_code, " ".join(done.output.split())])
 print(json.dumps({
     "warnings": app.warnings, "state": asked.state, "answer": asked.answer.text, "child": child,
     "slow": outcome(slow), "why": why, "lost": lost, "kept": kept, "died": died, "again": again,
-    "memory": memory,
+    "memory": memory, "told": told,
 }), flush=True)
 
 app = TaskWeaverApp(Path(sys.argv[1]))
@@ -82,17 +88,18 @@ sys.stdin.read()
 """
 
 
-def test_a_session_on_macos_answers_runs_code_and_ends_all_it_started_also_when_killed(
+def test_on_macos_a_session_runs_code_and_ends_all_it_started_and_commands_say_what_works(
     project: Path,
 ) -> None:
-    command = [sys.executable, "-c", ROUNDS, str(project)]
+    (project / "idea.md").write_text("# An idea\n\nTry it.\n")
+    command = [sys.executable, "-c", ROUNDS, str(project), str(project / "idea.md")]
     with subprocess.Popen(
         command, env=environment("macos"), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as owner:
         assert owner.stdout is not None
         found = json.loads(owner.stdout.readline())
         kernel = psutil.Process(int(owner.stdout.readline()))
-        owner.kill()
+        owner.kill()  # all it started ends then, too
     assert psutil.wait_procs([kernel], timeout=PATIENCE_S)[1] == []
     assert found["warnings"][0].startswith("macOS: chats, plugins and roles work; code runs with")
     assert "without a sandbox: there is none for macOS" in found["warnings"][1]
@@ -106,26 +113,8 @@ def test_a_session_on_macos_answers_runs_code_and_ends_all_it_started_also_when_
     assert "2" in found["again"]
     assert found["memory"] > 0
     assert not psutil.pid_exists(int(found["child"].strip("`\n ").splitlines()[-1].split()[-1]))
-
-
-COMMANDS = """
-import json, sys
-from click.testing import CliRunner
-from taskweaver.cli.main import commands
-
-for command in (["doctor"], ["-m", "/plugins"], ["search", "idea.md", "--plain"]):
-    done = CliRunner().invoke(commands, ["-p", sys.argv[1], *command])
-    print(json.dumps([done.exit_code, " ".join(done.output.split())]))
-"""
-
-
-def test_commands_on_macos_say_what_works(project: Path) -> None:
-    (project / "idea.md").write_text("# An idea\n\nTry it.\n")
-    done = on("macos", "-c", COMMANDS.replace("idea.md", str(project / "idea.md")), str(project))
-    assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [status for status, _ in told] == [0, 0, 2]
-    doctor, chat, search = [said for _, said in told]
+    assert [status for status, _ in found["told"]] == [0, 0, 2]
+    doctor, chat, search = [said for _, said in found["told"]]
     assert "warn system macOS: chats, plugins and roles work" in doctor
     assert "ok kernel 1+1 is 2" in doctor
     assert "macOS: chats, plugins and roles work" in chat

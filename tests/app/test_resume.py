@@ -126,30 +126,42 @@ def test_what_is_said_is_stored_as_it_is_and_for_its_owner_alone(project: Path) 
     assert round_.post_list[-1].message == f"api_key={secret}"
 
 
-def test_a_session_is_open_in_one_process_only(project: Path) -> None:
-    id_ = talk(project)
-    code = (
-        "import sys\nfrom taskweaver.app.app import TaskWeaverApp\n"
-        "with TaskWeaverApp(sys.argv[1], model=lambda _: '') as app:\n"
-        "    app.resume_session(sys.argv[2])\n    print('open', flush=True)\n    sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", code, str(project), id_]
+OPENING = """
+import sys
+from support import planner_reply
+from taskweaver.app.app import TaskWeaverApp
+
+app = TaskWeaverApp(sys.argv[1], model=lambda _: planner_reply("User", "hi"))
+sessions = sorted([app.get_session(), app.get_session()], key=lambda one: one.session_id)
+for session in reversed(sessions):  # they are listed, and recovered, in the order of their ids
+    session.send_message("hello")
+print(session.session_id, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_sessions_are_open_in_one_process_and_the_last_used_is_resumed_after_its_kill(
+    project: Path,
+) -> None:
+    root = project / "workspace" / "sessions"
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
+        [sys.executable, "-c", OPENING, str(project)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+    ) as process:  # fmt: skip
         assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
+        id_ = process.stdout.readline().strip()
         with TaskWeaverApp(project, model=Script([])) as app:
             with pytest.raises(SessionInUse, match=f"process {process.pid}"):
                 app.resume_session(id_)
             with pytest.raises(SessionInUse, match=f"newest session, {id_}, is open"):
                 app.resume_session()
-        root = project / "workspace" / "sessions"
         assert stored_sessions(root)[0].is_open
         with pytest.raises(SessionInUse):
             remove_session(root, id_)
-        process.stdin.close()
+        process.kill()
+    for _ in range(2):
+        assert stored_sessions(root)[0].session_id == id_
     with TaskWeaverApp(project, model=Script([])) as app:
         assert app.resume_session(id_).session_id == id_
         with pytest.raises(SessionInUse):
@@ -178,29 +190,19 @@ def test_sessions_are_listed_newest_first_and_removed(project: Path) -> None:
         app.resume_session(second)
 
 
-KILLED = """
-import os, signal, sys
-from support import planner_reply
-from taskweaver.app.app import TaskWeaverApp
-
-app = TaskWeaverApp(sys.argv[1], model=lambda _: planner_reply("User", "hi"))
-sessions = sorted([app.get_session(), app.get_session()], key=lambda one: one.session_id)
-for session in reversed(sessions):  # they are listed, and recovered, in the order of their ids
-    session.send_message("hello")
-print(session.session_id, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+AT_ONCE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 
 
-def test_the_session_used_last_is_resumed_when_several_were_killed(project: Path) -> None:
+@pytest.mark.long  # the gate kills it a little later, in a test above
+def test_the_session_used_last_is_resumed_when_it_was_killed_at_once(project: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(project)], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", OPENING.replace("sys.stdin.read()", AT_ONCE), str(project)],
+        capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
     )  # fmt: skip
     assert done.returncode == -9, done.stderr
-    for _ in range(2):
-        found = stored_sessions(project / "workspace" / "sessions")
-        assert found[0].session_id == done.stdout.strip()
+    found = stored_sessions(project / "workspace" / "sessions")
+    assert found[0].session_id == done.stdout.strip()
 
 
 @pytest.mark.parametrize("when", some([9e999, 1e300, -9e999], 1))

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from patience import PATIENCE_S
 from sizes import some
-from support import Listener, code_reply, make_project, planner_reply
+from support import NO_STATES, Listener, code_reply, make_project, planner_reply
 from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
@@ -322,6 +322,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elsew
             "llm.api_key": CANARIES["hexadecimal"],
             "llm.model": "m",
             "session.roles": ["code_interpreter"],
+            **NO_STATES,
         }
         yield Elsewhere(
             make_project(tmp_path / "project", config, has_table=False), endpoint, replies

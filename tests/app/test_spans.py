@@ -25,7 +25,7 @@ from taskweaver.utils.redact import MASK
 pytestmark = pytest.mark.usefixtures("no_states")
 
 ON: dict[str, Any] = {"tracing.enabled": True}
-SERVER = str(Path(__file__).parents[1] / "mcp_" / "example_server.py")
+SERVER = str(Path(__file__).parents[1] / "mcp_" / "hostile_server.py")
 PLUGIN = '''from taskweaver.plugin import register_plugin
 
 
@@ -77,12 +77,10 @@ def test_a_round_is_a_tree_of_roles_calls_cells_plugins_and_tools(
     replies = [
         planner_reply("CodeInterpreter", "do it"),
         code_reply("double(-1)"),
-        code_reply("double(double(1)) + ex_add(2, 3)"),
-        planner_reply("User", "9"),
+        code_reply("double(double(1)), ex_act(x=3)"),
+        planner_reply("User", "4"),
     ]
-    servers = {
-        "ex": {"command": sys.executable, "args": [SERVER], "confirm": "never", "tools": ["add"]}
-    }
+    servers = {"ex": {"command": sys.executable, "args": [SERVER, "plain"], "confirm": "never"}}
     converse(project(tmp_path), replies, **{"mcp.servers": servers})
     chat, planner, coder = "chat function/Script", "invoke_agent Planner", ""
     coder = "invoke_agent CodeInterpreter"
@@ -94,7 +92,7 @@ def test_a_round_is_a_tree_of_roles_calls_cells_plugins_and_tools(
             (planner, round_), (chat, planner),
             (coder, round_), (chat, coder), (cell, coder), (plugin, cell),
             (coder, round_), (chat, coder), (cell, coder), (plugin, cell), (plugin, cell),
-            ("tools/call add", cell),
+            ("tools/call act", cell),
             (planner, round_), (chat, planner),
         ]
     )  # fmt: skip
@@ -117,10 +115,10 @@ def test_a_round_is_a_tree_of_roles_calls_cells_plugins_and_tools(
     assert [span.attributes.get("error.type") for span in plugins] == ["ValueError", None, None]
     for span in plugins[1:]:
         assert worked.start_time <= span.start_time <= span.end_time <= worked.end_time
-    tool = attributes(recorded, "tools/call add")
+    tool = attributes(recorded, "tools/call act")
     assert tool["mcp.method.name"] == "tools/call"
     assert tool["gen_ai.operation.name"] == "execute_tool"
-    assert (tool["gen_ai.tool.name"], tool["network.transport"]) == ("add", "pipe")
+    assert (tool["gen_ai.tool.name"], tool["network.transport"]) == ("act", "pipe")
     assert {name: sum(count for _, count, _ in points) for name, points in
             recorded.metrics().items()} == {
         "gen_ai.client.operation.duration": 4,
@@ -282,12 +280,12 @@ def test_a_collector_gets_a_whole_conversation(tmp_path: Path) -> None:
 def test_the_program_prints_spans_where_the_environment_asks_for_them(
     tmp_path: Path, warm_commands: WarmCommands
 ) -> None:
-    made = make_project(tmp_path / "p", {"llm.api_type": "offline"})
+    made = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
     environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
-    question = ("-p", str(made), "-m", "how many rows in tiny.csv?")
+    question = ("-p", str(made), "-m", "run this code: 20 + 1")
     ran = warm_commands.run(*question, env=environment, cwd=tmp_path)
     assert ran.returncode == 0
-    assert "2" in ran.stdout
+    assert "21" in ran.stdout
     assert "invoke_workflow" not in ran.stdout
     for name in ("invoke_workflow round", "invoke_agent Planner", "execute_tool python"):
         assert f'"name": "{name}"' in ran.stderr

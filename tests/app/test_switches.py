@@ -27,7 +27,7 @@ VERIFIED = {"code_interpreter.code_verification_on": True}
 WRITE = "open('/tmp/x', 'wb').write(b'0' * (3 << 20))"
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "execution.cell_timeout_s": (
-        {"execution.cell_timeout_s": 0.5}, "while True: pass", "cell_timeout_s",
+        {"execution.cell_timeout_s": 0.5}, "import time; time.sleep(600)", "cell_timeout_s",
     ),
     "execution.memory_limit_mb": (
         {"execution.memory_limit_mb": 300}, "x = b'1' * (900 << 20)", "execution.memory_limit_mb",

@@ -244,10 +244,17 @@ def test_a_file_that_is_too_large(tmp_path: Path, policy: SandboxPolicy | None) 
     assert (tmp_path / "big").stat().st_size == 1 << 20
 
 
-def test_memory_and_processor_time(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_memory_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -> None:
     code = ("python", "-c", "x = b'1' * (600 << 20)")
     done = run(code, tmp_path, policy, memory_bytes=200 << 20)
     assert (done.is_ok, "execution.memory_limit_mb" in done.ending) == (False, True)
+
+
+# In the sandbox its limit is set with that of files, which is tried above.
+@pytest.mark.parametrize(
+    "policy", [None, pytest.param("bwrap", marks=pytest.mark.long)], indirect=True
+)
+def test_processor_time_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -> None:
     done = run("while :; do :; done", tmp_path, policy, cpu_s=1)
     assert done.signal == "SIGXCPU"
 

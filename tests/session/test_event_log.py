@@ -92,7 +92,7 @@ def test_the_first_listener_hears_of_an_event_before_readers_of_the_log(tmp_path
 
 @settings(max_examples=examples(40))
 @given(
-    sizes=st.lists(st.integers(1, 300), max_size=6),
+    sizes=st.lists(st.integers(1, 150), max_size=6),
     texts_=st.lists(st.text(st.characters()), max_size=8),
     cuts=st.lists(st.booleans(), min_size=6, max_size=6),
 )

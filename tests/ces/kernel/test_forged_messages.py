@@ -138,7 +138,8 @@ def test_frames_that_are_no_message_are_left_out(forging: Client) -> None:
             [header, {}, {}, content, odd, odd],
         ]
     lines = [f"_try(lambda: _raw(*{frames!r}))" for frames in messages]
-    lines += [f"_raw({bytes(chance.randbytes(9))!r}, b'{{', b'[', b'{DEEP}')" for _ in range(20)]
+    lines += [f"_raw({bytes(chance.randbytes(9))!r}, b'{{', b'[', deep)" for _ in range(20)]
+    lines.insert(0, f"deep = b'[' * {len(DEEP)}")
     lines += ["_kernel.iopub_socket.send_multipart([b'x'])"]
     lines += ["_kernel.iopub_socket.send_multipart([b'', b'<IDS|MSG>'])"]
     lines += ["_kernel.iopub_socket.send_multipart([b'a', b'<IDS|MSG>', b'', b'{}', b'{}'])"]
@@ -231,7 +232,7 @@ def test_forged_output_is_bounded_as_other_output_is(tmp_path: Path) -> None:
     run(client, SET_UP)
     heard: list[str] = []
     code = (
-        "p = _kernel.get_parent('shell')\nfor _ in range(2000):\n"
+        "p = _kernel.get_parent('shell')\nfor _ in range(400):\n"
         "    content = {'name': 'stdout', 'text': 'y' * 1000}\n"
         "    _kernel.session.send(_kernel.iopub_socket, 'stream', content, p)"
     )

@@ -66,7 +66,7 @@ def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
         assert "".join(run(client, said).stdout).splitlines() == ["INFO:root:hello", "shell"]
 
 
-STORM = min(8 * FORKS, 50)
+STORM = min(4 * FORKS, 50)
 """How many forks of a kernel compute at once."""
 # tests/ces/forking tries them, where threads have known owners.
 LIBRARIES = {
@@ -207,7 +207,7 @@ def test_a_fork_can_be_interrupted_and_keeps_its_variables(manager: KernelManage
     child = forked(manager, parent, "child")
     timer = threading.Timer(0.5, child.interrupt)
     timer.start()
-    assert run(child, "while True: pass").status == "interrupted"
+    assert run(child, "import time; time.sleep(600)").status == "interrupted"
     assert run(child, "x").output == 5
 
 

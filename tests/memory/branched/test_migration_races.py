@@ -20,12 +20,18 @@ from taskweaver.memory.branched.migration.migration_report import migration_repo
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 OPEN = """
-import sys
+import os, sys
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-with MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False)) as memory:
-    memory.mem_recall_append({"content": sys.argv[2]}, branch_id="root")
-    print(len(memory.branches()))
+path, *notes = sys.argv[1:]
+note = next((note for note in notes if os.fork() == 0), "")
+if note:
+    with MemoryManager(path, MemoryConfig(memory_log_enabled=False)) as memory:
+        memory.mem_recall_append({"content": note}, branch_id="root")
+        os.write(1, f"{len(memory.branches())}\\n".encode())
+else:
+    assert [os.wait()[1] for _ in notes] == [0] * len(notes)
 """
+"""Processes that each open a file and add a note; they are forked before they open it."""
 KILLED = """
 import os, signal, sys
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -80,14 +86,11 @@ def assert_whole(tree: OriginalTree) -> None:
 
 def test_three_processes_open_one_original_at_once(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "m.sqlite")
-    command = [sys.executable, "-c", OPEN, str(tree.path)]
-    processes = [
-        subprocess.Popen([*command, f"note {n}"], stdout=subprocess.PIPE, text=True)
-        for n in range(3)
-    ]
-    outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
-    assert outputs == [f"{len(tree.parents)}\n"] * 3
-    assert [process.returncode for process in processes] == [0, 0, 0]
+    command = [sys.executable, "-c", OPEN, str(tree.path), "note 0", "note 1", "note 2"]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE_S
+    )
+    assert done.stdout == f"{len(tree.parents)}\n" * 3
     assert_whole(tree)
     with MemoryManager(tree.path, QUIET) as memory:
         texts = {event.text for event in memory["root"].events()}

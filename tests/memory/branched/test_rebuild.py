@@ -236,11 +236,12 @@ def test_lines_of_a_log_name_operation_branch_node_and_phase(tmp_path: Path) -> 
 
 
 WRITER = """
-import sys
+import os, sys
 from pathlib import Path
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
-path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+path, count, name, *others = Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+name = next((other for other in others if os.fork() == 0), name)
 config = MemoryConfig(synchronous="NORMAL", log_dir=path.parent / "logs")
 with MemoryManager(path, config) as memory:
     memory.fork("root", name)
@@ -249,11 +250,14 @@ with MemoryManager(path, config) as memory:
         memory.write_event(name, "k", f"event {n}")
         memory.write_archival(name, f"record {n} of {name}")
         print(n, flush=True)
+if name == sys.argv[3]:
+    assert [os.wait()[1] for _ in others] == [0] * len(others)
 """
 
 
-def start_writer(folder: Path, name: str, count: int) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", WRITER, str(folder / "m.sqlite"), name, str(count)]
+def start_writer(folder: Path, count: int, *names: str) -> subprocess.Popen[str]:
+    """Start a process for each name, the others as forks of the first, which waits for them."""
+    arguments = [sys.executable, "-c", WRITER, str(folder / "m.sqlite"), str(count), *names]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
 
 
@@ -264,10 +268,9 @@ def make_root(folder: Path) -> None:
 
 def test_lines_of_several_processes_are_one_memory(tmp_path: Path) -> None:
     make_root(tmp_path)
-    writers = [start_writer(tmp_path, f"p{n}", 120) for n in range(3)]
-    for writer in writers:
-        writer.communicate(timeout=PATIENCE_S)
-        assert writer.returncode == 0
+    writer = start_writer(tmp_path, 120, "p0", "p1", "p2")
+    writer.communicate(timeout=PATIENCE_S)
+    assert writer.returncode == 0
     made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
     assert_same(tmp_path, made)
     assert made.rows["archival"] == 360
@@ -315,7 +318,7 @@ def test_the_newer_rows_are_taken_where_a_backup_was_put_in_place(tmp_path: Path
 
 def test_the_log_of_a_killed_writer_is_a_beginning_and_reported_as_one(tmp_path: Path) -> None:
     make_root(tmp_path)
-    with start_writer(tmp_path, "p", 100_000) as writer:
+    with start_writer(tmp_path, 100_000, "p") as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
             if int(line) == 300:
@@ -331,7 +334,7 @@ def test_the_log_of_a_killed_writer_is_a_beginning_and_reported_as_one(tmp_path:
 
 def test_torn_double_and_missing_lines_are_survived_and_reported(tmp_path: Path) -> None:
     make_root(tmp_path)
-    start_writer(tmp_path, "p", 5).communicate(timeout=PATIENCE_S)
+    start_writer(tmp_path, 5, "p").communicate(timeout=PATIENCE_S)
     path = rows_file(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     numbered = {json.loads(line).get("seq"): place for place, line in enumerate(lines)}
@@ -356,7 +359,7 @@ def test_torn_double_and_missing_lines_are_survived_and_reported(tmp_path: Path)
 
 def test_rows_of_a_branch_that_the_log_lacks_are_kept_and_reported(tmp_path: Path) -> None:
     make_root(tmp_path)
-    start_writer(tmp_path, "p", 2).communicate(timeout=PATIENCE_S)
+    start_writer(tmp_path, 2, "p").communicate(timeout=PATIENCE_S)
     path = rows_file(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if json.loads(line)["op"] != "fork"))

@@ -32,14 +32,20 @@ from taskweaver.memory.branched.storage.schema import APPLICATION_ID, VERSION
 QUIET = MemoryConfig(memory_log_enabled=False)
 
 
-WRITER = """
-import sys
+WRITERS = """
+import os, sys
 from pathlib import Path
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-with MemoryManager(Path(sys.argv[1]), MemoryConfig(memory_log_enabled=False)) as memory:
-    for n in range(25):
-        print(memory.write_archival(sys.argv[2], f"{sys.argv[2]} {n}"))
+path, *names = sys.argv[1:]
+name = next((name for name in names if os.fork() == 0), "")
+if name:
+    with MemoryManager(Path(path), MemoryConfig(memory_log_enabled=False)) as memory:
+        for n in range(25):
+            os.write(1, f"{memory.write_archival(name, f'{name} {n}')}\\n".encode())
+else:
+    assert [os.wait()[1] for _ in names] == [0] * len(names)
 """
+"""Processes that each write on a branch; they are forked before they open the memory."""
 
 
 def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
@@ -64,15 +70,8 @@ def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
 
 def test_eight_processes_lose_nothing(memory: MemoryManager) -> None:
     names = [memory.fork("root", f"p{n}") for n in range(8)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(memory.path), name],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in names
-    ]
-    ids = [id_ for process in processes for id_ in process.communicate()[0].split()]
+    command = [sys.executable, "-c", WRITERS, str(memory.path), *names]
+    ids = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     assert len(set(ids)) == 200
     for name in names:
         assert len(memory[name].records()) == 25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -221,21 +222,23 @@ def test_a_private_export_is_exact_and_its_owners_alone(
     assert other.get_core("a", "note") == text
 
 
-@given(st.text(max_size=300))
-def test_any_text_is_kept_as_it_is_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
-    path = tmp_path_factory.mktemp("any") / "m.sqlite"
-    with MemoryManager(path) as memory:
+@pytest.fixture(scope="module")
+def of_any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryManager]:
+    """Give a memory that keeps one text after another."""
+    with MemoryManager(tmp_path_factory.mktemp("any") / "m.sqlite") as memory:
         memory.bind(memory.create_branch(None, branch_id="root"))
-        try:
-            id_ = memory.mem_archival_write(text)
-        except InvalidUpdate:
-            assert not text.strip() or "\0" in text
-        else:
-            kept = memory.mem_archival_get(id_)["text"]
-            assert kept == text
-            memory.mem_archival_search(text)
+        yield memory
+
+
+@given(text=st.text(max_size=300))
+def test_any_text_is_kept_as_it_is_or_refused(of_any_text: MemoryManager, text: str) -> None:
+    try:
+        id_ = of_any_text.mem_archival_write(text)
+    except InvalidUpdate:
+        assert not text.strip() or "\0" in text
+    else:
+        assert of_any_text.mem_archival_get(id_)["text"] == text
+        of_any_text.mem_archival_search(text)
 
 
 @pytest.mark.parametrize(
