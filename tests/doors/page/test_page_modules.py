@@ -45,6 +45,22 @@ def test_midnight_is_cut_in_columns_of_times_alone(page: PageTab) -> None:
     page.hides("dialog")
 
 
+def test_a_round_that_begins_and_ends_while_the_rounds_are_read_stays(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    id_ = session_of(page).rpartition("/")[2]
+    body = (
+        f"const model = new found.SessionModel({id_!r}); await model.load({{branch: 'main'}});"
+        " const ask = fetch; let answer; const later = new Promise((go) => { answer = go; });"
+        " window.fetch = async (where, more) => {"
+        " const reply = await ask(where, more); await later; return reply; };"
+        " const reading = model.reload(); window.fetch = ask;"
+        " model.begin({round_id: 'new', branch: 'main', msg: 'a second one', at: 0});"
+        " model.rounds.get('new').state = 'finished'; answer(); await reading;"
+        " return model.path('main').map((one) => one.number);"
+    )
+    assert given(page, "session/model.js", body) == [1, 2]
+
+
 def test_a_list_that_is_read_is_read_once_more_for_all_who_ask_meanwhile(page: PageTab) -> None:
     page.value("location.hash = '#/'")
     page.shows("New session", ".list-head")

@@ -280,14 +280,15 @@ export class SessionModel {
     return this.reload();
   }
 
-  /** Read branches and index again; rounds stay, also those that began while it was read. */
+  /** Read branches and index again; rounds that began while it was read stay, also those that ended. */
   async reload() {
     this.reloads += 1;
     const number = this.reloads;
+    const before = new Set(this.index.map((one) => one.round_id));
     const [view, index] = await Promise.all([api.get(this.where), api.get(`${this.where}/rounds`)]).catch(() => []);
     if (!view || number !== this.reloads) return;
     const known = new Set(index.rounds.map((one) => one.round_id));
-    const begun = this.index.filter((one) => !known.has(one.round_id) && this.rounds.get(one.round_id)?.state === 'created');
+    const begun = this.index.filter((one) => !known.has(one.round_id) && (!before.has(one.round_id) || this.rounds.get(one.round_id)?.state === 'created'));
     Object.assign(this, { index: [...index.rounds, ...begun], merges: index.merges });
     this.setView(view);
     this.touch();
