@@ -10,6 +10,7 @@ from typing import Any
 
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.module_config import ModuleConfig
+from taskweaver.utils.file_system.links import without_links
 from taskweaver.utils.redact import register_secret
 
 _TIMEOUT_S = 30.0
@@ -86,6 +87,15 @@ class _Fields:
             raise self.fail(key, "a text")
         return value
 
+    def folder(self, key: str, base: Path) -> Path:
+        text = self.text(key)
+        try:
+            return Path(without_links(str(base / Path(text).expanduser())))
+        except ValueError as error:
+            raise self.fail(key, str(error)) from None
+        except RuntimeError:  # a `~` that leads to no home
+            raise self.fail(key, "a path whose home directory is known") from None
+
     def texts(self, key: str) -> tuple[str, ...]:
         value = self._value.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -134,7 +144,7 @@ def _server(name: str, value: object, base: Path) -> ServerConfig:
         command=fields.text("command"),
         args=fields.texts("args"),
         env=fields.named_texts("env"),
-        cwd=(base / Path(fields.text("cwd")).expanduser()).resolve(),
+        cwd=fields.folder("cwd", base),
         url=url,
         headers=headers,
         confirm=fields.confirm(),

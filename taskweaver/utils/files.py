@@ -49,7 +49,7 @@ def inside(folder: Path, sub_path: str) -> Path:
     """Return a path inside a folder, links followed.
 
     Raises:
-        ValueError: If it leads out of the folder, or in a circle.
+        ValueError: If it leads out of the folder, or has a loop of links.
     """
     root = folder.resolve()
     try:

@@ -57,7 +57,8 @@ _KEY = re.compile(
     r"|A[KS]IA[A-Z0-9]{16,64}(?![a-z])"
     r"|eyJ[A-Za-z0-9_-]{10,4096}\.[A-Za-z0-9_-]{10,8192}(?:\.[A-Za-z0-9_-]{0,4096})?))"
 )
-# Without memory of each choice; before Python 3.11.5 such a group matches wrongly.
+# Possessive, so that a long value takes no memory for each character; before Python 3.11.5 a
+# possessive group with a choice in it matches wrongly.
 _MANY = "++" if sys.version_info >= (3, 11, 5) else "+"
 _NAMED = re.compile(
     "|".join(

@@ -206,6 +206,7 @@ def test_closing_does_not_wait_for_a_server_that_starts(tmp_path: Path) -> None:
         ({"command": "x", "env": {"A": 1}}, "env: must be an object of texts"),
         ({"command": "x", "confirm": "sometimes"}, "confirm: must be always, never"),
         ({"command": "x", "timeout_s": 0}, "timeout_s: must be a number of seconds above 0"),
+        ({"command": "x", "cwd": "~nobody_here/x"}, "cwd: must be a path whose home directory"),
         ({"url": "ftp://x"}, "url: must be an address"),
         ({"url": "http://x", "args": []}, "has no field args"),
     ],
@@ -214,3 +215,10 @@ def test_mistakes_in_the_configuration_are_named(value: Any, reason: str) -> Non
     with pytest.raises(ConfigError) as caught:
         MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": value}}))
     assert reason in str(caught.value)
+
+
+def test_a_folder_with_a_loop_of_links_is_named(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    server = {"command": "x", "cwd": str(tmp_path / "loop")}
+    with pytest.raises(ConfigError, match=r"mcp\.servers\.ex\.cwd: must be a path without a loop"):
+        MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": server}}))

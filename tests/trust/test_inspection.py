@@ -264,22 +264,20 @@ def test_folders_that_are_links_are_replaced_by_empty_ones(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", ["loop", "loop/x", "loop/../evil", "gone/../loop/../evil", "link"])
 @pytest.mark.parametrize("key", ["workspace.workspace_path", "planner.prompt_file_path"])
-def test_a_path_through_links_that_lead_in_a_circle_is_none(
-    tmp_path: Path, key: str, path: str
-) -> None:
-    """To take ``loop/..`` as text would lead to a link that was never looked at."""
+def test_a_path_with_a_loop_of_links_is_refused(tmp_path: Path, key: str, path: str) -> None:
+    """Without ``loop/..`` the path would be a link that was not inspected."""
     folder = project(tmp_path / "p", **{key: path})
     (folder / "loop").symlink_to("loop")
     (folder / "evil").symlink_to(tmp_path)
     (folder / "link").symlink_to("loop/../evil")
-    with pytest.raises(ConfigError, match="circle"):
+    with pytest.raises(ConfigError, match="loop of links"):
         read(folder).get_path(key)
 
 
-def test_a_default_folder_that_is_a_link_in_a_circle_is_an_error(tmp_path: Path) -> None:
+def test_a_default_folder_that_is_a_loop_of_links_is_an_error(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     (folder / "data").symlink_to("data")
-    with pytest.raises(ConfigError, match=r"session\.data_dir.*circle"):
+    with pytest.raises(ConfigError, match=r"session\.data_dir.*loop of links"):
         read(folder).get_path("session.data_dir")
 
 

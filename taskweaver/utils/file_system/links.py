@@ -9,19 +9,19 @@ import os
 def without_links(path: str) -> str:
     """Return a path with all links followed; what is not there may be its end.
 
-    A link that leads in a circle cannot be followed. Python then takes ``..`` behind it as text,
-    and what that leads to may be another link: such a path is none.
+    A loop of links cannot be followed. `os.path.realpath` then drops it together with a ``..``
+    behind it, and the rest may be a link that was not followed.
 
     Raises:
-        ValueError: If a link in it leads in a circle.
+        ValueError: If the path has a loop of links.
     """
     found = os.path.realpath(path)
-    if os.path.realpath(found) != found or _is_circle(found):
-        raise ValueError("a path without links that lead in a circle")
+    if os.path.realpath(found) != found or _is_loop(found):
+        raise ValueError("a path without a loop of links")
     return found
 
 
-def _is_circle(path: str) -> bool:
+def _is_loop(path: str) -> bool:
     try:
         os.stat(path)  # noqa: PTH116 - many paths are asked for while a project opens
     except OSError as error:
