@@ -14,11 +14,14 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import hypothesis
 import pytest
 from browser import WARM_BROWSER
+from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
 from leftovers import nothing_left
+from sizes import EXAMPLES
 from support import NO_STATES
 from warm_commands import WarmCommands
 from warm_kernels import WarmKernels, warm_kernels
@@ -41,10 +44,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is the machine's affair; speed is measured in bench/. The profile is
 # chosen by `--hypothesis-profile`; `sizes.examples` scales the numbers that tests name.
-for _profile, _percent in {"gate": 100, "quick": 10, "long": 1000}.items():
+for _profile, _share in {"gate": 1, "quick": 0.1, "long": 10}.items():
     hypothesis.settings.register_profile(
         _profile,
-        max_examples=_percent,
+        max_examples=int(_share * EXAMPLES),
         deadline=None,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
@@ -115,6 +118,19 @@ def _import_share(config: pytest.Config) -> None:
         with suppress(Exception, pytest.skip.Exception):  # it is imported again, and reported
             import_module(path.stem)
     sys.path[:] = before
+    _read_constants(first, step)
+
+
+def _read_constants(first: int, step: int) -> None:
+    """Keep the constants of a share of the modules, from which hypothesis draws some examples.
+
+    It reads the source of all modules here for them, which takes each worker four seconds, unless
+    another one has kept what it found.
+    """
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and crc32(name.encode()) % step == first and is_local_module_file(file):
+            constants_from_module(module)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,6 +10,9 @@ import hypothesis
 
 _Case = TypeVar("_Case")
 
+EXAMPLES = 50
+"""How many examples a property that names no number is tried with in the gate."""
+
 
 def forks(number: int) -> int:
     """Return how often a test of live forks forks, given its number in the gate."""
@@ -18,12 +21,12 @@ def forks(number: int) -> int:
 
 def examples(number: int) -> int:
     """Return how many examples a property is tried with, given their number in the gate."""
-    return max(1, number * hypothesis.settings().max_examples // 100)
+    return max(1, number * hypothesis.settings().max_examples // EXAMPLES)
 
 
 def some(cases: Sequence[_Case], number: int) -> Sequence[_Case]:
     """Return the first cases of a test that shows the same with each; `make long` has all."""
-    return cases if hypothesis.settings().max_examples > 100 else cases[:number]
+    return cases if hypothesis.settings().max_examples > EXAMPLES else cases[:number]
 
 
 def spread(cases: Sequence[_Case], step: int) -> list[_Case]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import WARM_BROWSER
-from web_site import Site, find_chromium, site, traces
+from browser import WARM_BROWSER, find_chromium
+from web_site import Site, site, traces
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,9 +16,10 @@ from typing import Any
 
 import psutil
 import pytest
+from browser import find_chromium
 from patience import PATIENCE_S
 from sizes import some
-from web_site import Site, find_chromium, traces
+from web_site import Site, traces
 
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ext_role.web_explorer.addresses import Addresses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import psutil
-import pytest
 from patience import PATIENCE_S
 
 HOME = """<!doctype html><title>The shop</title><h1>Tea shop</h1>
@@ -161,17 +159,6 @@ def site() -> Iterator[Site]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def find_chromium() -> Path:
-    """Return the browser's program; skip the test where there is none."""
-    for name in ("chromium", "google-chrome", "chromium-browser"):
-        found = shutil.which(name)
-        if found:
-            return Path(found)
-    if os.environ.get("BROWSER_REQUIRED"):
-        pytest.fail("no Chromium here: apt-get install chromium")
-    pytest.skip("no Chromium here")
 
 
 def traces(mark: str = f"tw-{os.getpid()}-") -> list[str]:

@@ -63,14 +63,14 @@ def page_server(
 
     with ExitStack() as stack:
         try:
-            running = stack.enter_context(serving(familiar_port()))
+            running = stack.enter_context(serving(_familiar_port()))
         except ServerError:  # the port has been taken meanwhile
             running = stack.enter_context(serving(0))
         _PORTS[:] = [urlsplit(running.url).port or 0]
         yield running
 
 
-def familiar_port() -> int:
+def _familiar_port() -> int:
     """Return the port of the server before, if nobody has taken it; else a free one.
 
     A page's first load from a port costs three times as much as another one.
