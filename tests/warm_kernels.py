@@ -17,6 +17,7 @@ import pytest
 
 from taskweaver.ces import manager
 from taskweaver.ces.environment import kernel_environment, python_command
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import process
 from taskweaver.ces.process.process import KernelProcess, start_kernel
@@ -29,6 +30,7 @@ from taskweaver.ces.template.zygote import Zygote
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 _new_zygote = manager.KernelManager._new_zygote
+_start_early = Kernel.start
 
 
 class WarmKernels:
@@ -62,8 +64,13 @@ class WarmKernels:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Have applications start kernels from the warm processes."""
+        """Have applications start kernels from the warm processes, and only when they are used.
+
+        An application starts one while the model reads the first message, and two of five tests
+        send no code.
+        """
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Kernel, "start", lambda _: None)
             patch.setattr(manager, "start_kernel", self._start)
             patch.setattr(manager, "SessionSandboxes", self._sandboxes)
             patch.setattr(manager.KernelManager, "_new_zygote", lambda own: self._new_zygote(own))
@@ -74,6 +81,7 @@ class WarmKernels:
         """Have applications start kernels by themselves."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self, "_is_usual", lambda _limits: False)
+            patch.setattr(Kernel, "start", _start_early)
             yield
 
     def close(self) -> None:
