@@ -201,7 +201,9 @@ class AppConfigSource:
     def _get(self, name: str, type: KeyType, default: D, choices: Sequence[str] = ()) -> Any | D:
         known = find(name) or Key(name, type, None, "", minimum=None)
         options = tuple(choices) or known.choices
-        return self.read(replace(known, type=type, choices=options), default)
+        if (type, options) != (known.type, known.choices):  # to make one takes as long as to read
+            known = replace(known, type=type, choices=options)
+        return self.read(known, default)
 
     def get_str(self, name: str, default: D = UNSET) -> str | D:
         """Return a text."""

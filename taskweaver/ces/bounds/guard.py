@@ -270,12 +270,13 @@ class SessionGuard:
             found = {one.pid: one for one in inside if one is not None}
         except OSError:  # the group was removed with its sandbox
             found = {}
-        processes = found or running_processes()
         for known in (self._roots, self._own):
             for pid, started in list(known.items()):
-                if pid not in processes or processes[pid].started != started:
+                process = found.get(pid) if found else read_process(pid)
+                if process is None or process.started != started:
                     del known[pid]  # its number may be another's by now
-        found = found or family(processes, self._roots)
+        if not found and self._roots:  # all processes of the machine are read for it
+            found = family(running_processes(), self._roots)
         self._own |= {pid: one.started for pid, one in found.items() if is_owned(pid)}
         # Templates and snapshots: there are many of them, and they only sleep.
         self._watcher.asleep = {pid for pid in found if is_owned(pid) and pid not in self._roots}

@@ -309,12 +309,11 @@ def add_search(connection: sqlite3.Connection) -> bool:
     if has_search(connection):
         return True
     try:
-        connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5 (x)")
-        connection.execute("DROP TABLE temp.probe")
-    except sqlite3.OperationalError:
+        connection.execute(_SEARCH)
+    except sqlite3.OperationalError as error:
+        if "no such module" not in str(error):
+            raise
         return False
-    for statement in _statements(_SEARCH):
-        connection.execute(statement)
     rebuild_search(connection)
     return True
 
