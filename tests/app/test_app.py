@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from patience import PATIENCE_S
 from support import Listener, OnStatus, Script, add_table, code_reply, make_project, planner_reply
@@ -208,6 +210,21 @@ def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(pro
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("cold_kernels")
+def test_the_kernel_starts_before_the_model_has_answered(project: Path) -> None:
+    before = set(psutil.Process().children())
+    deadline = time.monotonic() + PATIENCE_S
+
+    def answer_beside_a_kernel(messages: Sequence[ChatMessage]) -> str:
+        while not set(psutil.Process().children()) - before:
+            assert time.monotonic() < deadline, "no kernel is started"
+            threading.Event().wait(0.05)
+        return answer(messages)
+
+    with TaskWeaverApp(project, model=answer_beside_a_kernel) as app:
+        assert app.get_session().send_message("go").state == "finished"
+
+
 def test_plugins_hear_of_session_variables(project: Path) -> None:
     plugins = project / "plugins"
     plugins.mkdir()
