@@ -16,7 +16,8 @@ def without_links(path: str) -> str:
         ValueError: If the path has a loop of links.
     """
     found = os.path.realpath(path)
-    if os.path.realpath(found) != found or _is_loop(found):
+    is_whole = found == path or os.path.realpath(found) == found
+    if not is_whole or _is_loop(found):
         raise ValueError("a path without a loop of links")
     return found
 
