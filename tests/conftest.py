@@ -19,7 +19,6 @@ from zlib import crc32
 import hypothesis
 import pytest
 from browser import WARM_BROWSER
-from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
 from leftovers import nothing_left
 from sizes import EXAMPLES
 from support import NO_STATES
@@ -124,9 +123,13 @@ def _import_share(config: pytest.Config) -> None:
 def _read_constants(first: int, step: int) -> None:
     """Keep the constants of a share of the modules, from which hypothesis draws some examples.
 
-    It reads the source of all modules here for them, which takes each worker four seconds, unless
-    another one has kept what it found.
+    hypothesis reads the source of all modules here for them, which takes each worker four seconds,
+    unless another worker has kept what it found.
     """
+    try:
+        from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
+    except ImportError:  # not a public name: each worker reads all of them
+        return
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file and crc32(name.encode()) % step == first and is_local_module_file(file):
@@ -203,6 +206,13 @@ def _browser_goes_on(request: pytest.FixtureRequest) -> None:
 def cold_workers(_warm_workers: WarmWorkers) -> Iterator[None]:
     """Start and end each worker as its search asks."""
     with _warm_workers.out_of_use():
+        yield
+
+
+@pytest.fixture
+def early_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
+    """Start kernels as soon as a session opens, and not at their first use."""
+    with _warm_kernels.early():
         yield
 
 

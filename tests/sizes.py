@@ -24,9 +24,14 @@ def examples(number: int) -> int:
     return max(1, number * hypothesis.settings().max_examples // EXAMPLES)
 
 
+def is_long() -> bool:
+    """Return whether tests run at full size, as by `make long`."""
+    return hypothesis.settings().max_examples > EXAMPLES
+
+
 def some(cases: Sequence[_Case], number: int) -> Sequence[_Case]:
     """Return the first cases of a test that shows the same with each; `make long` has all."""
-    return cases if hypothesis.settings().max_examples > EXAMPLES else cases[:number]
+    return cases if is_long() else cases[:number]
 
 
 def spread(cases: Sequence[_Case], step: int) -> list[_Case]:

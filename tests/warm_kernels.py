@@ -66,8 +66,7 @@ class WarmKernels:
     def in_use(self) -> Iterator[None]:
         """Have applications start kernels from the warm processes, and only when they are used.
 
-        An application starts one while the model reads the first message, and two of five tests
-        send no code.
+        An application starts a kernel as soon as a session opens. Two of five tests run no code.
         """
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Kernel, "start", lambda _: None)
@@ -77,11 +76,17 @@ class WarmKernels:
             yield
 
     @contextmanager
+    def early(self) -> Iterator[None]:
+        """Have applications start kernels as soon as a session opens."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Kernel, "start", _start_early)
+            yield
+
+    @contextmanager
     def out_of_use(self) -> Iterator[None]:
         """Have applications start kernels by themselves."""
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, self.early():
             patch.setattr(self, "_is_usual", lambda _limits: False)
-            patch.setattr(Kernel, "start", _start_early)
             yield
 
     def close(self) -> None:

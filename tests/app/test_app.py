@@ -209,14 +209,13 @@ def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(pro
     assert "def bad(" not in asked
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("cold_kernels")
+@pytest.mark.usefixtures("early_kernels")
 def test_the_kernel_starts_before_the_model_has_answered(project: Path) -> None:
-    before = set(psutil.Process().children())
+    before = set(psutil.Process().children(recursive=True))
     deadline = time.monotonic() + PATIENCE_S
 
     def answer_beside_a_kernel(messages: Sequence[ChatMessage]) -> str:
-        while not set(psutil.Process().children()) - before:
+        while not set(psutil.Process().children(recursive=True)) - before:
             assert time.monotonic() < deadline, "no kernel is started"
             threading.Event().wait(0.05)
         return answer(messages)
@@ -225,6 +224,7 @@ def test_the_kernel_starts_before_the_model_has_answered(project: Path) -> None:
         assert app.get_session().send_message("go").state == "finished"
 
 
+@pytest.mark.long
 def test_plugins_hear_of_session_variables(project: Path) -> None:
     plugins = project / "plugins"
     plugins.mkdir()

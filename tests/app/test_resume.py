@@ -67,6 +67,7 @@ def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("early_kernels")
 def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -> None:
     id_ = first_session(project, "x = 20", "y = x + 1", "open('made.txt', 'w').write('kept')")
     with TaskWeaverApp(project, model=codes("x + y"), config=ALONE) as app:

@@ -152,6 +152,7 @@ def test_restored_objects_differ_by_content_and_not_by_address(project: Path) ->
     assert found.files == {"a.txt": ("3 bytes", "3 bytes, other content")}
 
 
+@pytest.mark.usefixtures("early_kernels")
 def test_a_resumed_session_is_as_it_was_and_no_cell_runs_again_by_itself(project: Path) -> None:
     """An appended file keeps its one line, and the random number in the history stays true."""
     add_plugin(project)
@@ -535,6 +536,7 @@ def twice(x: int) -> int:
 """
 
 
+@pytest.mark.usefixtures("early_kernels")
 def test_a_kernel_without_its_variables_is_not_forked(project: Path) -> None:
     """Plugins are loaded before a cell is refused; a fork of that kernel would have no variable."""
     add_plugin(project)

@@ -270,13 +270,14 @@ class SessionGuard:
             found = {one.pid: one for one in inside if one is not None}
         except OSError:  # the group was removed with its sandbox
             found = {}
-        for known in (self._roots, self._own):
-            for pid, started in list(known.items()):
-                process = found.get(pid) if found else read_process(pid)
-                if process is None or process.started != started:
-                    del known[pid]  # its number may be another's by now
-        if not found and self._roots:  # all processes of the machine are read for it
-            found = family(running_processes(), self._roots)
+        known = (read_process(pid) for pid in {*self._roots, *self._own})
+        present = found or {one.pid: one for one in known if one is not None}
+        _forget_ended(self._roots, present)
+        _forget_ended(self._own, present)
+        if not found and self._roots:
+            processes = running_processes()  # reads every process of the machine
+            _forget_ended(self._roots, processes)
+            found = family(processes, self._roots)
         self._own |= {pid: one.started for pid, one in found.items() if is_owned(pid)}
         # Templates and snapshots: there are many of them, and they only sleep.
         self._watcher.asleep = {pid for pid in found if is_owned(pid) and pid not in self._roots}
@@ -311,6 +312,13 @@ class SessionGuard:
             self._watcher.close()
             end(one for one in self._family().values() if not is_owned(one.pid))
             self.group.remove()
+
+
+def _forget_ended(known: dict[int, int], processes: Mapping[int, Process]) -> None:
+    """Forget processes that have ended; their numbers may be others' by now."""
+    for pid, started in list(known.items()):
+        if pid not in processes or processes[pid].started != started:
+            del known[pid]
 
 
 def _left_sentence(processes: list[Process]) -> str:

@@ -16,8 +16,8 @@ def without_links(path: str) -> str:
         ValueError: If the path has a loop of links.
     """
     found = os.path.realpath(path)
-    is_whole = found == path or os.path.realpath(found) == found
-    if not is_whole or _is_loop(found):
+    is_followed = found == path or os.path.realpath(found) == found  # unchanged: no links
+    if not is_followed or _is_loop(found):
         raise ValueError("a path without a loop of links")
     return found
 

@@ -21,7 +21,7 @@ def test_the_page_goes_on_when_its_killed_server_is_back(
     project = make_project(tmp_path / "p", {"llm.api_type": "offline", **NO_STATES})
     with Accounts.at(accounts_file(project / "workspace")) as accounts:
         token = accounts.add("ann", "admin").text
-    port = str(free_port())  # no familiar one: its browser may have kept all parts of the page
+    port = str(free_port())  # new: the browser has cached no part of its page
     program = warm_commands.program
     with serving(project, "--port", port, program=program) as (process, line):
         address = re.search(r"http://127\.0\.0\.1:\d+", line)

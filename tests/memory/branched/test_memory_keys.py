@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.memory.branched import MemoryManager
+from taskweaver.memory.branched import MemoryManager, StoreUnwritable
 from taskweaver.memory.branched.rounds import MemoryQuestion, ask_with_memory
+from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched_config import read_memory_config
 
 Make = Callable[..., MemoryManager]
@@ -73,6 +74,16 @@ def test_full_text_search_is_used_unless_it_is_off(make: Make, choice: str, tmp_
         ).fetchone()
     connection.close()
     assert (count > 0) is (choice == "auto")
+
+
+def test_without_fts5_it_is_told_where_it_is_asked_for(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "_SEARCH", schema._SEARCH.replace("fts5", "not_there"))
+    memory = recorded(make(use_fts="auto"), 2)
+    assert [found.text for found in memory["root"].search("solver 1", k=1)] == ["solver 1"]
+    with pytest.raises(StoreUnwritable, match="no FTS5"):
+        make(use_fts="on")
 
 
 @pytest.mark.parametrize(("choice", "level"), [("FULL", 2), ("NORMAL", 1)])
