@@ -80,7 +80,7 @@ _OF_MODELS = ("LLM_", "OPENAI_", "AZURE_", "OTEL_")
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of processes for tests: the slow ones wait for over half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, (cores or 1) if "kernel" in config.option.markexpr else (cores or 1) * 5 // 2)
+    return max(2, (cores or 1) * (3 if "kernel" in config.option.markexpr else 5) // 2)
 
 
 @cache
