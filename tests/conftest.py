@@ -121,14 +121,14 @@ def _import_share(config: pytest.Config) -> None:
 
 
 def _read_constants(first: int, step: int) -> None:
-    """Keep the constants of a share of the modules, from which hypothesis draws some examples.
+    """Have hypothesis cache the constants in a share of the modules, each worker another one.
 
-    hypothesis reads the source of all modules here for them, which takes each worker four seconds,
-    unless another worker has kept what it found.
+    It draws some examples from them. Without the cache, each worker reads the source of all modules
+    of this repository, which takes four seconds.
     """
     try:
         from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
-    except ImportError:  # not a public name: each worker reads all of them
+    except ImportError:  # it is no public name
         return
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)

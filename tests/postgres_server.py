@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
+from ports import free_port
 
 PASSWORD = "p@ss:wörd/%1"
 QUOTED = "p%40ss%3Aw%C3%B6rd%2F%251"
@@ -24,13 +24,6 @@ def _binaries() -> Path | None:
     folders = [Path(found).parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
-
-
-def free_port() -> int:
-    """Return a port of loopback that no program listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

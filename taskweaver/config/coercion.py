@@ -8,14 +8,13 @@ goes on after "must be".
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from taskweaver.config.keys.key import Key, KeyType
-from taskweaver.utils.file_system.links import without_links
+from taskweaver.utils.file_system.links import absolute_path
 
 APP_BASE_DIR = "${AppBaseDir}"
 MODULE_BASE_DIR = "${ModuleBaseDir}"
@@ -108,9 +107,7 @@ def _to_path(value: object, app_base: Path) -> str:
     text = str(value).replace(APP_BASE_DIR, str(app_base)).replace(MODULE_BASE_DIR, str(_PACKAGE))
     if "\0" in text:
         raise ValueError("a path without a zero character")
-    if not text:
-        return ""
-    return without_links(os.path.join(app_base, Path(text).expanduser()))  # noqa: PTH118
+    return absolute_path(text, app_base) if text else ""
 
 
 def coerce(key: Key, value: object, app_base: Path) -> Any:
@@ -129,10 +126,7 @@ def coerce(key: Key, value: object, app_base: Path) -> Any:
         case "enum":
             return _to_choice(value, key.choices)
         case "path":
-            try:
-                return _to_path(value, app_base)
-            except RuntimeError:  # a `~` that leads to no home
-                raise ValueError("a path whose home directory is known") from None
+            return _to_path(value, app_base)
         case "int" | "float" as kind:
             return _not_below(_CONVERTERS[kind](value), key.minimum)
         case kind:

@@ -201,7 +201,7 @@ class AppConfigSource:
     def _get(self, name: str, type: KeyType, default: D, choices: Sequence[str] = ()) -> Any | D:
         known = find(name) or Key(name, type, None, "", minimum=None)
         options = tuple(choices) or known.choices
-        if (type, options) != (known.type, known.choices):  # a copy takes long
+        if (type, options) != (known.type, known.choices):  # copying a key is slow
             known = replace(known, type=type, choices=options)
         return self.read(known, default)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.module_config import ModuleConfig
-from taskweaver.utils.file_system.links import without_links
+from taskweaver.utils.file_system.links import absolute_path
 from taskweaver.utils.redact import register_secret
 
 _TIMEOUT_S = 30.0
@@ -88,13 +88,10 @@ class _Fields:
         return value
 
     def folder(self, key: str, base: Path) -> Path:
-        text = self.text(key)
         try:
-            return Path(without_links(str(base / Path(text).expanduser())))
+            return Path(absolute_path(self.text(key), base))
         except ValueError as error:
             raise self.fail(key, str(error)) from None
-        except RuntimeError:  # a `~` that leads to no home
-            raise self.fail(key, "a path whose home directory is known") from None
 
     def texts(self, key: str) -> tuple[str, ...]:
         value = self._value.get(key, [])

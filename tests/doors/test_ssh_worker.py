@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 from patience import PATIENCE_S
+from ports import free_port
 from support import make_project
 
 from taskweaver import TaskWeaverApp
@@ -98,8 +99,7 @@ def start_sshd(config: Path) -> tuple[subprocess.Popen[bytes], int]:
     """Return sshd and its port; it takes another one where a program has taken the first."""
     assert SSHD is not None, "install openssh-server"
     for _ in range(3):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         command = [SSHD, "-D", "-e", "-f", str(config), "-p", str(port)]
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
         assert process.stderr is not None

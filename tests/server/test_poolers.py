@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from postgres_server import PASSWORD, free_port
+from ports import free_port
+from postgres_server import PASSWORD
 from shared_database import name_of, relayed
 
 from taskweaver.server.databases.address import PostgresAddress

@@ -270,8 +270,10 @@ class SessionGuard:
             found = {one.pid: one for one in inside if one is not None}
         except OSError:  # the group was removed with its sandbox
             found = {}
-        known = (read_process(pid) for pid in {*self._roots, *self._own})
-        present = found or {one.pid: one for one in known if one is not None}
+        present = found
+        if not found:
+            known = map(read_process, {*self._roots, *self._own})
+            present = {one.pid: one for one in known if one is not None}
         _forget_ended(self._roots, present)
         _forget_ended(self._own, present)
         if not found and self._roots:

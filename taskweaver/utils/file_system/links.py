@@ -4,6 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
+
+
+def absolute_path(text: str, base: Path) -> str:
+    """Return a path as an absolute one, its ``~`` expanded and all links followed.
+
+    `base` is an absolute folder, where a relative path starts.
+
+    Raises:
+        ValueError: If the home directory is not known, or as `without_links`; the text has the
+            valid form.
+    """
+    try:
+        return without_links(os.path.join(base, Path(text).expanduser()))  # noqa: PTH118
+    except RuntimeError:  # a `~` that leads to no home
+        raise ValueError("a path whose home directory is known") from None
 
 
 def without_links(path: str) -> str:
@@ -16,8 +32,9 @@ def without_links(path: str) -> str:
         ValueError: If the path has a loop of links.
     """
     found = os.path.realpath(path)
-    is_followed = found == path or os.path.realpath(found) == found  # unchanged: no links
-    if not is_followed or _is_loop(found):
+    # Where the path was left as it is, asking again would give the same.
+    is_stable = found == path or os.path.realpath(found) == found
+    if not is_stable or _is_loop(found):
         raise ValueError("a path without a loop of links")
     return found
 

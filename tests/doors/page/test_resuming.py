@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from page_tab import PageTab
-from postgres_server import free_port
+from ports import free_port
 from served import serving
 from support import NO_STATES, make_project
 from warm_commands import WarmCommands

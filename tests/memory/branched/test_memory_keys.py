@@ -76,7 +76,7 @@ def test_full_text_search_is_used_unless_it_is_off(make: Make, choice: str, tmp_
     assert (count > 0) is (choice == "auto")
 
 
-def test_without_fts5_it_is_told_where_it_is_asked_for(
+def test_without_fts5_records_are_found_and_a_memory_that_needs_it_is_refused(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "_SEARCH", schema._SEARCH.replace("fts5", "not_there"))
