@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from glob import glob
 from typing import Protocol
 
 import psutil
@@ -66,3 +67,9 @@ def nothing_left(*warm: Warm) -> Iterator[None]:
             new.append(psutil.Process(pid))
     _, alive = psutil.wait_procs(new, timeout=_LEFT_S)
     assert not alive, f"processes left running: {alive}"
+
+
+def groups_of(pid: int) -> list[str]:
+    """Return the folders of the control groups that a process made."""
+    # `Path.glob` fails where another process removes a group meanwhile.
+    return glob(f"/sys/fs/cgroup/**/taskweaver-{pid}-*", recursive=True)  # noqa: PTH207

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from leftovers import groups_of
 
 from taskweaver.ces import cgroup_tree
 from taskweaver.ces.bounds.bound import Held, bounds_of, explanations, held_here
@@ -264,10 +265,9 @@ def test_groups_of_owners_that_were_killed_are_removed() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
     )
-    name = f"**/taskweaver-{done.stdout.strip()}-*"
-    assert list(Path("/sys/fs/cgroup").glob(name))
+    assert groups_of(int(done.stdout))
     sweep_groups()
-    assert not list(Path("/sys/fs/cgroup").glob(name))
+    assert not groups_of(int(done.stdout))
 
 
 def test_a_group_that_cannot_be_made_is_empty(

@@ -198,14 +198,16 @@ def test_calls_that_wait_for_a_place_are_given_up(tmp_path: Path) -> None:
 
 
 class _Stopping(dict[str, tuple[str, float]]):
-    """Phases of nodes; the first that begins stops the search."""
+    """Phases of nodes; the first that begins stops the search, which knows of the node by then."""
 
     def __init__(self, search: Search) -> None:
         super().__init__()
         self._search = search
+        self.is_known = threading.Event()
 
     def __setitem__(self, node_id: str, phase: tuple[str, float]) -> None:
         super().__setitem__(node_id, phase)
+        assert self.is_known.wait(WAIT_S)
         self._search.stop()
 
 
@@ -215,8 +217,8 @@ def test_a_call_about_to_be_made_when_the_search_is_stopped_is_not_made(tmp_path
         TaskWeaverApp(project, model=model) as app,
         start_search(app, project / "idea.md", FAST, name="run") as stopped,
     ):
-        stopped.running = _Stopping(stopped)
-        stopped.run(lambda _: None)
+        stopped.running = stopping = _Stopping(stopped)
+        stopped.run(lambda _: stopping.is_known.set())
         assert not stopped.state.is_over
         assert len(stopped.state.journal) == 0
     assert not model.prompts
