@@ -30,8 +30,10 @@ _COLLECTED = re.compile(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+
 _INSTALLING = "Installing collected packages: "
 _PIP = (
     *("-m", "pip", "install", "--disable-pip-version-check", "--no-input"),
-    *("--progress-bar", "off"),
+    *("--progress-bar", "off", "--no-compile"),
 )
+_COMPILE = ("-m", "compileall", "-qq", "-j", "0")
+"""pip compiles on one core."""
 
 
 class Progress:
@@ -57,6 +59,11 @@ class Progress:
                 self._installing = line.count(",") + 1
                 self._before = _installed()
                 self._show(f"downloaded: {len(self._found)} packages", is_last=True)
+
+    def compiling(self) -> None:
+        """Show that the packages are compiled now."""
+        with self._lock:
+            self._installing, self._text = 0, "compiling"
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -120,7 +127,9 @@ def _install(target: str) -> int:
 
 def _with_uv(uv: str, target: str) -> int:
     """Run uv, which shows its own progress."""
-    return _status([uv, "pip", "install", "--python", sys.executable, "--editable", target])
+    # A kernel in a sandbox may not write here, and would compile what it imports each time.
+    options = ("--python", sys.executable, "--compile-bytecode", "--editable", target)
+    return _status([uv, "pip", "install", *options])
 
 
 def _status(command: list[str]) -> int:
@@ -152,6 +161,9 @@ def _with_pip(target: str) -> int:
             last.append(line)
             progress.take(line)
         status = process.wait()
+        if not status:
+            progress.compiling()  # files of other versions of Python fail, which is no harm
+            _status([sys.executable, *_COMPILE, sysconfig.get_path("purelib")])
     if status:
         progress.end("failed")
         print("".join(last), end="", file=sys.stderr)

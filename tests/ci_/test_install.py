@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from patience import PATIENCE_S
@@ -27,6 +28,13 @@ sys.exit({status})
 """
 """Stands for pip: the lines that the progress is read from."""
 
+COMPILEALL = """
+import pathlib, sys
+pathlib.Path(__file__).with_name("compiled").write_text(sys.argv[-1])
+sys.exit(1)
+"""
+"""Stands for the compiler, which fails at some file of another version of Python."""
+
 FOREVER = "sys.stdin.read()"
 
 
@@ -39,6 +47,7 @@ def environment(
     programs.mkdir()
     (pip / "__init__.py").write_text("")
     (pip / "__main__.py").write_text(PIP.format(status=status, wait=wait))
+    (folder / "lib" / "compileall.py").write_text(COMPILEALL)
     if uv is not None:
         program = programs / "uv"
         program.write_text(f'#!/bin/sh\necho "uv: $@"\nexit {uv}\n')
@@ -62,6 +71,7 @@ def test_pip_is_followed_without_a_terminal(tmp_path: Path) -> None:
     assert "with pip (Python 3." in first
     assert re.fullmatch(r"  downloaded: 2 packages, \d+ s", found)
     assert end.startswith("  done: ")
+    assert (tmp_path / "lib" / "compiled").read_text() == sysconfig.get_path("purelib")
     assert "\x1b" not in done.stdout
 
 
@@ -78,7 +88,7 @@ def test_uv_is_taken_where_it_is_installed(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "with uv" in done.stdout
     assert f"--python {sys.executable}" in done.stdout
-    assert "--editable .[excel]" in done.stdout
+    assert "--compile-bytecode --editable .[excel]" in done.stdout
     assert "downloaded" not in done.stdout
 
 
