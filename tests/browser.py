@@ -179,9 +179,7 @@ class WarmBrowser:
         another one of this machine's servers in the same process, which has compiled its code.
         """
         if self._tools is None:
-            # The headless shell shows the same, with a fifth less processor time.
-            quicker = () if is_long() else ("chromium-headless-shell",)
-            self._tools = DevTools(find_chromium(*quicker), self._heard)
+            self._tools = DevTools(find_quick_browser(), self._heard)
         try:
             place = (self._kept if is_kept else None) or self._new_place()
             if place == self._kept:
@@ -255,6 +253,14 @@ def _luminance(colour: str) -> float:
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def find_quick_browser() -> Path:
+    """Return the headless shell if it is installed; at full size, or without it, Chromium.
+
+    It shows the same with a fifth to a half less processor time.
+    """
+    return find_chromium(*(() if is_long() else ("chromium-headless-shell",)))
 
 
 def find_chromium(*first: str) -> Path:

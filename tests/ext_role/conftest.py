@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import WARM_BROWSER, find_chromium
+from browser import WARM_BROWSER, find_chromium, find_quick_browser
 from web_site import Site, site, traces
 
 
@@ -23,9 +23,21 @@ def shop() -> Iterator[Site]:
 
 
 @pytest.fixture
-def chromium() -> Iterator[Path]:
-    """The browser's program; nothing of it may be left after the test."""
+def no_traces() -> Iterator[None]:
+    """Look for what a browser left behind."""
     before = set(traces())
-    yield find_chromium()
+    yield
     left = set(traces()) - before
     assert not left, f"left behind by the browser: {left}"
+
+
+@pytest.fixture
+def chromium(no_traces: None) -> Path:
+    """The browser's program; nothing of it may be left after the test."""
+    return find_chromium()
+
+
+@pytest.fixture
+def quick_browser(no_traces: None) -> str:
+    """The program of the quickest browser; nothing of it may be left after the test."""
+    return str(find_quick_browser())

@@ -143,7 +143,7 @@ def go_on_without_the_browser(talk: Session, script: Killer) -> None:
 
 
 def test_an_action_that_fails_is_told_to_the_model_and_time_and_hosts_are_as_configured(
-    tmp_path: Path, shop: Site, chromium: Path
+    tmp_path: Path, shop: Site, quick_browser: str
 ) -> None:
     script = Script(
         [
@@ -152,7 +152,8 @@ def test_an_action_that_fails_is_told_to_the_model_and_time_and_hosts_are_as_con
             act("done", answer="nothing"), END,
         ]
     )  # fmt: skip
-    with session(tmp_path, script, page_timeout_s=4, allowed_hosts=["127.0.0.1"]) as talk:
+    keys = {"page_timeout_s": 4, "allowed_hosts": ["127.0.0.1"], "browser_path": quick_browser}
+    with session(tmp_path, script, **keys) as talk:
         assert told(talk.send_message("go")).message == "nothing"
     assert "click 3: failed: no page is open" in script.last(4)
     assert "open http://localhost:1/: failed: the host localhost is not allowed" in script.last(4)
@@ -173,10 +174,12 @@ UNUSABLE = (
 )
 
 
-def test_a_reply_that_cannot_be_used_is_sent_back_with_the_reason(tmp_path: Path) -> None:
+def test_a_reply_that_cannot_be_used_is_sent_back_with_the_reason(
+    tmp_path: Path, quick_browser: str
+) -> None:
     mended = act("done", answer="mended")
     script = Script([said for reply, _ in UNUSABLE for said in (ORDER, reply, mended, END)])
-    with session(tmp_path, script) as talk:
+    with session(tmp_path, script, browser_path=quick_browser) as talk:
         for number, (reply, problem) in enumerate(UNUSABLE):
             assert told(talk.send_message("go")).message == "mended"
             assert problem in script.last(4 * number + 2)
@@ -184,7 +187,7 @@ def test_a_reply_that_cannot_be_used_is_sent_back_with_the_reason(tmp_path: Path
 
 
 def test_a_task_ends_with_its_steps_and_is_given_up_while_a_page_loads(
-    tmp_path: Path, shop: Site, chromium: Path
+    tmp_path: Path, shop: Site, quick_browser: str
 ) -> None:
     never = act("open", f"{shop.url}/never")
     script = Script(
@@ -194,7 +197,7 @@ def test_a_task_ends_with_its_steps_and_is_given_up_while_a_page_loads(
             ORDER, never,
         ]
     )  # fmt: skip
-    with session(tmp_path, script, max_steps=2) as talk:
+    with session(tmp_path, script, max_steps=2, browser_path=quick_browser) as talk:
         message = told(talk.send_message("go")).message
         assert "all 2 steps were used" in message
         assert "2. scroll down: done" in message

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
-from browser import find_chromium
+from browser import find_chromium, find_quick_browser
 from patience import PATIENCE_S
 from sizes import some
 from web_site import Site, traces
@@ -38,9 +38,9 @@ pytestmark = pytest.mark.usefixtures("nothing_left_by_file")  # browsers and the
 
 
 @contextmanager
-def new_browser(**keys: Any) -> Iterator[BrowserPage]:
-    """Give a browser; nothing of it may be left."""
-    made = BrowserPage(find_chromium(), **keys)
+def new_browser(program: Path | None = None, **keys: Any) -> Iterator[BrowserPage]:
+    """Give a browser, the quickest one unless it is named; nothing of it may be left."""
+    made = BrowserPage(program or find_quick_browser(), **keys)
     try:
         yield made
     finally:
@@ -96,14 +96,14 @@ def empty(browser: BrowserPage) -> Iterator[BrowserPage]:
 
 @pytest.fixture(scope="module")
 def open_guarded() -> Iterator[Callable[[], BrowserPage]]:
-    """Give a patient browser for one host only; another one once a test has ended it."""
+    """Give a patient Chromium for one host only; another one once a test has ended it."""
     made: list[BrowserPage] = []
     with ExitStack() as stack:
 
         def give() -> BrowserPage:
             if not made or made[-1].devtools._is_closed:
                 keys = {"timeout_s": 60, "allowed_hosts": ["127.0.0.1"]}
-                made.append(stack.enter_context(new_browser(**keys)))
+                made.append(stack.enter_context(new_browser(find_chromium(), **keys)))
             return made[-1]
 
         yield give
@@ -494,7 +494,7 @@ def test_a_program_that_is_no_browser_is_told_and_ended(
         BrowserPage(script(tmp_path, text), timeout_s=timeout_s)
 
 
-def test_no_browser_is_told_with_what_to_do(
+def test_no_browser_is_told_with_what_to_do_and_one_of_any_name_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NoBrowser, match=r"web_explorer\.browser_path"):
@@ -503,6 +503,8 @@ def test_no_browser_is_told_with_what_to_do(
     with pytest.raises(NoBrowser, match="apt-get install chromium"):
         find_browser()
     assert find_browser(str(script(tmp_path, "exit"))) == tmp_path / "browser"
+    shell = (tmp_path / "browser").rename(tmp_path / "chromium-headless-shell")
+    assert find_browser() == shell
 
 
 def test_the_browser_is_given_no_keys(page: BrowserPage) -> None:

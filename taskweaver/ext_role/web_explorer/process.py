@@ -18,7 +18,14 @@ from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ext_role.web_explorer.errors import INSTALL, BrowserError, NoBrowser
 from taskweaver.utils.system.signals import signal_name
 
-NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
+NAMES = (
+    "chromium",
+    "google-chrome",
+    "google-chrome-stable",
+    "chromium-browser",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+)
 _GRACE_S = 3.0
 _KILL_WAIT_S = 5.0
 _STDERR_CHARS = 600

@@ -105,6 +105,8 @@ class Tabs:
         session = str(event.params["sessionId"])
         target = str(event.params["targetInfo"]["targetId"])
         if len(self._open) >= MAX_TABS:
+            # The headless shell hangs when a tab is closed that waits for its start.
+            self._send("Runtime.runIfWaitingForDebugger", session=session)
             self._send("Target.closeTarget", {"targetId": target})
             self.note(f"The page opened a further tab; it was closed, {MAX_TABS} are enough.")
             return
