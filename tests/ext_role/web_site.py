@@ -128,7 +128,7 @@ def site() -> Iterator[Site]:
                 self.close_connection = True
                 return
             if self.path.startswith("/hops"):
-                found.let_go.wait(0.1)  # a chain of answers, each as slow as one from afar
+                found.let_go.wait(0.25)  # a chain of answers, each as slow as one from afar
             if self.path.startswith("/slow"):
                 found.let_go.wait(1)
             body = found.page(self.path).encode()
