@@ -24,6 +24,11 @@ DRAWN: ChatCompletionMessageParam = {
     "role": "user",
     "content": "draw a histogram of the Count column in tiny.csv",
 }
+SAVED: ChatCompletionMessageParam = {
+    "role": "user",
+    "content": "run this code: from PIL import Image; Image.new('L', (2, 2)).save('made.png')",
+}
+"""Makes a picture with less work than a figure."""
 # As a browser sends for an image in a page of another server.
 SHOWN = {
     "Sec-Fetch-Site": "cross-site",
@@ -80,7 +85,7 @@ def test_a_front_end_shows_the_picture_of_an_answer(server: Served) -> None:
 
 def test_a_response_has_the_same_picture_later(server: Served) -> None:
     with asking(server, server.token.text) as client:
-        with client.responses.stream(model="taskweaver", input=DRAWN["content"]) as stream:
+        with client.responses.stream(model="taskweaver", input=SAVED["content"]) as stream:
             streamed = stream.get_final_response()
         found = PICTURE.search(streamed.output_text)
         assert found, streamed.output_text
@@ -92,7 +97,7 @@ def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
     with serving_offline(folder) as server:
         token = server.accounts.add("ann").text
         with asking(server, token) as client:
-            asked = client.chat.completions.create(model="taskweaver", messages=[DRAWN])
+            asked = client.chat.completions.create(model="taskweaver", messages=[SAVED])
         found = PICTURE.search(asked.choices[0].message.content or "")
         assert found
         address = found["address"]
@@ -135,7 +140,7 @@ def test_no_address_of_a_picture_goes_on_to_a_model(server: Served) -> None:
 def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
     token = server.accounts.add("bob").text
     with asking(server, token) as client:
-        asked = client.chat.completions.create(model="taskweaver", messages=[DRAWN])
+        asked = client.chat.completions.create(model="taskweaver", messages=[SAVED])
     found = PICTURE.search(asked.choices[0].message.content or "")
     assert found
     assert shown(server, found["address"]).status_code == 200
@@ -175,7 +180,7 @@ def test_a_picture_is_found_below_a_path_of_a_proxy(
             {"X-Forwarded-Prefix": path} for path in ("/team/tools-1/", "/a)b", "//", "x")
         )
         drawn = client.responses.create(
-            model="taskweaver", input=str(DRAWN["content"]), extra_headers=first
+            model="taskweaver", input=str(SAVED["content"]), extra_headers=first
         )
         below = _path_in(drawn.output_text)
         others = [
