@@ -156,7 +156,7 @@ class Cutter:
 
 
 def test_torn_connections_lose_and_double_no_event(server: Served, tmp_path: Path) -> None:
-    cells = examples(10)
+    cells = examples(6)
     with Cutter(server.url, 7) as cutter:
         manager = RemoteManager(cutter.url, server.token.text, tmp_path)
         client = manager.get_session_client("torn")
