@@ -260,7 +260,7 @@ def test_the_environment_of_the_process_tells_nothing_more(compared: dict[str, A
     assert homes == ["HOME=/"]
 
 
-# Each of these lines is run in the warm process before it serves.
+# Each of these lines is run in a process that a warm one has forked, before it enters.
 WEAKER = {
     "files stay open": "entry._replace_files = lambda log: None",
     "the terminal session is kept": "os.setsid = lambda: None",
@@ -291,17 +291,24 @@ def without(flag):
 {line}
 launcher.main()
 """
+READ_LINE = """
+enter = template.enter
+def weakened(*given):
+    exec(open({place!r}).read(), globals())
+    return enter(*given)
+template.enter = weakened
+"""
 
 
 @contextmanager
-def mutated(monkeypatch: pytest.MonkeyPatch, line: str) -> Iterator[None]:
+def mutated(line: str) -> Iterator[None]:
     whole = template.launcher_command
 
     def command(_: str, *given: Any) -> list[str]:
         words = whole("template", *given)  # without libraries: it starts faster
         return [words[0], "-c", MUTATED.replace("{line}", line), *words[3:]]
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(template, "launcher_command", command)
         yield
 
@@ -318,21 +325,61 @@ def tried(tier: Tier, folder: Path) -> None:
     sandbox_template(plan, folder / "warm.log", lambda: True).close()
 
 
+class KeptTemplate:
+    """A warm process that goes on after a trial of it."""
+
+    def __init__(self, whole: template.Template) -> None:
+        self.enter = whole.enter
+
+    def close(self) -> None:
+        """Keep it."""
+
+
+class Entries:
+    """Entries by processes that one warm process forks for each kind of sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._line = folder / "line"
+        self._kept: dict[Tier, template.Template] = {}
+
+    def attempt(self, tier: Tier, line: str) -> None:
+        """Try a sandbox that a process enters after a line of code."""
+
+        def warm(*given: Any, **more: Any) -> KeptTemplate:
+            if tier not in self._kept:
+                self._kept[tier] = template.warm_template(*given, **more)
+            return KeptTemplate(self._kept[tier])
+
+        self._line.write_text(line)
+        with mutated(READ_LINE.format(place=str(self._line))), pytest.MonkeyPatch.context() as at:
+            at.setattr(sandbox_warmth, "warm_template", warm)
+            tried(tier, self._folder)
+
+    def close(self) -> None:
+        for warm in self._kept.values():
+            warm.close()
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entries]:
+    made = Entries(tmp_path_factory.mktemp("entries"))
+    for tier in TIERS:
+        made.attempt(tier, "")
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_whole_entry_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tier: Tier
-) -> None:
-    with mutated(monkeypatch, "held = os.open('/', os.O_RDONLY)"):  # it does not come along
-        tried(tier, tmp_path)
+def test_a_whole_entry_is_accepted(entries: Entries, tier: Tier) -> None:
+    entries.attempt(tier, "held = os.open('/', os.O_RDONLY)")  # it does not come along
 
 
 @needs_bwrap
 @pytest.mark.parametrize("name", WEAKER)
-def test_an_entry_without_one_of_its_steps_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    with mutated(monkeypatch, WEAKER[name]), pytest.raises((SandboxUnavailable, ForkRefused)):
-        tried("bwrap", tmp_path)
+def test_an_entry_without_one_of_its_steps_is_noticed(entries: Entries, name: str) -> None:
+    with pytest.raises((SandboxUnavailable, ForkRefused)):
+        entries.attempt("bwrap", WEAKER[name])
     tidy()
 
 
@@ -343,10 +390,10 @@ def test_an_entry_without_one_of_its_steps_is_noticed(
      WEAKER["nothing is given up"], WEAKER["programs may give rights"]],
 )  # fmt: skip
 def test_an_entry_with_landlock_without_one_of_its_steps_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
+    entries: Entries, line: str
 ) -> None:
-    with mutated(monkeypatch, line), pytest.raises((SandboxUnavailable, ForkRefused)):
-        tried("landlock", tmp_path)
+    with pytest.raises((SandboxUnavailable, ForkRefused)):
+        entries.attempt("landlock", line)
     tidy()
 
 
@@ -356,21 +403,21 @@ def test_an_interpreter_that_could_be_changed_is_noticed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Anchor, "path", lambda _, path: str(path))
-    with mutated(monkeypatch, ""), pytest.raises(SandboxUnavailable, match="its own program"):
+    with mutated(""), pytest.raises(SandboxUnavailable, match="its own program"):
         tried("bwrap", tmp_path)
 
 
 @needs_bwrap
 def test_a_process_that_outlives_its_sandbox_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, entries: Entries
 ) -> None:
     monkeypatch.setattr(sandbox_warmth, "_END_WAIT_S", 0.2)
     close, kept = Anchor.close, list[Anchor]()
     with monkeypatch.context() as patch, ExitStack() as stack:
         stack.callback(lambda: [close(anchor) for anchor in kept])
         patch.setattr(Anchor, "close", lambda anchor: kept.append(anchor))
-        with mutated(monkeypatch, ""), pytest.raises(SandboxUnavailable, match="outlive its owner"):
-            tried("bwrap", tmp_path)
+        with pytest.raises(SandboxUnavailable, match="outlive its owner"):
+            entries.attempt("bwrap", "")
 
 
 @pytest.fixture
@@ -400,10 +447,10 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
 @needs_bwrap
 @pytest.mark.usefixtures("_lean")
 def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opened: Callable[..., KernelManager]
+    tmp_path: Path, opened: Callable[..., KernelManager]
 ) -> None:
     line = "def refuse(*_): raise OSError(1, 'setns is refused')\nentry._join = refuse"
-    with mutated(monkeypatch, line):
+    with mutated(line):
         manager = opened()
         first = manager.get_session_client("first")
         assert answers(first)
