@@ -25,6 +25,13 @@ def _kernels_start_warm(
         yield
 
 
+@pytest.fixture
+def warm_starts(_warm_kernels: WarmKernels) -> Iterator[None]:
+    """Fork kernels from the shared warm processes, for a test of what follows their start."""
+    with _warm_kernels.in_use():
+        yield
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Path]]:
     folder = tmp_path_factory.mktemp("shared")

@@ -16,7 +16,6 @@ import pytest
 from kernels import LIMITS, answers, run
 from patience import PATIENCE_S
 from support import has_bwrap, make_project
-from warm_kernels import lean_templates
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.common import Client
@@ -67,7 +66,7 @@ subprocess.Popen([sys.executable, '-I', '-c', code, homes], start_new_session=Tr
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[KernelManager]:
+def manager(tmp_path: Path, warm_starts: None) -> Iterator[KernelManager]:
     made = code_execution_service_factory(tmp_path, limits=PATIENT, sandbox=SandboxPolicy())
     assert isinstance(made, KernelManager)
     yield made
@@ -75,14 +74,13 @@ def manager(tmp_path: Path) -> Iterator[KernelManager]:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
-    """A session, which needs none of the usual libraries."""
+def session(tmp_path: Path, warm_starts: None) -> Iterator[Session]:
     keys: dict[str, Any] = {
         "execution.sandbox": "bwrap", "execution.start_timeout_s": 600.0,
         "execution.cell_timeout_s": 600.0,
     }  # fmt: skip
     project = make_project(tmp_path / "project", keys, has_table=False)
-    with lean_templates(), TaskWeaverApp(project, model=lambda _: "") as app:
+    with TaskWeaverApp(project, model=lambda _: "") as app:
         yield app.get_session()
 
 

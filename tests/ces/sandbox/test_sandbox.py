@@ -23,10 +23,11 @@ from kernels import FORKS, LIMITS, answers, run
 from leftovers import groups_of
 from patience import PATIENCE_S
 from sizes import some
-from warm_kernels import lean_templates
+from warm_kernels import WarmKernels, lean_templates
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelStartFailed, SandboxUnavailable
+from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
@@ -350,18 +351,31 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         victim.kill()
 
 
-def opened(folder: Path, policy: SandboxPolicy | None, *, is_warm: bool = False) -> KernelManager:
-    limits = LIMITS if policy is None else BOXED
+def opened(
+    folder: Path,
+    policy: SandboxPolicy | None,
+    *,
+    limits: KernelLimits = BOXED,
+    is_warm: bool = False,
+) -> KernelManager:
+    limits = LIMITS if policy is None else limits
     made = code_execution_service_factory(folder, limits=limits, sandbox=policy, is_warm=is_warm)
     assert isinstance(made, KernelManager)
     return made
 
 
 @pytest.fixture(scope="module")
-def entering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
-    """The owner of kernels that enter the strongest sandbox, with the usual libraries."""
-    manager = opened(tmp_path_factory.mktemp("entering"), SandboxPolicy(), is_warm=True)
-    launcher = manager._launching()
+def entering(
+    tmp_path_factory: pytest.TempPathFactory, _warm_kernels: WarmKernels
+) -> Iterator[KernelManager]:
+    """The owner of kernels that enter the strongest sandbox, with the usual libraries.
+
+    They are forked from the warm process that all tests share.
+    """
+    folder = tmp_path_factory.mktemp("entering")
+    with _warm_kernels.in_use():
+        manager = opened(folder, SandboxPolicy(), limits=LIMITS, is_warm=True)
+        launcher = manager._launching()
     begin = Barrier(launcher._max_workers)
     # All its threads are there before the first test, which may leave none behind.
     list(launcher.map(lambda _: begin.wait(), range(begin.parties)))
@@ -592,6 +606,7 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+@pytest.mark.usefixtures("warm_starts")
 def test_what_is_granted_is_there(tmp_path: Path) -> None:
     readable, writable = tmp_path / "readable", tmp_path / "writable"
     for folder in (readable, writable):
@@ -599,7 +614,7 @@ def test_what_is_granted_is_there(tmp_path: Path) -> None:
         (folder / "f").write_text("given")
     with socket.create_server(("127.0.0.1", 0)) as server:
         policy = SandboxPolicy(has_network=True, read_only=(readable,), writable=(writable,))
-        manager = opened(tmp_path / "env", policy)
+        manager = opened(tmp_path / "env", policy, limits=LIMITS)
         client = manager.get_session_client("s")
         assert run(client, f"open({str(readable / 'f')!r}).read()").output == "given"
         assert not run(client, f"open({str(readable / 'f')!r}, 'w')").is_success
@@ -646,12 +661,13 @@ def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert "bubblewrap is not installed" in chosen.warning
 
 
+@pytest.mark.usefixtures("warm_starts")
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
     outside, session = tmp_path / "outside", tmp_path / "session"
     outside.mkdir()
     policy = SandboxPolicy(tier=tier, read_only=(outside,))
-    manager = code_execution_service_factory(tmp_path / "env", limits=BOXED, sandbox=policy)
+    manager = opened(tmp_path / "env", policy, limits=LIMITS)
     manager.initialize()
     try:
         first = manager.get_session_client("first", session_dir=session)
