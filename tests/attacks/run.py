@@ -1,7 +1,8 @@
-"""Run all attacks in one session, as a program: ``python -m attacks.run TIER FOLDER``.
+"""Run all attacks in a session of each tier, as a program: ``python -m attacks.run FOLDER NAMES``.
 
-It runs as the user whose attacks they are, in a folder of that user's, and prints JSON: for each
-attack whether it succeeded. The names of attacks may follow, to run only these.
+It runs as the user whose attacks they are, in a folder of that user's. NAMES is JSON: for each tier
+the names of its attacks, none for all. It prints JSON: for each tier and attack whether it
+succeeded.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from attacks.world import PRELUDE, World
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.template import template
 from taskweaver.session.session import Session
 
 SECRET = "ATTACK_SECRET"
@@ -187,14 +189,32 @@ def opened(
         made.close()
 
 
-def main() -> None:
-    """Run the attacks."""
-    tier, folder, *names = sys.argv[1:]
-    os.environ.setdefault(SECRET, f"sibling-secret-{secrets.token_hex(12)}")
+def _run(folder: Path, tier: str, names: Sequence[str]) -> dict[str, bool]:
+    """Run the attacks of some names, or all, in a tier; return for each whether it succeeded."""
     chosen = [attack for attack in ATTACKS if not names or attack.name in names]
     keys = dict(pair for attack in chosen for pair in attack.keys)
-    with opened(Path(folder), tier, keys if tier != "none" else _UNBOUNDED) as made:
-        results = {attack.name: made.attempt(attack) for attack in chosen}
+    with opened(folder / tier, tier, keys if tier != "none" else _UNBOUNDED) as made:
+        return {attack.name: made.attempt(attack) for attack in chosen}
+
+
+def _leave_libraries_out() -> None:
+    """Start later warm processes without libraries, which take most of their start.
+
+    Code imports what it uses. Without a sandbox, no attack is on what the process has imported.
+    """
+    whole = template.launcher_command
+    template.launcher_command = lambda _, *given: whole("template", *given)  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Run the attacks."""
+    folder, wanted = sys.argv[1:]
+    os.environ.setdefault(SECRET, f"sibling-secret-{secrets.token_hex(12)}")
+    results = {}
+    for tier, names in json.loads(wanted).items():
+        if tier == "none" and os.environ.get("ATTACKS") != "all":
+            _leave_libraries_out()
+        results[tier] = _run(Path(folder), tier, names)
     print(json.dumps(results))
 
 

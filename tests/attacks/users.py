@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -69,15 +69,17 @@ class Column:
             return "" if self.user == "user" else "only root can run it"
         return "" if self.user == "root" else _why_no_user()
 
-    def run(self, names: Sequence[str] = ()) -> dict[str, bool]:
-        """Run the attacks of some names, or all; return for each whether it succeeded."""
-        # Names of sockets are short: not below the folder of the tests.
-        with tempfile.TemporaryDirectory(prefix="a-", dir="/tmp") as folder:
-            Path(folder).chmod(0o755)
-            return self._run(Path(folder), names)
 
-    def _run(self, folder: Path, names: Sequence[str]) -> dict[str, bool]:
-        command = [sys.executable, "-m", "attacks.run", self.tier, str(folder / "range"), *names]
+def _run(user: str, names: Mapping[str, Sequence[str]]) -> dict[str, dict[str, bool]]:
+    """Run the attacks of a user, one tier after the other; return the results by tier.
+
+    `names` has the names of the attacks of each tier, none for all.
+    """
+    # Names of sockets are short: not below the folder of the tests.
+    with tempfile.TemporaryDirectory(prefix="a-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        command = [sys.executable, "-m", "attacks.run", str(folder / "range"), json.dumps(names)]
         environment = {
             "PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(_TESTS),
             "XDG_STATE_HOME": str(folder / "state"), "LLM_AUTO_DETECT": "false",
@@ -85,34 +87,40 @@ class Column:
             "ATTACKS": os.environ.get("ATTACKS", ""),
             SECRET: f"sibling-secret-{os.urandom(8).hex()}",
         }  # fmt: skip
-        for name in ("range", "tmp", "state", "cache"):
-            (folder / name).mkdir()
+        for place in ("range", "tmp", "state", "cache"):
+            (folder / place).mkdir()
         for place in ("cache/taskweaver/matplotlib", ".cache/matplotlib"):
             _bring_fonts(folder / place)
-        if self.user == "user" and os.geteuid() == 0:
+        if user == "user" and os.geteuid() == 0:
             command = _as_user(command, folder)
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
-            check=False, cwd=folder,
+            command, env=environment, capture_output=True, text=True,
+            timeout=len(names) * PATIENCE_S, check=False, cwd=folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
-        results: dict[str, bool] = json.loads(done.stdout.splitlines()[-1])
+        results: dict[str, dict[str, bool]] = json.loads(done.stdout.splitlines()[-1])
         return results
 
 
 def run_all(
     columns: Iterable[Column], names: Callable[[Column], Sequence[str]] = lambda _: ()
 ) -> dict[str, dict[str, bool]]:
-    """Run attacks in some columns, two at a time; return the results by column's title.
+    """Run attacks in some columns, both users at a time; return the results by column's title.
 
     Args:
         columns: The columns.
         names: Returns the names of the attacks for a column; none for all.
     """
-    chosen = list(columns)
+    wanted: dict[str, dict[str, list[str]]] = {}
+    for column in columns:
+        wanted.setdefault(column.user, {})[column.tier] = list(names(column))
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda column: column.run(names(column)), chosen))
-    return {column.title: found for column, found in zip(chosen, results, strict=True)}
+        results = list(pool.map(_run, wanted, wanted.values()))
+    return {
+        Column(tier, user).title: found
+        for user, tiers in zip(wanted, results, strict=True)
+        for tier, found in tiers.items()
+    }
 
 
 COLUMNS = tuple(Column(tier, user) for tier in TIERS for user in USERS)
