@@ -5,7 +5,7 @@ from __future__ import annotations
 from attacks.attack import Attack, Outcome, Outside
 
 GROUP = "resources"
-_MEMORY_LIMIT_MB = 1024
+_MEMORY_LIMIT_MB = 512
 _LOG_BYTES = 100 << 20
 
 
