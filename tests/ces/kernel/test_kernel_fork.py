@@ -277,7 +277,7 @@ def _of_kernels(owner: int | None = None) -> list[psutil.Process]:
 
 def test_forks_of_forks_stop_before_the_files_run_out(manager: KernelManager) -> None:
     client = manager.get_session_client("g0")
-    run(client, "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (1024, 1024)); depth = 0")
+    run(client, "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (800, 800))")
     reasons: list[str] = []
     generation = 0
     while not reasons and generation < 100:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any, get_args
 
 import psutil
@@ -577,12 +577,19 @@ def assert_settings_are_inside(client: Client) -> None:
     assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
 
 
-@pytest.mark.usefixtures("_lean")
-@pytest.mark.parametrize("is_warm", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.usefixtures("warm_starts")
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(LIMITS, id="entered"),
+        # The shared warm processes have other limits.
+        pytest.param(BOXED, id="started", marks=pytest.mark.long),
+    ],
+)
 def test_a_fork_stays_inside_and_everything_ends_with_the_session(
-    tmp_path: Path, is_warm: bool
+    tmp_path: Path, limits: KernelLimits
 ) -> None:
-    manager = opened(tmp_path, SandboxPolicy(), is_warm=is_warm)
+    manager = opened(tmp_path, SandboxPolicy(), limits=limits)
     client = manager.get_session_client(
         "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
     )
@@ -905,10 +912,11 @@ def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
                     found.append(int(path.parent.name))
         return found
 
+    moment = Event()
     for number in range(FORKS if is_warm else 3 * FORKS):
         manager = opened(tmp_path / str(number), SandboxPolicy(), is_warm=is_warm)
         manager.get_session_client("s").start()
         while not inside():
-            continue  # it takes less than any wait
+            moment.wait(0.005)  # it takes longer
         manager.clean_up()
         assert inside() == []
