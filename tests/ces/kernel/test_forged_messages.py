@@ -255,8 +255,7 @@ def test_what_is_told_of_plugins_may_have_any_form(forging: Client) -> None:
         for report in ({"problems": odd, "results": odd}, {"problems": {"p": odd, "other": odd}}):
             told = json.dumps(report | {"refused": odd})
             forge = f"__import__('builtins').forge = lambda: _replace_report({told!r})"
-            run(forging, SET_UP)
-            run(forging, forge)
+            run(forging, f"{SET_UP}\n{forge}")
             problems = forging.load_plugins([PluginCode("p", code, {"n": told})])
             assert problems.keys() <= {"p"}
             assert all(isinstance(text, str) for text in problems.values())
