@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import sys
 import threading
@@ -33,13 +34,21 @@ def writing(context: Any) -> Plugin:
     return make("sql_query", context, read_only=False)
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    path = tmp_path / "my lake.duckdb"
+@pytest.fixture(scope="module")
+def first_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DuckDB file, of which each test gets a copy: a copy takes no time."""
+    path = tmp_path_factory.mktemp("first") / "lake.duckdb"
     with closing(duckdb.connect(str(path))) as connection:
         connection.execute("CREATE TABLE orders (city VARCHAR, amount DECIMAL(9, 2))")
         connection.execute("INSERT INTO orders VALUES ('Bonn', 10), ('Bonn', 5.5), ('Köln', NULL)")
         connection.execute("INSERT INTO orders VALUES ('Ulm', 1)")
+    return path
+
+
+@pytest.fixture
+def lake(tmp_path: Path, first_lake: Path) -> Path:
+    path = tmp_path / "my lake.duckdb"
+    shutil.copy(first_lake, path)
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
     return path
 
