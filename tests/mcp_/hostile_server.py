@@ -59,7 +59,7 @@ def tools(how: str, is_changed: bool) -> list[dict[str, Any]]:
             },
         }
     elif how == "schema":
-        wide = {f"p{n}": {"type": "string"} for n in range(100_000)}
+        wide = {f"p{n}": {"type": "string"} for n in range(20_000)}
         loop = {"$ref": "#"}
         deep: dict[str, Any] = {"type": "string"}
         for n in range(40):
@@ -76,7 +76,7 @@ def tools(how: str, is_changed: bool) -> list[dict[str, Any]]:
                 "type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema"}}}},
         ]  # fmt: skip
     elif how == "many":
-        more = [tool | {"name": f"t{n}"} for n in range(3_000)]
+        more = [tool | {"name": f"t{n}"} for n in range(1_000)]
     return [tool, *more]
 
 
@@ -93,7 +93,7 @@ def result(how: str) -> Any:  # noqa: C901 - one case for each attack
             content = [TEXT | {"text": "x" * (20 << 20)}]
         case "parts":
             image = {"type": "image", "data": "YWJj", "mimeType": "image/png"}
-            content = [image] * 20_000
+            content = [image] * 4_000
         case "types":
             return {"content": {"type": 5}, "isError": "perhaps", "structuredContent": [1]}
         case "kinds":
@@ -215,7 +215,7 @@ def over_http(server: Server, port: int) -> None:
             if server.how == "silent" and asked.get("method") == "initialize":
                 threading.Event().wait(60)
             if is_bomb:
-                self.wfile.write(gzip.compress(b" " * (200 << 20)))
+                self.wfile.write(gzip.compress(b" " * (40 << 20)))
                 return
             for answer in answers:
                 is_whole = answer.endswith(b"\n")
