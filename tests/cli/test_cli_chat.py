@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -182,53 +183,63 @@ def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
     assert "SystemExit" in line
 
 
+@contextmanager
+def at_terminal(project: Path, program: tuple[str, ...] = ("-m", "taskweaver")) -> Iterator[Screen]:
+    """Give a chat at a terminal, which ends with the block."""
+    screen = Screen("-p", str(project), program=program)
+    try:
+        yield screen
+    finally:
+        if screen.process.poll() is None:
+            screen.process.terminate()
+            screen.process.wait(PATIENCE_S)
+
+
 @pytest.fixture
-def screen(project: Path) -> Iterator[Screen]:
-    screen = Screen("-p", str(project))
-    yield screen
-    if screen.process.poll() is None:
-        screen.process.kill()
-        screen.process.wait()
+def forked(warm_commands: WarmCommands) -> tuple[str, ...]:
+    """The program without its imports."""
+    return tuple(warm_commands.program[1:])
 
 
-def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(screen: Screen) -> None:
-    screen.wait_for(PROMPT)
-    screen.wait_for("offline")
-    screen.type("how many rows are in orders.csv?\r")
-    screen.wait_for("400")
-    screen.wait_for(PROMPT)
-    screen.type("run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)\r")
-    screen.wait_for("begun")
-    screen.type("\x03")
-    screen.wait_for("Interrupted.")
-    screen.wait_for(PROMPT)
-    screen.type("how many columns are in orders.csv?\r")
-    screen.wait_for("5")
-    screen.wait_for("✓")
-    screen.wait_for(PROMPT)
-    screen.type("\x04")
-    assert screen.wait_for_end() == 0
+def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(project: Path) -> None:
+    with at_terminal(project) as screen:
+        screen.wait_for(PROMPT)
+        screen.wait_for("offline")
+        screen.type("how many rows are in orders.csv?\r")
+        screen.wait_for("400")
+        screen.wait_for(PROMPT)
+        screen.type("run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)\r")
+        screen.wait_for("begun")
+        screen.type("\x03")
+        screen.wait_for("Interrupted.")
+        screen.wait_for(PROMPT)
+        screen.type("how many columns are in orders.csv?\r")
+        screen.wait_for("5")
+        screen.wait_for("✓")
+        screen.wait_for(PROMPT)
+        screen.type("\x04")
+        assert screen.wait_for_end() == 0
     assert "Traceback" not in screen.drawn
 
 
 @pytest.mark.measured
-def test_leaving_at_once_is_possible(screen: Screen) -> None:
-    screen.wait_for(PROMPT)
-    screen.type("\x03")
-    screen.wait_for("Ctrl-C again leaves")
-    screen.wait_for(PROMPT)
-    screen.type("\x03")
-    assert screen.wait_for_end() == 0
+def test_leaving_at_once_is_possible(project: Path, forked: tuple[str, ...]) -> None:
+    with at_terminal(project, forked) as screen:
+        screen.wait_for(PROMPT)
+        screen.type("\x03")
+        screen.wait_for("Ctrl-C again leaves")
+        screen.wait_for(PROMPT)
+        screen.type("\x03")
+        assert screen.wait_for_end() == 0
 
 
 def test_a_project_that_does_not_open_ends_the_chat_in_one_line(
-    project: Path, warm_commands: WarmCommands
+    project: Path, forked: tuple[str, ...]
 ) -> None:
     (project / "taskweaver_config.json").write_text('{"llm.max_retries": "many"}')
-    _, *program = warm_commands.program
-    screen = Screen("-p", str(project), program=tuple(program))
-    screen.wait_for("error: ")
-    assert screen.wait_for_end() == 2
+    with at_terminal(project, forked) as screen:
+        screen.wait_for("error: ")
+        assert screen.wait_for_end() == 2
     assert "Traceback" not in screen.drawn
 
 
@@ -237,6 +248,7 @@ def test_a_signal_ends_a_script_and_its_kernel(
     project: Path, warm_commands: WarmCommands, number: signal.Signals, status: int
 ) -> None:
     code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
+    (project / "data" / "orders.csv").unlink()  # a kernel would look at it first
     with subprocess.Popen(
         [*warm_commands.program, "-p", str(project), "-m", code],
         stdout=subprocess.PIPE,
