@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.common import show, sized
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
-KILLS = sized(50, 2)
+KILLS = sized(50, 1)
 QUIET = MemoryConfig(memory_log_enabled=False)
 WRITER = """
 import sys

@@ -21,7 +21,7 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.session import Session
 
-ROUNDS, ASKED = sized((300, None), (4, 2))
+ROUNDS, ASKED = sized((300, None), (2, 1))
 WINDOW = 8_192
 CHARS_OF_A_TOKEN = 3.4
 PATIENCE_S = 600.0

@@ -22,7 +22,7 @@ from taskweaver.app.search_service import start_search
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.model.node import Node
 
-DEPTHS = sized(6, 2)
+DEPTHS = sized(6, 1)
 LINES = 80
 IDEA = """# Transpose
 

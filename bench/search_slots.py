@@ -26,7 +26,7 @@ from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import Node
 
 SLOTS = 4
-MEAN_S, NODES = sized((2.0, 24), (0.02, 6))
+MEAN_S, NODES = sized((2.0, 24), (0.02, 2))
 IDEA = "# Score\n\n## Evaluation\n\nMetric: score (maximize)\n"
 SETTINGS: Mapping[str, Any] = {
     "search.workers": SLOTS,
