@@ -96,7 +96,8 @@ def withhold(
             for key in item.keys:
                 src.json_file_store.pop(key, None)
     # Without its value a key has its default: that folder may lead elsewhere or hold code, too.
-    left = inspect_project(src, is_confined).without(granted)
+    # Where nothing was reset, another look would find the same.
+    left = inspect_project(src, is_confined).without(granted) if withheld else ()
     _set_apart_code(src, left)
     for item in left:
         if item.kind in (*_FOLDERS, "link"):
