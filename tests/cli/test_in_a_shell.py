@@ -106,9 +106,12 @@ class Start:
 PLACES = ("another folder", "above", "the project", "the clone")
 
 
-def started(tmp_path: Path, place: str, commands: WarmCommands, **keys: int) -> Start:
+def started(
+    tmp_path: Path, place: str, commands: WarmCommands, *, has_table: bool = True, **keys: int
+) -> Start:
     """Make a project, and go to a place to start from."""
-    project = make_project(tmp_path / "clone-of-the-program" / "project", KEYS | keys)
+    folder = tmp_path / "clone-of-the-program" / "project"
+    project = make_project(folder, KEYS | keys, has_table=has_table)
     other = tmp_path / "quite-another-folder"
     other.mkdir()
     cwd, options = {
@@ -181,7 +184,7 @@ def test_what_is_stored_ran(tmp_path: Path, warm_commands: WarmCommands) -> None
 def test_artifacts_and_findings_are_named_wherever_one_starts(
     tmp_path: Path, warm_commands: WarmCommands, place: str
 ) -> None:
-    start = started(tmp_path, place, warm_commands, **NO_STATES)
+    start = started(tmp_path, place, warm_commands, has_table=False, **NO_STATES)
     facts = start.run("--json", "-m", "run this code: open('saved.txt', 'w').write('done')")
     artifacts = json.loads(facts)["artifacts"]
     assert artifacts
