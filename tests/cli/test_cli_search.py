@@ -19,7 +19,7 @@ from search_figures import bare_figures
 from search_lab import FAST, Climber
 from search_lab import IDEA as CLIMB
 from support import make_project
-from warm_commands import WarmCommands
+from warm_commands import BARE_FIGURES, WarmCommands
 
 from taskweaver.cli.main import commands
 from taskweaver.llm.types import ModelRequest
@@ -332,7 +332,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", BARE_FIGURES: "1"},
     ) as process:
         assert process.stdout is not None
         before = [next(process.stdout)]

@@ -15,7 +15,7 @@ from fake_endpoint import Call, good, serving
 from search_lab import FAST, IDEA
 from support import make_project
 from test_cli_search import LastingClimber
-from warm_commands import WarmCommands
+from warm_commands import BARE_FIGURES, WarmCommands
 
 from taskweaver.llm.types import ModelRequest
 
@@ -69,7 +69,7 @@ def test_what_is_said_stands_above_the_live_tree(
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
+        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": "", BARE_FIGURES: "1"},
         start_new_session=True,
     ) as process:
         os.close(theirs)
