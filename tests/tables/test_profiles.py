@@ -129,8 +129,8 @@ def test_a_column_of_many_values_is_searched_and_not_listed(tmp_path: Path) -> N
 
 
 def test_a_wide_table_fits_with_the_columns_of_the_request(tmp_path: Path) -> None:
-    names = [f"a long column name with the number {number}" for number in range(500)]
-    frame = pd.DataFrame([[f"value {number}" for number in range(500)]] * 3, columns=names)
+    names = [f"a long column name with the number {number}" for number in range(250)]
+    frame = pd.DataFrame([[f"value {number}" for number in range(250)]] * 3, columns=names)
     frame.to_csv(tmp_path / "wide.csv", index=False)
 
     text = repr(profile_tables(tmp_path / "wide.csv", f"mean of {names[-1]}"))
