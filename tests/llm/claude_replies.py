@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 COUNTS = {
@@ -106,7 +107,8 @@ class CacheOfServer:
         blocks = [*body["tools"], *body["system"]]
         blocks += [block for message in body["messages"] for block in message["content"]]
         marks = [at for at, block in enumerate(blocks, 1) if "cache_control" in block]
-        prefixes = [json.dumps(unmarked(blocks[:at])) for at in range(len(blocks) + 1)]
+        texts = [json.dumps(unmarked(block)) for block in blocks]
+        prefixes = list(accumulate(texts, initial=""))
         seen = [at for mark in marks for at in range(mark, max(mark - 20, 0), -1)]
         found = max((at for at in seen if prefixes[at] in self._known), default=0)
         self._known |= {prefixes[at] for at in marks}
