@@ -26,7 +26,7 @@ class EventReader:
     """Turns the blocks of a response body into the data of its events."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._data: list[bytes] = []
         self._is_begun = False
 
@@ -36,13 +36,14 @@ class EventReader:
         Raises:
             NotAnEventStream: If the body does not start like one, or an event has no end.
         """
-        text = self._rest + block
-        if not self._is_begun:
-            text = self._begin(text)
-        lines = text.split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            yield from self._take(line.removesuffix(b"\r"))
+        if self._is_begun and b"\n" not in block:  # a long line is not copied for each block
+            self._rest += block
+        else:
+            text = bytes(self._rest) + block
+            lines = (text if self._is_begun else self._begin(text)).split(b"\n")
+            self._rest = bytearray(lines.pop())
+            for line in lines:
+                yield from self._take(line.removesuffix(b"\r"))
         if len(self._rest) > MAX_EVENT_BYTES:
             raise NotAnEventStream(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
 
@@ -52,7 +53,7 @@ class EventReader:
         Raises:
             NotAnEventStream: If the body was no event stream, or empty.
         """
-        last, self._rest = self._rest, b""
+        last, self._rest = bytes(self._rest), bytearray()
         yield from self._take(last.removesuffix(b"\r"))
         yield from self._take(b"")
         if not self._is_begun:
