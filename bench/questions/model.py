@@ -29,7 +29,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,13 @@ class Question:
 
 def evaluate(expression: str, files: tuple[str, ...]) -> Any:
     """Return the value of an expression over the frames of files."""
-    return eval(str(expression), {"pd": pd, "np": np, **frames(files)})
+    return _evaluated(str(expression), files)
+
+
+@lru_cache(maxsize=8)
+def _evaluated(expression: str, files: tuple[str, ...]) -> Any:
+    """Return a value, of which one turn makes use several times."""
+    return eval(expression, {"pd": pd, "np": np, **frames(files)})
 
 
 def is_chosen(id: str) -> bool:

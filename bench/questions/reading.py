@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import pandas as pd
 
@@ -110,5 +111,11 @@ def has_word(text: str, word: str) -> bool:
 
 def position(text: str, word: str) -> int:
     """Return where a word or phrase begins in a text, in any case; -1 if nowhere."""
-    found = re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", text, re.IGNORECASE)
+    found = _pattern(word).search(text)
     return found.start() if found else -1
+
+
+@cache
+def _pattern(word: str) -> re.Pattern[str]:
+    """Return what finds a word: there are more than `re` keeps, and compiling them takes long."""
+    return re.compile(rf"(?<![\w]){re.escape(word)}(?![\w])", re.IGNORECASE)
