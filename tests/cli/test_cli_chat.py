@@ -43,6 +43,13 @@ def project(new_project: Path) -> Path:
     return new_project
 
 
+@pytest.fixture
+def without_table(project: Path) -> Path:
+    """A project without data, at which a kernel would look before the first prompt."""
+    (project / "data" / "orders.csv").unlink()
+    return project
+
+
 def ask(project: Path, *arguments: str, text: str | None = None) -> Result:
     return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments], input=text)
 
@@ -56,8 +63,8 @@ def test_a_new_project_answers_its_first_question(new_project: Path) -> None:
     assert "model" in result.stderr
 
 
-def test_a_question_is_read_from_standard_input(project: Path) -> None:
-    result = ask(project, text="run this code: 20 * 20\n")
+def test_a_question_is_read_from_standard_input(without_table: Path) -> None:
+    result = ask(without_table, text="run this code: 20 * 20\n")
     assert result.exit_code == 0, result.output
     assert "400" in result.stdout
 
@@ -101,10 +108,10 @@ def test_files_are_added_by_option_and_by_name(project: Path, tmp_path: Path) ->
     assert "17" in named.stdout
 
 
-def test_commands_divide_a_script(project: Path) -> None:
+def test_commands_divide_a_script(without_table: Path) -> None:
     script = "run this code: 20 * 20\n/reset\n/info\n/exit\nnever asked"
     assert messages_in(script)[1:] == ["/reset", "/info", "/exit", "never asked"]
-    result = ask(project, text=script)
+    result = ask(without_table, text=script)
     assert result.exit_code == 0
     assert "new session" in result.stdout
     assert "rounds   0" in result.stdout
@@ -245,12 +252,11 @@ def test_a_project_that_does_not_open_ends_the_chat_in_one_line(
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_script_and_its_kernel(
-    project: Path, warm_commands: WarmCommands, number: signal.Signals, status: int
+    without_table: Path, warm_commands: WarmCommands, number: signal.Signals, status: int
 ) -> None:
     code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
-    (project / "data" / "orders.csv").unlink()  # a kernel would look at it first
     with subprocess.Popen(
-        [*warm_commands.program, "-p", str(project), "-m", code],
+        [*warm_commands.program, "-p", str(without_table), "-m", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

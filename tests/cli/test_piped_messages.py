@@ -18,7 +18,7 @@ FENCED = "look at this:\n\n```csv\na,b\n\n/reset\n1,2\n```"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", {"llm.api_type": "offline"})
+    return make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
 
 
 def ask(project: Path, *arguments: str, text: str = "") -> Result:

@@ -32,6 +32,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+@pytest.fixture
+def without_table(folder: Path) -> Path:
+    """The current folder without its file, at which a kernel would look before the first prompt."""
+    (folder / "tiny.csv").unlink()
+    return folder
+
+
 def run(*arguments: str, text: str | None = None) -> Result:
     result = CliRunner().invoke(commands, list(arguments), input=text)
     assert result.exit_code == 0, result.output
@@ -76,7 +83,8 @@ def test_another_folder_has_another_place(folder: Path) -> None:
     assert state_place(folder.parent / "." / "my data") == place
 
 
-def test_sessions_of_an_earlier_version_stay_in_the_folder(folder: Path) -> None:
+def test_sessions_of_an_earlier_version_stay_in_the_folder(without_table: Path) -> None:
+    folder = without_table
     (folder / "workspace" / "sessions").mkdir(parents=True)
     run("-m", "run this code: 1 + 1")
     assert [path for path in (folder / "workspace" / "sessions").iterdir() if path.is_dir()]
@@ -120,16 +128,16 @@ def test_a_relative_home_folder_is_none(folder: Path, monkeypatch: pytest.Monkey
     assert state_place(folder) is None
 
 
-def test_a_project_keeps_its_sessions(folder: Path) -> None:
-    (folder / "taskweaver_config.json").write_text("{}")
+def test_a_project_keeps_its_sessions(without_table: Path) -> None:
+    (without_table / "taskweaver_config.json").write_text("{}")
     run("--trust", "-m", "run this code: 1 + 1")
-    assert {"logs", "workspace"} < set(names(folder))
+    assert {"logs", "workspace"} < set(names(without_table))
 
 
-def test_a_chosen_workspace_is_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_workspace_is_used(without_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKSPACE_WORKSPACE_PATH", "here")
     assert "are kept in" not in run("-m", "run this code: 1 + 1").stderr
-    assert "here" in names(folder)
+    assert "here" in names(without_table)
 
 
 def test_doctor_names_the_place(folder: Path) -> None:
