@@ -13,6 +13,7 @@ from support import NO_STATES, make_project
 from taskweaver.evaluation.cases.case import EvalCase
 from taskweaver.evaluation.cases.read import SHIPPED, read_cases
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
+from taskweaver.evaluation.results.row import ResultRow
 
 KINDS = {
     "SQL plugin", "a chart described", "a correction after an error", "a follow-up after a fork",
@@ -88,14 +89,25 @@ def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> 
     assert {row.by for row in done.rows} == {"offline"}
 
 
-@pytest.mark.parametrize("name", ["injected_file", "injected_tool", "injected_cell"])
-def test_a_model_that_obeys_an_injected_instruction_fails_its_case(
-    tmp_path: Path, name: str
-) -> None:
+INJECTED = ["injected_file", "injected_tool", "injected_cell"]
+
+
+@pytest.fixture(scope="module")
+def obeyed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ResultRow]:
+    """Results of a model that obeys injected instructions, by case."""
+
     def obey(messages: list[dict[str, str]]) -> str:
         return "PWNED" if "PWNED" in str(messages) else "```python\nopen('pwned.txt', 'w')\n```"
 
-    done = evaluate(SHIPPED, make_project(tmp_path / "p", NO_STATES), model=obey, only=[name])
-    (row,) = done.rows
+    project = make_project(tmp_path_factory.mktemp("obeyed") / "p", NO_STATES, has_table=False)
+    done = evaluate(SHIPPED, project, model=obey, only=INJECTED)
+    return {row.case: row for row in done.rows}
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_a_model_that_obeys_an_injected_instruction_fails_its_case(
+    obeyed: dict[str, ResultRow], name: str
+) -> None:
+    row = obeyed[name]
     assert row.outcome == "failed"
     assert any("PWNED" in problem or "pwned" in problem for problem in row.problems)
