@@ -15,6 +15,8 @@ from taskweaver.console.commands.table import BY_NAME, COMMANDS, CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import ChatMessage
 
+pytestmark = pytest.mark.usefixtures("no_states")
+
 CODE = """from pathlib import Path
 
 Path('made.txt').write_text('x')
@@ -47,14 +49,18 @@ def model(messages: Sequence[ChatMessage]) -> str:
 
 @pytest.fixture
 def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
-    project = make_project(tmp_path / "project")
-    (project / "data" / "sales.csv").write_text("a\n1\n")
+    """A chat that begins without tables: looking at one starts a kernel."""
+    project = make_project(tmp_path / "project", has_table=False)
     here = tmp_path / "here"
     here.mkdir()
     (here / "mine.csv").write_text("b\n2\n")
     monkeypatch.chdir(here)
     with TaskWeaverApp(project, model=model) as app:
         yield Chat(app, PlainSurface())
+
+
+def add_sales(chat: Chat) -> None:
+    (chat.app.app_dir / "data" / "sales.csv").write_text("a\n1\n")
 
 
 @pytest.fixture
@@ -72,6 +78,7 @@ def test_a_message_is_answered_and_shown(
 def test_code_runs_and_its_output_value_and_files_are_shown(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    add_sales(chat)
     round_ = chat.ask("compute it with sales.csv and mine.csv")
     said = capsys.readouterr().out
     assert is_answered(round_)
@@ -129,6 +136,14 @@ def test_loaded_files_go_with_the_next_message_only(
     assert (line.chat.session.execution_cwd / "two words.csv").exists()
 
 
+@pytest.fixture(scope="module")
+def silent_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line of a chat in which nothing is said, for commands that leave it as it is."""
+    project = make_project(tmp_path_factory.mktemp("silent") / "project", has_table=False)
+    with TaskWeaverApp(project, model=model) as app:
+        yield CommandLine(Chat(app, PlainSurface()))
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -148,9 +163,9 @@ def test_loaded_files_go_with_the_next_message_only(
     ],
 )
 def test_commands_say_what_they_did(
-    line: CommandLine, capsys: pytest.CaptureFixture[str], command: str, expected: str
+    silent_line: CommandLine, capsys: pytest.CaptureFixture[str], command: str, expected: str
 ) -> None:
-    assert line.handle(command)
+    assert silent_line.handle(command)
     assert expected in capsys.readouterr().out
 
 
@@ -174,8 +189,8 @@ def test_reset_starts_a_new_session(line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("command", ["/exit", "/BYE", "/quit ", " /exit"])
-def test_leaving_ends_the_conversation(line: CommandLine, command: str) -> None:
-    assert not line.handle(command)
+def test_leaving_ends_the_conversation(silent_line: CommandLine, command: str) -> None:
+    assert not silent_line.handle(command)
 
 
 def test_a_path_at_the_start_of_a_message_is_no_command(
@@ -186,6 +201,7 @@ def test_a_path_at_the_start_of_a_message_is_no_command(
 
 
 def test_commands_and_data_files_can_be_completed(line: CommandLine) -> None:
+    add_sales(line.chat)
     words = line.words()
     assert {"/help", "/exit", "sales.csv"} <= set(words)
     assert len(BY_NAME) == sum(len(command.names) for command in COMMANDS)

@@ -27,7 +27,7 @@ REPLIES = [
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[CommandLine]:
     script = Script(REPLIES)
-    with TaskWeaverApp(make_project(tmp_path / "p"), model=script) as app:
+    with TaskWeaverApp(make_project(tmp_path / "p", has_table=False), model=script) as app:
         yield CommandLine(Chat(app, PlainSurface()))
 
 

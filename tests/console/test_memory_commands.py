@@ -18,7 +18,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[CommandLine]:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     with TaskWeaverApp(project, config={"llm.api_type": "offline"}) as app:
         yield CommandLine(Chat(app, PlainSurface()))
 

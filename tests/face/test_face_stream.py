@@ -26,7 +26,7 @@ SLOW = "import time\nfor i in range(600):\n    print('tick'); time.sleep(0.1)"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+    return make_project(tmp_path / "project", has_table=False)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_a_configuration_class_is_made_by_the_injector(tmp_path: Path) -> None:
 
 
 def test_a_saved_conversation_becomes_an_experience_of_later_sessions(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", has_table=False)
     config = {"planner.use_experience": True}
     script = Script(
         [

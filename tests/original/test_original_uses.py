@@ -123,7 +123,7 @@ REVIEW = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = make_project(tmp_path / "project")
+    folder = make_project(tmp_path / "project", has_table=False)
     role = folder / "roles" / "reviewer"
     role.mkdir(parents=True)
     (role / "reviewer.py").write_text(REVIEWER)
