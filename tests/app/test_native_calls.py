@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_endpoint import Call, good, serving
+from kept_sessions import KeptSessions
 from sizes import some
 from support import Listener, make_project
 from tool_replies import called
@@ -54,13 +55,22 @@ def play(
     return played, endpoint.calls, listener
 
 
+def go_on(
+    kept: KeptSessions, *bodies: Body, rounds: int = 1
+) -> tuple[list[Round], list[Call], Listener]:
+    """Play rounds of a session that goes on, with an endpoint that answers with these bodies."""
+    session, calls = kept.answered(lambda call: call.stream(bodies[call.number]))
+    listener = Listener()
+    return [session.send_message(f"go {n}", listener) for n in range(rounds)], calls, listener
+
+
 def hops(round_: Round) -> list[str]:
     return [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
 
 
-def test_a_call_runs_its_cell_and_text_is_the_answer(project: Path) -> None:
-    (round_,), calls, listener = play(
-        project, called(cell("6 * 7", "multiply"), text="I multiply."), good("It is 42.")
+def test_a_call_runs_its_cell_and_text_is_the_answer(kept_sessions: KeptSessions) -> None:
+    (round_,), calls, listener = go_on(
+        kept_sessions, called(cell("6 * 7", "multiply"), text="I multiply."), good("It is 42.")
     )
     assert round_.state == "finished"
     assert hops(round_)[1:] == [
@@ -83,9 +93,9 @@ def test_a_call_runs_its_cell_and_text_is_the_answer(project: Path) -> None:
     assert len(drafts) == 1
 
 
-def test_code_streams_while_its_call_arrives(project: Path) -> None:
+def test_code_streams_while_its_call_arrives(kept_sessions: KeptSessions) -> None:
     code = "\n".join(f"value_{n} = {n}" for n in range(400))
-    listener = play(project, called(cell(code)), good("Done."))[2]
+    listener = go_on(kept_sessions, called(cell(code)), good("Done."))[2]
     shown = [
         event.msg
         for event in listener.events
@@ -124,8 +134,10 @@ def test_a_plan_alone_costs_one_more_call_and_is_no_failure(project: Path) -> No
     assert calls[1].body["messages"][-1]["role"] == "tool"
 
 
-def test_17_the_result_of_an_unknown_tool_names_those_there_are(project: Path) -> None:
-    (round_,), calls, _ = play(project, called(("sql", {"q": "x"})), good("Then not."))
+def test_17_the_result_of_an_unknown_tool_names_those_there_are(
+    kept_sessions: KeptSessions,
+) -> None:
+    (round_,), calls, _ = go_on(kept_sessions, called(("sql", {"q": "x"})), good("Then not."))
     assert round_.post_list[-1].message == "Then not."
     call, result = calls[1].body["messages"][-2:]
     assert call["tool_calls"][0]["function"]["name"] == "sql"
@@ -184,19 +196,25 @@ def test_an_endpoint_that_ignores_tools_is_understood(project: Path) -> None:
     assert any(post.get_attachment(KIND.execution_status) for post in round_.post_list)
 
 
-def test_a_model_that_calls_tools_may_show_code_that_is_not_run(project: Path) -> None:
+def test_a_model_that_calls_tools_may_show_code_that_is_not_run(
+    kept_sessions: KeptSessions,
+) -> None:
     shown = "```python\nimport os; os.getpid()\n```"
-    first, second = play(
-        project, called(cell("1 + 1")), good("It is 2."), good(f"Here it is:\n{shown}"), rounds=2
+    first, second = go_on(
+        kept_sessions,
+        called(cell("1 + 1")),
+        good("It is 2."),
+        good(f"Here it is:\n{shown}"),
+        rounds=2,
     )[0]
     assert first.state == second.state == "finished"
     assert hops(second)[1:] == ["Planner>User"]
     assert shown in second.post_list[-1].message
 
 
-def test_reasoning_is_no_part_of_the_reply(project: Path) -> None:
+def test_reasoning_is_no_part_of_the_reply(kept_sessions: KeptSessions) -> None:
     thinking = '<think>Perhaps {"response": {"send_to": "User", "message": "no"}}</think>'
-    (round_,), _, _ = play(project, good(*thinking, " It is", " 42."))
+    (round_,), _, _ = go_on(kept_sessions, good(*thinking, " It is", " 42."))
     assert round_.post_list[-1].message == "It is 42."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from kept_sessions import KeptSessions
 from sizes import some
 from support import add_table, make_project
 from tool_replies import called
@@ -73,6 +74,17 @@ def play(
     return played, endpoint.calls
 
 
+def go_on(
+    kept: KeptSessions, form: str, *bodies: list[bytes], **config: Any
+) -> tuple[Round, list[Call]]:
+    """Play a round of a session that goes on, with an endpoint that answers with these bodies."""
+    answer = lambda call: call.stream(bodies[call.number])  # noqa: E731
+    session, calls = kept.answered(answer, **{"llm.form": form, **config})
+    round_ = session.send_message("go")
+    assert len(calls) == len(bodies)
+    return round_, calls
+
+
 def hops(round_: Round) -> list[str]:
     short = {"Planner": "P", "CodeInterpreter": "C", "User": "U"}
     posts = round_.post_list
@@ -117,9 +129,11 @@ def test_look_then_compute_is_one_order(project: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", some(FORMS, 1))
-def test_a_cell_that_is_marked_as_the_last_costs_no_further_call(project: Path, form: str) -> None:
-    (round_,), calls = play(
-        project,
+def test_a_cell_that_is_marked_as_the_last_costs_no_further_call(
+    kept_sessions: KeptSessions, form: str
+) -> None:
+    round_, calls = go_on(
+        kept_sessions,
         form,
         order(form, "multiply"),
         cell(form, "6 * 7", is_last=True),
@@ -186,10 +200,10 @@ def test_the_same_cell_for_ever_ends_with_an_answer(project: Path, form: str) ->
 
 
 @pytest.mark.parametrize("form", some(FORMS, 1))
-def test_after_eight_cells_an_answer_is_asked_for(project: Path, form: str) -> None:
+def test_after_eight_cells_an_answer_is_asked_for(kept_sessions: KeptSessions, form: str) -> None:
     cells = [cell(form, f"{n} + 1") for n in range(8)]
-    (round_,), _ = play(
-        project,
+    round_, _ = go_on(
+        kept_sessions,
         form,
         order(form, "count"),
         *cells,
@@ -291,9 +305,11 @@ def test_an_endpoint_without_tools_gets_the_next_form(project: Path) -> None:
     assert "tools" not in endpoint.calls[1].body
 
 
-def test_an_order_that_is_answered_in_words_alone_needs_no_cell(project: Path) -> None:
-    (round_,), calls = play(
-        project, "tools", order("tools", "hm"), good("Which file?"), good("Which?"), **RELAY
+def test_an_order_that_is_answered_in_words_alone_needs_no_cell(
+    kept_sessions: KeptSessions,
+) -> None:
+    round_, calls = go_on(
+        kept_sessions, "tools", order("tools", "hm"), good("Which file?"), good("Which?"), **RELAY
     )
     assert texts(round_.post_list[2], KIND.reply_type) == ["text"]
     assert newest(calls[2]) == "Which file?"
