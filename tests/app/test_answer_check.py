@@ -41,6 +41,7 @@ class Stage:
 
     Attributes:
         app: The application of the warm process.
+        bare: One without a table, which would start a kernel.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,15 +50,17 @@ class Stage:
         project = make_project(folder / "warm")
         warm = {"execution.zygote": True}
         self.app = TaskWeaverApp(project, model=lambda chat: self._script(chat), config=warm)
+        bare = make_project(folder / "bare", has_table=False)
+        self.bare = TaskWeaverApp(bare, model=lambda chat: self._script(chat))
 
     def play(
-        self, replies: list[str], *questions: str, **config: object
+        self, replies: list[str], *questions: str, has_table: bool = True, **config: object
     ) -> tuple[list[Round], Script, Listener]:
         """Ask questions in one session; every reply is needed."""
         self._script = Script(replies)
         if not config:
-            return self._played(self.app, replies, questions)
-        project = make_project(self._folder / create_id())
+            return self._played(self.app if has_table else self.bare, replies, questions)
+        project = make_project(self._folder / create_id(), has_table=has_table)
         with TaskWeaverApp(project, model=self._script, config=config) as app:
             return self._played(app, replies, questions)
 
@@ -74,7 +77,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     stage = Stage(tmp_path_factory.mktemp("answers"))
-    with stage.app:
+    with stage.app, stage.bare:
         with stage.app.get_session() as session:
             session.run_code("1")  # starts what all sessions share
         yield stage
@@ -177,7 +180,9 @@ def test_figures_of_earlier_rounds_count_and_are_needed(stage: Stage) -> None:
 def test_nothing_is_sent_back_where_it_makes_no_sense(
     stage: Stage, question: str, answer: str, config: dict[str, object]
 ) -> None:
-    (round_,), _, _ = stage.play([planner_reply("User", answer)], question, **config)
+    has_table = question == QUESTION
+    reply = planner_reply("User", answer)
+    (round_,), _, _ = stage.play([reply], question, has_table=has_table, **config)
     assert round_.answer.text == answer
     marked = ("4711",) if "planner.max_retry_count" in config else ()
     assert round_.answer.unsupported_numbers == marked
@@ -212,7 +217,7 @@ def test_no_correction_costs_the_answer(stage: Stage) -> None:
 
 def test_the_answer_of_a_round_is_never_an_internal_note(stage: Stage) -> None:
     (round_,), _, _ = stage.play(
-        [planner_reply("Nobody", "x")] * 2, **{"planner.max_retry_count": 1}
+        [planner_reply("Nobody", "x")] * 2, has_table=False, **{"planner.max_retry_count": 1}
     )
     assert round_.state == "failed"
     assert round_.answer.text == ""
