@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kept_sessions import KeptSessions
 from sizes import some
 from support import Listener, Script, add_table, code_reply, make_project, planner_reply
 
@@ -42,6 +43,12 @@ def play(
     return round_, script, listener
 
 
+def go_on(kept: KeptSessions, replies: list[str]) -> tuple[Round, Script]:
+    """Play a round of a session that goes on."""
+    script = Script(replies)
+    return kept.scripted(script).send_message("go"), script
+
+
 def hops(round_: Round) -> list[str]:
     return [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
 
@@ -51,7 +58,9 @@ def only(post: object, kind: AttachmentType) -> str:
     return str(found.content)
 
 
-def test_a_question_takes_two_calls_and_the_report_carries_the_cell(project: Path) -> None:
+def test_a_question_with_its_files_takes_two_calls_and_the_report_carries_the_cell(
+    project: Path,
+) -> None:
     add_table(project)
     code = "pd.read_csv('tiny.csv')['Count'].sum()"
     replies = [cell(code, "sum of Count"), planner_reply("User", "The sum is 8.")]
@@ -72,14 +81,14 @@ def test_a_question_takes_two_calls_and_the_report_carries_the_cell(project: Pat
     outcome = script.last(1)
     assert "```\n8\n```" in outcome
     assert code not in outcome  # its author knows it
+    check_prompt(script, "what is the sum of Count in tiny.csv?")
 
 
-def test_the_prompt_has_files_with_columns_and_rows_and_what_a_cell_may_use(project: Path) -> None:
-    add_table(project)
-    _, script, _ = play(project, [planner_reply("User", "Hello.")], "hello, tiny.csv")
+def check_prompt(script: Script, question: str) -> None:
+    """Check that it has files with their columns and rows, and what a cell may use."""
     system, request = (str(message["content"]) for message in script.prompts[0])
     assert "read_table" in system
-    assert request.index('"tiny.csv", 2 rows, columns') < request.index("hello, tiny.csv")
+    assert request.index('"tiny.csv", 2 rows, columns') < request.index(question)
 
 
 @pytest.mark.long
@@ -93,19 +102,19 @@ def test_variables_of_earlier_rounds_are_in_the_situation(project: Path) -> None
     assert request.index("price: 41.5") < request.index("second")
 
 
-def test_deleted_variables_are_in_no_situation(project: Path) -> None:
+def test_deleted_variables_are_in_no_situation(kept_sessions: KeptSessions) -> None:
     orders = [cell("price = 41.5"), cell("del price"), cell("1 + 1")]
     script = Script([reply for one in orders for reply in (one, planner_reply("User", "ok"))])
-    with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
-        for question in ("first", "second", "third"):
-            session.send_message(question)
+    session = kept_sessions.scripted(script)
+    for question in ("first", "second", "third"):
+        session.send_message(question)
     assert "price: 41.5" in script.last(2)
     assert "- gone: price" in script.last(4)
 
 
-def test_a_cell_that_fails_goes_back_to_its_author(project: Path) -> None:
+def test_a_cell_that_fails_goes_back_to_its_author(kept_sessions: KeptSessions) -> None:
     replies = [cell("1 / 0"), cell("1 / 1"), planner_reply("User", "It is 1.0.")]
-    round_, script, _ = play(project, replies)
+    round_, script = go_on(kept_sessions, replies)
     assert hops(round_).count("Planner>CodeInterpreter") == 2
     assert hops(round_).count("CodeInterpreter>CodeInterpreter") == 0
     assert "ZeroDivisionError" in script.last(1)
@@ -164,15 +173,15 @@ def test_without_cells_of_its_own_the_planner_hears_of_the_worker(project: Path)
     assert '"code"' not in system
 
 
-def test_words_without_any_form_are_the_answer(project: Path) -> None:
-    round_, script, _ = play(project, ["The capital is Paris."])
+def test_words_without_any_form_are_the_answer(kept_sessions: KeptSessions) -> None:
+    round_, script = go_on(kept_sessions, ["The capital is Paris."])
     assert round_.post_list[-1].message == "The capital is Paris."
     assert len(script.prompts) == 1
 
 
-def test_a_fence_runs_and_the_text_after_it_counts_for_nothing(project: Path) -> None:
+def test_a_fence_runs_and_the_text_after_it_counts_for_nothing(kept_sessions: KeptSessions) -> None:
     replies = ["I compute it.\n```python\n7 * 6\n```\nThe result is forty-one.", "It is 42."]
-    round_, script, _ = play(project, replies)
+    round_, script = go_on(kept_sessions, replies)
     assert round_.post_list[-1].message == "It is 42."
     assert only(round_.post_list[1], KIND.thought) == "I compute it."
     assert "forty-one" not in json.dumps([post.to_dict() for post in round_.post_list])

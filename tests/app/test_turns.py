@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kept_sessions import KeptSessions
 from support import Listener, Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -32,6 +33,15 @@ def play(
     with TaskWeaverApp(project, model=script, config=config) as app, app.get_session() as session:
         round_ = session.send_message(message, event_handler=listener)
     return round_, script, listener
+
+
+def go_on(
+    kept: KeptSessions, replies: list[str], message: str = "go", **config: object
+) -> tuple[Round, Script, Listener]:
+    """Play one round of a session that goes on, with a scripted model."""
+    script, listener = Script(replies), Listener()
+    session = kept.scripted(script, **config)
+    return session.send_message(message, event_handler=listener), script, listener
 
 
 def hops(round_: Round) -> list[str]:
@@ -64,10 +74,10 @@ def test_a_question_is_planned_computed_and_answered(project: Path) -> None:
 
 
 def test_the_worker_sees_task_plan_and_request_and_only_the_newest_turn_has_them(
-    project: Path,
+    kept_sessions: KeptSessions,
 ) -> None:
-    _, script, _ = play(
-        project,
+    _, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", "first task"),
             code_reply("a = 1"),
@@ -88,9 +98,9 @@ def test_the_worker_sees_task_plan_and_request_and_only_the_newest_turn_has_them
     assert any("## Task\nfirst task" in text for text in second[:-1])
 
 
-def test_failing_code_is_sent_back_with_its_error_and_mended(project: Path) -> None:
-    round_, script, _ = play(
-        project,
+def test_failing_code_is_sent_back_with_its_error_and_mended(kept_sessions: KeptSessions) -> None:
+    round_, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", "divide"),
             code_reply("1 / 0"),
@@ -103,9 +113,11 @@ def test_failing_code_is_sent_back_with_its_error_and_mended(project: Path) -> N
     assert "## Correction" in script.last(2)
 
 
-def test_a_worker_that_cannot_mend_its_code_reports_the_failure(project: Path) -> None:
-    round_, script, _ = play(
-        project,
+def test_a_worker_that_cannot_mend_its_code_reports_the_failure(
+    kept_sessions: KeptSessions,
+) -> None:
+    round_, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", "divide"),
             code_reply("1 / 0"),
@@ -128,9 +140,9 @@ def test_a_worker_that_cannot_mend_its_code_reports_the_failure(project: Path) -
     ],
 )
 def test_an_unusable_plan_is_sent_back_once_with_the_reason(
-    project: Path, bad: str, reason: str
+    kept_sessions: KeptSessions, bad: str, reason: str
 ) -> None:
-    round_, script, _ = play(project, [bad, planner_reply("User", "here you are")])
+    round_, script, _ = go_on(kept_sessions, [bad, planner_reply("User", "here you are")])
     assert round_.state == "finished"
     assert hops(round_) == ["User>Planner", "Planner>Planner", "Planner>User"]
     assert "could not be used" in script.last(1)
@@ -161,9 +173,11 @@ def test_the_error_of_unusable_replies_shows_their_beginning_in_a_line(project: 
     assert "\x1b" not in reason
 
 
-def test_code_replies_that_stay_unusable_are_reported_to_the_planner(project: Path) -> None:
-    round_, script, _ = play(
-        project,
+def test_code_replies_that_stay_unusable_are_reported_to_the_planner(
+    kept_sessions: KeptSessions,
+) -> None:
+    round_, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", "go"),
             code_reply("", thought="no code today"),
@@ -177,9 +191,9 @@ def test_code_replies_that_stay_unusable_are_reported_to_the_planner(project: Pa
     assert "poem" in script.last(3)
 
 
-def test_a_worker_may_answer_in_words(project: Path) -> None:
-    round_, script, _ = play(
-        project,
+def test_a_worker_may_answer_in_words(kept_sessions: KeptSessions) -> None:
+    round_, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", "sing"),
             code_reply("I cannot sing.", reply_type="text"),
@@ -191,9 +205,9 @@ def test_a_worker_may_answer_in_words(project: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_fence_around_code_is_taken_off(project: Path) -> None:
-    _, script, _ = play(
-        project,
+def test_a_fence_around_code_is_taken_off(kept_sessions: KeptSessions) -> None:
+    _, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", "go"),
             code_reply("```python\n40 + 2\n```"),
@@ -267,17 +281,17 @@ def test_variables_stay_between_rounds_and_the_next_prompt_shows_them(project: P
     assert "42" in round_.post_list[-1].message
 
 
-def test_what_code_prints_is_heard_while_it_runs(project: Path) -> None:
-    _, _, listener = play(
-        project, [code_reply("print('working')")], **{"session.roles": ["code_interpreter"]}
+def test_what_code_prints_is_heard_while_it_runs(kept_sessions: KeptSessions) -> None:
+    _, _, listener = go_on(
+        kept_sessions, [code_reply("print('working')")], **{"session.roles": ["code_interpreter"]}
     )
     assert "working" in "".join(listener.messages(PostEventType.post_execution_output))
 
 
-def test_text_from_outside_is_never_a_template(project: Path) -> None:
+def test_text_from_outside_is_never_a_template(kept_sessions: KeptSessions) -> None:
     hostile = "{PLAN} {MESSAGE} {ROLE_NAME:>999999999} {0} {{x}} %s ${y}"
-    round_, script, _ = play(
-        project,
+    round_, script, _ = go_on(
+        kept_sessions,
         [
             planner_reply("CodeInterpreter", hostile, plan=hostile),
             code_reply(hostile, reply_type="text", thought=hostile),
