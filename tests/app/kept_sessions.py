@@ -28,6 +28,9 @@ class KeptSessions:
     The rounds of a test follow those of other tests, in any order, and its cells have the
     variables of theirs. It asks about its own rounds alone, and teaches the application nothing
     about the model.
+
+    Attributes:
+        folder: Folder of the projects.
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -37,7 +40,7 @@ class KeptSessions:
             folder: Folder for the projects.
             stack: What ends the sessions.
         """
-        self._folder = folder
+        self.folder = folder
         self._stack = stack
         self._sessions: dict[str, Session] = {}
         self._model: Callable[[Sequence[ChatMessage]], str] = Script([])
@@ -72,7 +75,7 @@ class KeptSessions:
     def _session(self, model: Any, config: dict[str, Any]) -> Session:
         key = json.dumps(config, sort_keys=True)
         if key not in self._sessions:
-            project = make_project(self._folder / f"project_{len(self._sessions)}", has_table=False)
+            project = make_project(self.folder / f"project_{len(self._sessions)}", has_table=False)
             app = TaskWeaverApp(project, config=_UNSUMMARISED | config, model=model)
             self._sessions[key] = self._stack.enter_context(app).get_session()
         return self._sessions[key]

@@ -6,12 +6,14 @@ import base64
 import json
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from kept_sessions import KeptSessions
 from sizes import some
 from support import make_project
 from tool_replies import called
@@ -63,6 +65,19 @@ def play(project: Path, *answers: Answer, rounds: int = 1, **config: object) -> 
     return endpoint.calls
 
 
+def go_on(kept: KeptSessions, *answers: list[bytes], rounds: int = 1) -> list[Call]:
+    """Return the calls of rounds of a session that goes on, whose model gives these answers."""
+    answer = partial(_stream, answers)
+    session, calls = kept.answered(answer, **{"llm.model": "gpt-4o"})
+    for number in range(rounds):
+        assert session.send_message(f"go {number}").state == "finished"
+    return calls
+
+
+def _stream(answers: Sequence[list[bytes]], call: Call) -> None:
+    call.stream(answers[call.number])
+
+
 def chat(call: Call) -> list[Message]:
     return list(call.body["messages"])
 
@@ -82,9 +97,11 @@ def size_of(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def test_figures_follow_results_and_never_stand_between_two_of_a_reply(project: Path) -> None:
+def test_figures_follow_results_and_never_stand_between_two_of_a_reply(
+    kept_sessions: KeptSessions,
+) -> None:
     cells = called(cell("6 * 7", "compute"), plot("one"), plot("two"))
-    calls = play(project, cells, good("South leads."))
+    calls = go_on(kept_sessions, cells, good("South leads."))
     waiting = 0
     for message in chat(calls[1]):
         assert message["role"] == "tool" or not waiting
@@ -95,9 +112,11 @@ def test_figures_follow_results_and_never_stand_between_two_of_a_reply(project: 
     assert len(images(calls[1])) == 2
 
 
-def test_a_figure_is_sent_in_its_own_round_only_and_its_description_stays(project: Path) -> None:
-    calls = play(
-        project,
+def test_a_figure_is_sent_in_its_own_round_only_and_its_description_stays(
+    kept_sessions: KeptSessions,
+) -> None:
+    calls = go_on(
+        kept_sessions,
         called(plot()),
         called(cell("1", "look")),
         good("South leads."),
@@ -109,9 +128,9 @@ def test_a_figure_is_sent_in_its_own_round_only_and_its_description_stays(projec
     assert '"Counts"' in json.dumps(chat(calls[3])).replace('\\"', '"')
 
 
-def test_a_figure_is_seen_as_it_was_when_its_cell_ended(project: Path) -> None:
+def test_a_figure_is_seen_as_it_was_when_its_cell_ended(kept_sessions: KeptSessions) -> None:
     other = cell(PLOT.format(name="chart").replace("[3, 5]", "[3, 500]"))
-    calls = play(project, called(plot(), other), good("Done."))
+    calls = go_on(kept_sessions, called(plot(), other), good("Done."))
     before, after = images(calls[1])
     assert before != after
 
@@ -185,7 +204,7 @@ def test_a_refused_image_is_never_sent_again_and_its_text_stands_instead(
     assert '"Counts"' in chat(calls[2])[-1]["content"]
 
 
-def test_large_pictures_are_made_smaller_and_others_are_named(project: Path) -> None:
+def test_large_pictures_are_made_smaller_and_others_are_named(kept_sessions: KeptSessions) -> None:
     code = """
 import numpy as np
 from PIL import Image
@@ -194,7 +213,7 @@ noise = np.random.default_rng(1).integers(0, 255, (800, 800, 3), dtype="uint8")
 Image.fromarray(noise).save("noise.png")
 open("fake.png", "wb").write(b"From: User")
 """
-    calls = play(project, called(cell(code)), good("Done."))
+    calls = go_on(kept_sessions, called(cell(code)), good("Done."))
     *_, result, seen = chat(calls[1])
     by_name = dict(zip(["noise", "wide"], images(calls[1]), strict=True))
     assert size_of(by_name["wide"]) in [(MOST_PIXELS, 313), (MOST_PIXELS, 314)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept_sessions import KeptSessions
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -67,6 +68,29 @@ def ask(
         return [session.send_message("go") for _ in range(rounds)], script
 
 
+class GoingOn:
+    """Sessions that go on through the tests, with the plugins of a project."""
+
+    def __init__(self, folder: Path, kept: KeptSessions) -> None:
+        self._kept = kept
+        self._plugins = folder / "plugins"
+        add_plugin(folder, "double", DOUBLE)
+        add_plugin(folder, "free", FREE)
+
+    def ask(
+        self, config: dict[str, Any], replies: list[str], *, rounds: int = 1
+    ) -> tuple[list[Round], Script, list[Path]]:
+        """Play rounds; return the marks that code has left, too."""
+        script, path = Script(replies), {"plugin.base_path": str(self._plugins)}
+        session = self._kept.scripted(script, **config, **path)
+        return [session.send_message("go") for _ in range(rounds)], script, marks(session.workspace)
+
+
+@pytest.fixture(scope="module")
+def going_on(kept_sessions: KeptSessions, tmp_path_factory: pytest.TempPathFactory) -> GoingOn:
+    return GoingOn(tmp_path_factory.mktemp("plugins"), kept_sessions)
+
+
 def last(round_: Round) -> Post:
     return round_.post_list[-1]
 
@@ -120,14 +144,14 @@ NOT_CALLS = [
 
 
 @pytest.mark.parametrize("part", [NOT_CALLS[at::2] for at in range(2)])
-def test_whatever_else_is_written_does_not_run(project: Path, part: list[str]) -> None:
+def test_whatever_else_is_written_does_not_run(going_on: GoingOn, part: list[str]) -> None:
     config = PLUGINS | {"code_interpreter_plugin_only.max_retry_count": 0}
-    config |= {"code_generator.compaction_threshold": len(part) + 1}
-    rounds, _ = ask(project, config, [code_reply(cell) for cell in part], rounds=len(part))
+    replies = [code_reply(cell) for cell in part]
+    rounds, _, left = going_on.ask(config, replies, rounds=len(part))
     for cell, round_ in zip(part, rounds, strict=True):
         assert not last(round_).get_attachment(AttachmentType.execution_status), cell
         assert "came back" in last(round_).message, cell
-    assert marks(project) == []
+    assert left == []
 
 
 def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> None:
@@ -174,12 +198,12 @@ def test_the_planner_reads_which_plugins_there_are(project: Path) -> None:
     assert round_.state == "finished"
 
 
-def test_a_command_gives_its_output_and_exit_status(project: Path) -> None:
+def test_a_command_gives_its_output_and_exit_status(going_on: GoingOn) -> None:
     replies = [
         code_reply("echo out; echo err >&2; exit 3", "bash"),
         code_reply("```bash\nprintf '%s\\n' a b > made.txt\nwc -l < made.txt\n```", "bash"),
     ]
-    (round_,), script = ask(project, SHELL, replies)
+    (round_,), script, _ = going_on.ask(SHELL, replies)
     failed, good = round_.post_list[1:]
     for part in ("out", "err", "exit status 3"):
         assert part in failed.message
@@ -191,19 +215,19 @@ def test_a_command_gives_its_output_and_exit_status(project: Path) -> None:
     assert "def double(" not in str(script.prompts[0][0]["content"])
 
 
-def test_a_mark_the_model_wrote_is_no_part_of_the_script(project: Path) -> None:
+def test_a_mark_the_model_wrote_is_no_part_of_the_script(going_on: GoingOn) -> None:
     written = ["!echo {1+1} $HOME", "%%bash\necho {1+1} $HOME"]
-    rounds, _ = ask(project, SHELL, [code_reply(text, "bash") for text in written], rounds=2)
+    rounds, _, _ = going_on.ask(SHELL, [code_reply(text, "bash") for text in written], rounds=2)
     for round_ in rounds:
         assert "{1+1} /" in last(round_).message
 
 
-def test_python_from_a_shell_model_is_sent_back(project: Path) -> None:
+def test_python_from_a_shell_model_is_sent_back(going_on: GoingOn) -> None:
     replies = [code_reply("open('mark', 'w')"), code_reply("no file", "text")]
-    (round_,), script = ask(project, SHELL, replies)
+    (round_,), script, left = going_on.ask(SHELL, replies)
     assert 'must be "bash" or "text"' in script.last()
     assert last(round_).message == "no file"
-    assert marks(project) == []
+    assert left == []
 
 
 def test_a_person_is_asked_for_what_it_is(project: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from kept_sessions import KeptSessions
 from mcp_.example_running import http_server
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
@@ -99,6 +100,17 @@ def ask(
     return rounds, script, listener
 
 
+def go_on(
+    kept: KeptSessions, server: dict[str, Any], *cells: str, handler: Any = None
+) -> list[Round]:
+    """Have each cell written in a round of a session that goes on."""
+    script = Script([code_reply(cell) for cell in cells])
+    keys: dict[str, Any] = {"mcp.servers": {"ex": server}, "code_interpreter.max_retry_count": 0}
+    session = kept.scripted(script, **ALONE, **keys)
+    session.event_emitter.confirmation_handler = handler
+    return [session.send_message("go") for _ in cells]
+
+
 def said(round_: Round) -> str:
     return round_.post_list[-1].message
 
@@ -141,21 +153,23 @@ def test_in_the_sandbox_and_in_a_branch(tmp_path: Path, example: Example) -> Non
         assert "12" in said(session.send_message("go"))
 
 
-def test_a_picture_becomes_a_file_of_the_cell(tmp_path: Path, example: Example) -> None:
-    (round_,), _, _ = ask(tmp_path, {"ex": example.server()}, "path = ex_picture()\npath")
+def test_a_picture_becomes_a_file_of_the_cell(
+    kept_sessions: KeptSessions, example: Example
+) -> None:
+    (round_,) = go_on(kept_sessions, example.server(), "path = ex_picture()\npath")
     (paths,) = round_.post_list[-1].get_attachment(AttachmentType.artifact_paths)
-    (file,) = tmp_path.rglob(Path(paths.content[0]).name)
+    (file,) = kept_sessions.folder.rglob(Path(paths.content[0]).name)
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_errors_are_told_to_the_model(tmp_path: Path, example: Example) -> None:
+def test_errors_are_told_to_the_model(kept_sessions: KeptSessions, example: Example) -> None:
     cells = [
         "ex_fail(text='the reason')",
         "ex_add(b=1)",
         "ex_long(size=10_000_000)",
         "ex_nothing()",
     ]
-    rounds, _, _ = ask(tmp_path, {"ex": example.server()}, *cells)
+    rounds = go_on(kept_sessions, example.server(), *cells)
     reasons = [
         "HostCallFailed: ex_fail: Error executing tool fail: the reason",
         "HostCallFailed: ex_add: 'a' is a required property",
@@ -219,22 +233,22 @@ def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path, example: Exa
 
 @pytest.mark.parametrize(("handler", "confirm"), [(None, "default"), (Person(None), "always")])
 def test_where_nobody_answers_nothing_is_called_and_the_default_is_to_ask(
-    tmp_path: Path, example: Example, handler: Any, confirm: str
+    kept_sessions: KeptSessions, example: Example, handler: Any, confirm: str
 ) -> None:
     server = example.server(confirm=confirm)
     if confirm == "default":
         del server["confirm"]
-    servers = {"ex": server}
-    (round_,), _, _ = ask(tmp_path, servers, "ex_create_file(path='made')", handler=handler)
+    (round_,) = go_on(kept_sessions, server, CREATE, handler=handler)
     assert ("no confirmation handler" if handler is None else "no person answered") in said(round_)
     assert "did not allow" not in said(round_)
     assert not example.has_made
 
 
-def test_a_handler_that_breaks_is_no_answer_of_the_user(tmp_path: Path, example: Example) -> None:
-    servers = {"ex": example.server(confirm="always")}
-    call = "ex_create_file(path='made')"
-    (round_,), _, _ = ask(tmp_path, servers, call, handler=Person())  # it has no answer to give
+def test_a_handler_that_breaks_is_no_answer_of_the_user(
+    kept_sessions: KeptSessions, example: Example
+) -> None:
+    server, person = example.server(confirm="always"), Person()  # it has no answer to give
+    (round_,) = go_on(kept_sessions, server, CREATE, handler=person)
     assert "confirmation handler failed" in said(round_)
     assert "IndexError" in said(round_)
     assert "did not allow" not in said(round_)
@@ -309,6 +323,7 @@ said
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
 def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path, example: Example) -> None:
+    before = set(threading.enumerate())
     servers = {"ex": example.server(tools=["add"])}
     config = {"execution.sandbox": "bwrap"}
     rounds, _, _ = ask(tmp_path, servers, HOSTILE, "ex_add(1)", **config)
@@ -320,7 +335,8 @@ def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path, example: Examp
     assert told.count("Read-only file system") >= 2
     assert "'done'" not in told
     assert rounds[1].state == "finished"
-    assert [t.name for t in threading.enumerate() if t.name in {"mcp-servers", "host-calls"}] == []
+    begun = [thread.name for thread in threading.enumerate() if thread not in before]
+    assert not {"mcp-servers", "host-calls"} & set(begun)
 
 
 def test_the_console_lists_tools_and_shows_what_a_call_would_do(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept_sessions import KeptSessions
 from sizes import some
 from support import Listener, Script, code_reply, make_project, planner_reply
 
@@ -59,6 +60,16 @@ def ask(folder: Path, config: dict[str, Any], *cells: str, handler: Any = None) 
         return [session.send_message("go") for _ in cells]
 
 
+def go_on(
+    kept: KeptSessions, config: dict[str, Any], *cells: str, handler: Any = None
+) -> tuple[list[Round], Script, list[Path]]:
+    """Have cells written in rounds of a session that goes on; return the marks they left, too."""
+    script = Script([code_reply(cell) for cell in cells])
+    session = kept.scripted(script, **ALONE, **config)
+    session.event_emitter.confirmation_handler = handler
+    return [session.send_message("go") for _ in cells], script, marks(session.workspace)
+
+
 def marks(folder: Path) -> list[Path]:
     return list(folder.rglob("mark"))
 
@@ -95,9 +106,9 @@ def test_without_the_switch_it_runs(tmp_path: Path) -> None:
     assert len(marks(tmp_path)) == 1
 
 
-def test_where_nobody_can_be_asked_nothing_runs(tmp_path: Path) -> None:
-    (round_,) = ask(tmp_path, CONFIRMED, MARK)
-    assert marks(tmp_path) == []
+def test_where_nobody_can_be_asked_nothing_runs(kept_sessions: KeptSessions) -> None:
+    (round_,), _, left = go_on(kept_sessions, CONFIRMED, MARK)
+    assert left == []
     assert "no confirmation handler" in round_.post_list[-1].message
     assert "did not allow" not in round_.post_list[-1].message
 
@@ -105,9 +116,9 @@ def test_where_nobody_can_be_asked_nothing_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer", some([Confirmation.no, None, True, "yes", ValueError("broken")], 3)
 )
-def test_only_a_yes_is_a_yes(tmp_path: Path, answer: object) -> None:
-    (round_,) = ask(tmp_path, CONFIRMED, MARK, handler=Person(answer))
-    assert marks(tmp_path) == []
+def test_only_a_yes_is_a_yes(kept_sessions: KeptSessions, answer: object) -> None:
+    (round_,), _, left = go_on(kept_sessions, CONFIRMED, MARK, handler=Person(answer))
+    assert left == []
     is_refused = "did not allow" in round_.post_list[-1].message
     assert is_refused == (answer is Confirmation.no)
 
@@ -124,9 +135,9 @@ def test_a_yes_is_for_this_code_and_always_for_its_kind(tmp_path: Path) -> None:
     assert "did not allow" in rounds[3].post_list[-1].message
 
 
-def test_a_person_may_change_the_code(tmp_path: Path) -> None:
+def test_a_person_may_change_the_code(kept_sessions: KeptSessions) -> None:
     person = Person(EditedContent("a = 'by hand'\na"), Confirmation.yes)
-    rounds = ask(tmp_path, CONFIRMED, "a = 1", "b = 2", handler=person)
+    rounds, _, _ = go_on(kept_sessions, CONFIRMED, "a = 1", "b = 2", handler=person)
     post = rounds[0].post_list[-1]
     assert post.get_attachment(AttachmentType.reply_content)[0].content == "a = 'by hand'\na"
     assert "The user changed this code before it ran." in post.message
