@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from claude_replies import CacheOfServer, call, failed, reply, text, thinking, unmarked
 from fake_endpoint import Call, serving
+from kept_sessions import KeptSessions
 from sizes import some
 from support import Listener, make_project
 from traces import Recorded
@@ -58,6 +59,15 @@ def play(
     return played, endpoint.calls, listener
 
 
+def go_on(
+    kept: KeptSessions, *bodies: list[bytes], rounds: int = 1
+) -> tuple[list[Round], list[Call]]:
+    """Play rounds of a session that goes on, with an endpoint that answers with these bodies."""
+    keys = {"llm.api_type": "anthropic", "llm.model": "claude-x", "llm.api_key": KEY}
+    session, calls = kept.answered(lambda request: request.stream(bodies[request.number]), **keys)
+    return [session.send_message(f"go {n}") for n in range(rounds)], calls
+
+
 def test_67_a_question_takes_one_cell_and_one_answer(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,9 +105,9 @@ def test_67_a_question_takes_one_cell_and_one_answer(
     assert attributes["gen_ai.response.finish_reasons"] == ("tool_calls",)
 
 
-def test_70_the_results_of_parallel_cells_are_one_message(project: Path) -> None:
+def test_70_the_results_of_parallel_cells_are_one_message(kept_sessions: KeptSessions) -> None:
     cells = [cell("a = 1\na", "one"), cell("1 / 0", "two", "toolu_2")]
-    (round_,), calls, _ = play(project, reply(*cells), reply(text("One works.")))
+    (round_,), calls = go_on(kept_sessions, reply(*cells), reply(text("One works.")))
     assert round_.state == "finished"
     said, answered = calls[1].body["messages"][-2:]
     used = [block["id"] for block in said["content"]]
@@ -106,10 +116,10 @@ def test_70_the_results_of_parallel_cells_are_one_message(project: Path) -> None
     assert "ZeroDivisionError" in answered["content"][1]["content"]
 
 
-def test_68_reasoning_goes_back_beside_the_result_of_its_call(project: Path) -> None:
+def test_68_reasoning_goes_back_beside_the_result_of_its_call(kept_sessions: KeptSessions) -> None:
     said = [thinking("Hm."), text("I look."), cell("1 + 1")]
-    rounds, calls, _ = play(
-        project, reply(*said), reply(thinking("So."), text("It is 2.")), reply(text("Yes.")),
+    rounds, calls = go_on(
+        kept_sessions, reply(*said), reply(thinking("So."), text("It is 2.")), reply(text("Yes.")),
         rounds=2,
     )  # fmt: skip
     assert rounds[0].post_list[-1].message == "It is 2."
@@ -120,9 +130,9 @@ def test_68_reasoning_goes_back_beside_the_result_of_its_call(project: Path) -> 
     ]
 
 
-def test_a_figure_stands_in_the_result_of_its_cell(project: Path) -> None:
+def test_a_figure_stands_in_the_result_of_its_cell(kept_sessions: KeptSessions) -> None:
     code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
-    (round_,), calls, _ = play(project, reply(cell(code)), reply(text("It rises.")))
+    (round_,), calls = go_on(kept_sessions, reply(cell(code)), reply(text("It rises.")))
     assert round_.state == "finished"
     (result,) = calls[1].body["messages"][-1]["content"]
     (image,) = [part for part in result["content"] if part["type"] == "image"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from kept_sessions import KeptSessions
 from response_events import (
     REASONING,
     call_item,
@@ -67,13 +68,22 @@ def play(
     return played, endpoint.calls, listener
 
 
+def go_on(kept: KeptSessions, *bodies: list[bytes]) -> tuple[Round, list[Call], Listener]:
+    """Play a round of a session that goes on, with an endpoint that answers with these bodies."""
+    listener = Listener()
+    session, calls = kept.answered(answering(*bodies), **{"llm.dialect": "responses"})
+    return session.send_message("go", listener), calls, listener
+
+
 def kinds(call: Call) -> list[str]:
     """Return the kinds of the items of a request, of messages their roles."""
     return [item.get("type") or item["role"] for item in call.body["input"]]
 
 
-def test_78_a_cell_runs_and_the_reasoning_that_led_to_it_goes_back(project: Path) -> None:
-    (round_,), calls, _ = play(project, WORKS, says("It is 42."))
+def test_78_a_cell_runs_and_the_reasoning_that_led_to_it_goes_back(
+    kept_sessions: KeptSessions,
+) -> None:
+    round_, calls, _ = go_on(kept_sessions, WORKS, says("It is 42."))
 
     assert round_.state == "finished"
     assert round_.post_list[-1].message == "It is 42."
@@ -181,8 +191,8 @@ def test_43_to_45_reasoning_is_a_status_and_a_record_of_the_call_alone(
     assert "secret draft" in logged
 
 
-def test_summaries_of_responses_are_shown(project: Path) -> None:
-    _, _, listener = play(project, WORKS, says("It is 42."))
+def test_summaries_of_responses_are_shown(kept_sessions: KeptSessions) -> None:
+    _, _, listener = go_on(kept_sessions, WORKS, says("It is 42."))
     assert "thinking: I look at the table and multiply both numbers." in statuses(listener)
 
 

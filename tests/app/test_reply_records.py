@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
+from kept_sessions import KeptSessions
 from patience import PATIENCE_S
 from sizes import some
 from support import Listener, Script, make_project, planner_reply, trust_project
@@ -31,6 +32,7 @@ from taskweaver.memory.round import Round
 from taskweaver.memory.summaries.transcript import tokens_of
 from taskweaver.module.events import PostEventType
 from taskweaver.session.exports.export import export
+from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -82,6 +84,11 @@ def app_at(
             yield app, asked
 
 
+def going_on(kept: KeptSessions, *bodies: Body) -> tuple[Session, list[Call]]:
+    """Return a session that goes on, whose endpoint gives these replies, and its calls."""
+    return kept.answered(lambda call: call.stream(bodies[call.number]))
+
+
 def check_pairs(messages: Sequence[dict[str, Any]]) -> None:
     """Check that each call has its result, in order, before anything else."""
     waiting: list[str] = []
@@ -103,14 +110,15 @@ def memory_file(project: Path) -> Path:
     return file
 
 
-def test_4_the_calls_of_a_reply_go_back_as_one_message_also_later(project: Path) -> None:
+def test_4_the_calls_of_a_reply_go_back_as_one_message_also_later(
+    kept_sessions: KeptSessions,
+) -> None:
     plan = ("set_plan", {"steps": ["one", "two", "three"]})
     cells = called(cell("a = 1\na"), plan, cell("a += 1\na"), cell("a * 10"))
-    bodies = [cells, good("It is 20."), good("As before.")]
-    with app_at(project, bodies) as (app, asked):
-        session = app.get_session()
-        session.send_message("go")
-        session.send_message("again")
+    session, calls = going_on(kept_sessions, cells, good("It is 20."), good("As before."))
+    session.send_message("go")
+    session.send_message("again")
+    asked = [call.body for call in calls]
     for body in asked[1:]:
         check_pairs(body["messages"])
         (reply,) = [m for m in body["messages"] if len(m.get("tool_calls", ())) == 4]
@@ -239,32 +247,31 @@ def test_equal_chats_of_two_sessions_have_equal_prompts(project: Path) -> None:
     assert [body["messages"] for body in asked[:3]] == [body["messages"] for body in asked[3:]]
 
 
-def test_18_another_name_of_the_tool_runs_the_cell(project: Path) -> None:
+def test_18_another_name_of_the_tool_runs_the_cell(kept_sessions: KeptSessions) -> None:
     names = ("python", "functions.run_python", "execute_code")
     named = list(enumerate(names, 7))
     bodies = [(called((name, {"code": f"6 * {n}"})), good(f"{n}.")) for n, name in named]
-    with app_at(project, [body for pair in bodies for body in pair]) as (app, asked):
-        session = app.get_session()
-        for n, _ in named:
-            assert session.send_message("go").post_list[-1].message == f"{n}."
-            assert str(6 * n) in results(asked[-1])[-1]
-            (call,) = asked[-1]["messages"][-2]["tool_calls"]
-            assert call["function"]["name"] == "run_python"
+    session, calls = going_on(kept_sessions, *[body for pair in bodies for body in pair])
+    for n, _ in named:
+        assert session.send_message("go").post_list[-1].message == f"{n}."
+        assert str(6 * n) in results(calls[-1].body)[-1]
+        (call,) = calls[-1].body["messages"][-2]["tool_calls"]
+        assert call["function"]["name"] == "run_python"
 
 
-def test_16_a_call_without_a_name_is_corrected_as_text(project: Path) -> None:
+def test_16_a_call_without_a_name_is_corrected_as_text(kept_sessions: KeptSessions) -> None:
     nameless = [piece('{"code": "1"}', index=0, id="a"), *called()]
-    with app_at(project, [nameless, good("Then not.")]) as (app, asked):
-        assert app.get_session().send_message("go").post_list[-1].message == "Then not."
-    assert "tool_calls" not in asked[1]["messages"][-2]
-    assert "There is no tool ''" in asked[1]["messages"][-1]["content"]
+    session, calls = going_on(kept_sessions, nameless, good("Then not."))
+    assert session.send_message("go").post_list[-1].message == "Then not."
+    assert "tool_calls" not in calls[1].body["messages"][-2]
+    assert "There is no tool ''" in calls[1].body["messages"][-1]["content"]
 
 
-def test_3_text_alone_is_the_answer_and_is_not_corrected(project: Path) -> None:
-    with app_at(project, [good("It is ", "42.")]) as (app, asked):
-        round_ = app.get_session().send_message("go")
+def test_3_text_alone_is_the_answer_and_is_not_corrected(kept_sessions: KeptSessions) -> None:
+    session, calls = going_on(kept_sessions, good("It is ", "42."))
+    round_ = session.send_message("go")
     assert [post.message for post in round_.post_list[1:]] == ["It is 42."]
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 def test_91_both_branches_of_a_fork_go_on_with_a_valid_history(project: Path) -> None:
@@ -444,7 +451,7 @@ def test_24_where_all_replies_are_empty_the_last_outcome_is_reported(project: Pa
     assert len(asked) < 6
 
 
-def test_13_14_broken_arguments_are_corrected_as_text(project: Path) -> None:
+def test_13_14_broken_arguments_are_corrected_as_text(kept_sessions: KeptSessions) -> None:
     bodies = [
         body
         for finish in ("length", "stop")
@@ -454,10 +461,10 @@ def test_13_14_broken_arguments_are_corrected_as_text(project: Path) -> None:
             good(f"It is 42, {finish}."),
         )
     ]
-    with app_at(project, bodies) as (app, asked):
-        session = app.get_session()
-        for finish in ("length", "stop"):
-            assert session.send_message("go").post_list[-1].message == f"It is 42, {finish}."
+    session, calls = going_on(kept_sessions, *bodies)
+    for finish in ("length", "stop"):
+        assert session.send_message("go").post_list[-1].message == f"It is 42, {finish}."
+    asked = [call.body for call in calls]
     for body in asked:
         check_pairs(body["messages"])
     for corrected in (asked[1], asked[4]):

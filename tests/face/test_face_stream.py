@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from support import Script, code_reply, make_project, planner_reply
 from taskweaver import TaskWeaver
 from taskweaver.face import RoundFailed, TaskSession
 from taskweaver.face import stream as subject
+from taskweaver.llm.types import ChatMessage
 from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.session.errors import FileNotAdded
 
@@ -29,11 +30,19 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project", has_table=False)
 
 
-@pytest.fixture
-def running(project: Path) -> Iterator[TaskSession]:
-    """A session whose first cell runs for a minute, and whose second one answers at once."""
-    replies = [code_reply(SLOW), code_reply("'well'")]
-    with TaskWeaver(project, ALONE, model=Script(replies)) as tw, tw.session() as session:
+def slow_or_well(messages: Sequence[ChatMessage]) -> str:
+    """Write a cell that runs for a minute, and for another question one that ends at once."""
+    is_slow = "and now?" not in str(messages[-1]["content"])
+    return code_reply(SLOW if is_slow else "'well'")
+
+
+@pytest.fixture(scope="module")
+def running(
+    no_states: None, nothing_left_by_file: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TaskSession]:
+    """A session that goes on through the tests, whose cells run for a minute."""
+    project = make_project(tmp_path_factory.mktemp("running") / "project", has_table=False)
+    with TaskWeaver(project, ALONE, model=slow_or_well) as tw, tw.session() as session:
         yield session
 
 
@@ -88,7 +97,7 @@ def test_a_reader_that_leaves_early_ends_the_round(running: TaskSession) -> None
         assert "well" in running.ask("and now?").text  # waits for the end of the other round
 
     asyncio.run(read())
-    first, _ = running.core.memory.conversation.rounds
+    first, _ = running.core.memory.conversation.rounds[-2:]
     assert "interrupted" in first.post_list[-1].message
     assert streams() == []
 
@@ -123,8 +132,10 @@ def test_a_cancelled_task_interrupts_its_cell(running: TaskSession) -> None:
         assert streams() == []
         assert "well" in (await running.ask_async("and now?")).text
 
-    running.core.event_emitter.register(Watch())
+    watch = Watch()
+    running.core.event_emitter.register(watch)
     asyncio.run(cancel())
+    running.core.event_emitter.unregister(watch)
 
 
 def test_a_cancelled_task_interrupts_its_model_call(project: Path) -> None:
