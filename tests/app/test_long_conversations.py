@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
-from support import NO_SNAPSHOTS, code_reply, make_project, planner_reply
+from support import NO_SNAPSHOTS, NO_STATES, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.session import Session
 
-ROUNDS = 9
+ROUNDS = 5
 KEYS = {
     f"{role}.{key}": value
     for role in ("planner", "code_generator")
-    for key, value in {"compaction_threshold": 5, "compaction_retain_recent": 2}.items()
+    for key, value in {"compaction_threshold": 3, "compaction_retain_recent": 1}.items()
 }
 
 
@@ -79,7 +79,7 @@ def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> No
     questions = [f"question {number:03}" for number in range(ROUNDS + 1)]
     keys = KEYS | NO_SNAPSHOTS
     onward, stopped, resumed = Model(), Model(), Model()
-    with TaskWeaverApp(project, model=onward, config=keys) as app:
+    with TaskWeaverApp(project, model=onward, config=KEYS | NO_STATES) as app:
         ask(app.get_session(), *questions)
     with TaskWeaverApp(project, model=stopped, config=keys) as app:
         session = app.get_session()
@@ -105,11 +105,11 @@ def test_an_undo_keeps_the_summary_of_what_is_left(project: Path) -> None:
     model = Model()
     with TaskWeaverApp(project, model=model, config=KEYS) as app:
         session = app.get_session()
-        ask(session, *[f"question {number:03}" for number in range(ROUNDS)])
+        ask(session, *[f"question {number:03}" for number in range(ROUNDS + 1)])
         made = model.summaries
         before = model.sizes(slice(-3, None))
         session.undo()
-        ask(session, f"question {ROUNDS - 1:03}")
+        ask(session, f"question {ROUNDS:03}")
 
     assert model.summaries == made
     assert model.sizes(slice(-3, None)) == before

@@ -415,37 +415,13 @@ def test_without_stored_state_all_cells_can_be_run_again(project: Path) -> None:
         assert run(session, "x + y") == "41"
 
 
-def test_state_of_a_copied_session_is_loaded_only_after_consent(
-    project: Path, tmp_path: Path
-) -> None:
-    ran_before(project, "x = 5")
-    other = tmp_path / "other"
-    shutil.copytree(project, other)
-    with opened(other) as app:
-        session = app.resume_session()
-        assert "/trust" in session.restore_notice()[0]
-        session.trust_state()
-        assert run(session, "x") == "5"
-    copied = tmp_path / "third"
-    shutil.copytree(project, copied)
-    with opened(copied) as app:
-        session = app.resume_session()
-        assert "is not defined" in run(session, "x")
-        session.wait_until_stored()
-        session.trust_state()  # still loads what was put aside when the cell ran
-        with pytest.raises(SessionError, match="trusted already"):
-            session.trust_state()
-        session.checkout(session.fork("before", at_round=1))
-        assert run(session, "x") == "5"
-
-
 @pytest.fixture(scope="module")
-def damaged(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """A function that makes a project with a stored session anew, as when it was closed.
 
     It lies at the same place each time, where its state is known as this installation's own.
     """
-    folder = tmp_path_factory.mktemp("damaged")
+    folder = tmp_path_factory.mktemp("stored")
     project, kept = make_project(folder / "project", has_table=False), folder / "kept"
     ran_before(project, "big = list(range(400_000)); small = 5")
     shutil.copytree(project, kept)
@@ -458,11 +434,34 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return again
 
 
+def test_state_of_a_copied_session_is_loaded_only_after_consent(
+    stored: Callable[[], Path], tmp_path: Path
+) -> None:
+    project, other = stored(), tmp_path / "other"
+    shutil.copytree(project, other)
+    with opened(other) as app:
+        session = app.resume_session()
+        assert "/trust" in session.restore_notice()[0]
+        session.trust_state()
+        assert run(session, "small") == "5"
+    copied = tmp_path / "third"
+    shutil.copytree(project, copied)
+    with opened(copied) as app:
+        session = app.resume_session()
+        assert "is not defined" in run(session, "small")
+        session.wait_until_stored()
+        session.trust_state()  # still loads what was put aside when the cell ran
+        with pytest.raises(SessionError, match="trusted already"):
+            session.trust_state()
+        session.checkout(session.fork("before", at_round=1))
+        assert run(session, "small") == "5"
+
+
 @pytest.mark.parametrize("damage", some(["changed", "gone", "cut"], 1))
 def test_a_damaged_chunk_is_named_and_the_session_goes_on(
-    damaged: Callable[[], Path], damage: str
+    stored: Callable[[], Path], damage: str
 ) -> None:
-    project = damaged()
+    project = stored()
     chunks = project.glob("workspace/sessions/*/state/chunks/*")
     chunk = max(chunks, key=lambda path: path.stat().st_size)
     if damage == "gone":
@@ -491,9 +490,9 @@ def test_a_damaged_chunk_is_named_and_the_session_goes_on(
     ),
 )
 def test_a_damaged_manifest_is_named_and_the_session_goes_on(
-    damaged: Callable[[], Path], change: Callable[[str], str], said: str
+    stored: Callable[[], Path], change: Callable[[str], str], said: str
 ) -> None:
-    project = damaged()
+    project = stored()
     edit_manifest(project, change)
     with opened(project) as app:
         session = app.resume_session()
@@ -506,9 +505,9 @@ def test_a_damaged_manifest_is_named_and_the_session_goes_on(
 
 @pytest.mark.long
 def test_a_manifest_of_wrong_parts_is_named_and_the_session_goes_on(
-    damaged: Callable[[], Path],
+    stored: Callable[[], Path],
 ) -> None:
-    project = damaged()
+    project = stored()
     edit_manifest(project, lambda text: json.dumps(json.loads(text) | {"islands": ["x", 3]}))
     with opened(project) as app:
         session = app.resume_session()
@@ -537,10 +536,10 @@ def twice(x: int) -> int:
 
 
 @pytest.mark.usefixtures("early_kernels")
-def test_a_kernel_without_its_variables_is_not_forked(project: Path) -> None:
+def test_a_kernel_without_its_variables_is_not_forked(stored: Callable[[], Path]) -> None:
     """Plugins are loaded before a cell is refused; a fork of that kernel would have no variable."""
+    project = stored()
     add_plugin(project)
-    ran_before(project, "x = 5")
     refusing = {
         "code_interpreter.code_verification_on": True,
         "code_interpreter.blocked_functions": ["len"],
@@ -553,9 +552,9 @@ def test_a_kernel_without_its_variables_is_not_forked(project: Path) -> None:
         session.fork("idea")
         session.checkout("idea")
         assert "not restored yet" in session.why_restored
-        assert run(session, "x") == "5"
+        assert run(session, "small") == "5"
         session.checkout("main")
-        assert run(session, "x") == "5"
+        assert run(session, "small") == "5"
 
 
 @pytest.mark.long
