@@ -95,6 +95,17 @@ class WarmCommands:
             return [sys.executable, "-m", "taskweaver"]
         return [sys.executable, "-I", "-S", _RELAY, self._listening()]
 
+    @property
+    def script(self) -> list[str]:
+        """What to start in place of ``python -c``, as `program`: what follows is code.
+
+        The code's process is forked from one that has imported the program, and also looks for
+        modules where the environment's `PYTHONPATH` says. To kill it, have it tell its process id.
+        """
+        if "COVERAGE_PROCESS_CONFIG" in os.environ:
+            return [sys.executable, "-c"]
+        return [*self.program, "-c"]
+
     def run(
         self, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, text: str = ""
     ) -> subprocess.CompletedProcess[str]:
@@ -240,6 +251,13 @@ def _open_streams() -> None:
         setattr(sys, f"__{name}__", stream)
 
 
+def _run_code(code: str, *arguments: str) -> None:
+    """Run code as ``python -c`` does."""
+    sys.argv = ["-c", *arguments]
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
+
+
 def _bare_figure(*_: object) -> bytes:
     """Return a small picture of one colour."""
     from PIL import Image
@@ -267,4 +285,7 @@ if __name__ == "__main__":
         from taskweaver.treesearch.reports import figures
 
         figures._render = _bare_figure
-    main()
+    if sys.argv[1:2] == ["-c"]:
+        _run_code(*sys.argv[2:])
+    else:
+        main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from sizes import some
 from support import NO_SNAPSHOTS, Listener, Script, code_reply, make_project, planner_reply
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
@@ -128,7 +130,7 @@ def test_what_is_said_is_stored_as_it_is_and_for_its_owner_alone(project: Path) 
 
 
 OPENING = """
-import sys
+import os, sys
 from support import planner_reply
 from taskweaver.app.app import TaskWeaverApp
 
@@ -136,31 +138,31 @@ app = TaskWeaverApp(sys.argv[1], model=lambda _: planner_reply("User", "hi"))
 sessions = sorted([app.get_session(), app.get_session()], key=lambda one: one.session_id)
 for session in reversed(sessions):  # they are listed, and recovered, in the order of their ids
     session.send_message("hello")
-print(session.session_id, flush=True)
+print(session.session_id, os.getpid(), flush=True)
 sys.stdin.read()
 """
 
 
 def test_sessions_are_open_in_one_process_and_the_last_used_is_resumed_after_its_kill(
-    project: Path,
+    project: Path, warm_commands: WarmCommands
 ) -> None:
     root = project / "workspace" / "sessions"
     with subprocess.Popen(
-        [sys.executable, "-c", OPENING, str(project)],
+        [*warm_commands.script, OPENING, str(project)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        id_ = process.stdout.readline().strip()
+        id_, pid = process.stdout.readline().split()
         with TaskWeaverApp(project, model=Script([])) as app:
-            with pytest.raises(SessionInUse, match=f"process {process.pid}"):
+            with pytest.raises(SessionInUse, match=f"process {pid}"):
                 app.resume_session(id_)
             with pytest.raises(SessionInUse, match=f"newest session, {id_}, is open"):
                 app.resume_session()
         assert stored_sessions(root)[0].is_open
         with pytest.raises(SessionInUse):
             remove_session(root, id_)
-        process.kill()
+        os.kill(int(pid), signal.SIGKILL)
     for _ in range(2):
         assert stored_sessions(root)[0].session_id == id_
     with TaskWeaverApp(project, model=Script([])) as app:
@@ -203,7 +205,7 @@ def test_the_session_used_last_is_resumed_when_it_was_killed_at_once(project: Pa
     )  # fmt: skip
     assert done.returncode == -9, done.stderr
     found = stored_sessions(project / "workspace" / "sessions")
-    assert found[0].session_id == done.stdout.strip()
+    assert found[0].session_id == done.stdout.split()[0]
 
 
 @pytest.mark.parametrize("when", some([9e999, 1e300, -9e999], 1))

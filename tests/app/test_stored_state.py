@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ import psutil
 import pytest
 from sizes import some
 from support import NO_SNAPSHOTS, Listener, Script, make_project, planner_reply
+from warm_commands import WarmCommands
 from warm_kernels import WarmKernels
 
 from taskweaver.app.app import TaskWeaverApp
@@ -582,10 +582,11 @@ def test_a_variable_that_is_too_large_is_listed(project: Path) -> None:
 TRIALS = int(os.environ.get("KILLS", "1"))
 """How many chats are killed: of many the first is new; a single one and the others are resumed."""
 CHATTING = """
-import sys
+import os, sys
 from support import Script
 from taskweaver.app.app import TaskWeaverApp
 
+print(os.getpid(), flush=True)
 with TaskWeaverApp(sys.argv[1], model=Script([])) as app:
     session = app.resume_session() if sys.argv[2:] else app.get_session()
     for number in range(len(session.memory.conversation.rounds), 1000):
@@ -594,7 +595,9 @@ with TaskWeaverApp(sys.argv[1], model=Script([])) as app:
 """
 
 
-def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
+def test_a_kill_at_any_moment_never_leaves_a_stale_value(
+    project: Path, warm_commands: WarmCommands
+) -> None:
     """Each variable has its value of the last shown round, or is named as missing.
 
     Where no state was stored yet, that is said instead.
@@ -605,7 +608,7 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
     for trial in range(TRIALS):
         arguments = ["resume"] if trial or TRIALS == 1 else []
         with subprocess.Popen(
-            [sys.executable, "-c", CHATTING, str(project), *arguments],
+            [*warm_commands.script, CHATTING, str(project), *arguments],
             stdout=subprocess.PIPE,
             text=True,
             env={
@@ -615,11 +618,12 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
             },
         ) as process:
             assert process.stdout is not None
+            pid = int(process.stdout.readline())
             for _ in range(rng.randint(1, 4)):
                 line = process.stdout.readline()
             for _ in range(rng.randint(0, 200_000)):
                 pass  # some moment after the answer was shown
-            process.send_signal(signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             shown = int((process.stdout.read().splitlines() or [line])[-1].split()[1])
         with opened(project) as app:
             session = app.resume_session()

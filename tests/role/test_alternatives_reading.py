@@ -29,14 +29,14 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(ORDERS)
 def test_alternatives_survive_being_written(orders: tuple[BranchOrder, ...]) -> None:
     assert alternatives_of(as_text(orders)) == Alternatives(orders)
     assert alternatives_of(as_arguments(orders)["alternatives"]) == Alternatives(orders)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(JSON)
 def test_any_value_is_read_or_refused(value: object) -> None:
     with suppress(ValueError):

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 from support import Script, make_project, planner_reply
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.logging.log import TelemetryLogger
@@ -176,7 +176,7 @@ def emit(kind, text, round_id="r1"):
 emit(RoundEventType.round_start, "question")
 for number in range(10):
     emit(PostEventType.post_message_update, str(number))
-print(log.read(0)[-1].number, flush=True)
+print(log.read(0)[-1].number, os.getpid(), flush=True)
 for number in range(10):
     emit(PostEventType.post_message_update, "unread")
 sys.stdin.read()
@@ -184,13 +184,13 @@ sys.stdin.read()
 
 
 def test_a_killed_program_reuses_no_number_and_its_round_is_ended(
-    tmp_path: Path, logger: TelemetryLogger
+    tmp_path: Path, logger: TelemetryLogger, warm_commands: WarmCommands
 ) -> None:
-    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    command = [*warm_commands.script, WRITER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
-        seen = int(writer.stdout.readline())
-        os.kill(writer.pid, signal.SIGKILL)
+        seen, pid = map(int, writer.stdout.readline().split())
+        os.kill(pid, signal.SIGKILL)
     log = EventLog(tmp_path, logger)
     assert [event.fields["msg"] for event in log.read(0)][:11] == ["question", *map(str, range(10))]
     ended = log.read(seen)
