@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import psutil
 import pytest
 from sizes import some
 from support import has_bwrap, make_project, planner_reply
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 
@@ -31,7 +33,9 @@ _GONE_WITHIN_S = 10.0
 _GROUPS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
 
 CHATTING = """
-import os, sys
+import os, sys, tempfile
+print("pid", os.getpid(), flush=True)
+tempfile.tempdir = None  # where it was forked, another folder is known
 from support import code_reply, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.template import template
@@ -73,10 +77,12 @@ class Place:
         temporary: The folder for temporary files.
         told: The number of posts of each round that was acknowledged, by id.
         pids: The process ids of the chats.
+        program: What starts a program whose code follows; `make long` starts Python itself.
     """
 
     project: Path
     temporary: Path
+    program: list[str]
     told: dict[str, int] = field(default_factory=dict)
     pids: list[int] = field(default_factory=list)
 
@@ -88,7 +94,7 @@ class Place:
             rounds: How many it plays.
         """
         return subprocess.Popen(
-            [sys.executable, "-c", CHATTING, str(self.project), how, str(rounds)],
+            [*self.program, CHATTING, str(self.project), how, str(rounds)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -103,7 +109,8 @@ class Place:
         )
 
     def note(self, lines: list[str]) -> None:
-        """Remember the rounds that a chat has acknowledged."""
+        """Remember the process of a chat, and the rounds that it has acknowledged."""
+        self.pids += [int(line.split()[1]) for line in lines if line.startswith("pid ")]
         parts = [line.split() for line in lines if line.startswith("round ")]
         self.told |= {part[1]: int(part[2]) for part in parts if len(part) == 3}
 
@@ -112,16 +119,15 @@ class Place:
         with self.chat(how) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            lines = []
+            begun, lines = process.stdout.readline(), list[str]()
             if rng.random() >= _WHILE_IT_STARTS:
                 lines = [process.stdout.readline() for _ in range(rng.randint(2, 9))]
             moment_s = rng.uniform(0.0, 0.3 if lines else 2.0)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(moment_s)  # some moment, not one that anything waits for
-            process.kill()
-            self.pids.append(process.pid)
+            os.kill(int(begun.split()[1]), signal.SIGKILL)
             lines += process.stdout.read().splitlines()
-            self.note(lines)
+            self.note([begun, *lines])
             assert process.wait() == -9, process.stderr.read()
             return process.stderr.read()
 
@@ -163,14 +169,17 @@ class Place:
 
 
 @pytest.fixture(params=["bwrap", "none"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, warm_commands: WarmCommands
+) -> Iterator[Place]:
     if request.param == "bwrap" and not has_bwrap():
         pytest.skip("bubblewrap does not run here")
     if request.param not in some(["bwrap", "none"], 1) and has_bwrap():
         pytest.skip("killed in bubblewrap; without a sandbox as well by `make long`")
     keys = {"execution.sandbox": request.param, "execution.zygote": True}
     temporary = Path(tempfile.mkdtemp(prefix="killed-", dir="/tmp"))  # names of sockets are short
-    yield Place(make_project(tmp_path / "project", keys, has_table=False), temporary)
+    program = [sys.executable, "-c"] if "KILLS" in os.environ else warm_commands.script
+    yield Place(make_project(tmp_path / "project", keys, has_table=False), temporary, program)
     shutil.rmtree(temporary)
 
 
@@ -191,7 +200,6 @@ def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
     for _ in range(3):  # starts that find what the killed ones left: an ended process may linger
         with place.chat(how, 1) as last:
             lines, errors = last.communicate()
-        place.pids.append(last.pid)
         assert last.returncode == 0, errors
         place.note(lines.splitlines())
         how = "resume"
