@@ -241,7 +241,7 @@ def test_the_work_on_each_node_is_a_trace_linked_to_its_parents(
     tmp_path: Path, recorded: Recorded
 ) -> None:
     made = search(
-        lab(tmp_path, **ON), Climber(), stage1_nodes=2, stage2_nodes=1, stage3_nodes=1,
+        lab(tmp_path, **ON), Climber(), stage1_nodes=1, stage2_nodes=1, stage3_nodes=1,
         stage4_nodes=1, workers=2,
     )  # fmt: skip
     nodes = [span for span in recorded.spans if span.name == "invoke_workflow search_node"]

@@ -89,7 +89,7 @@ def test_a_chat_builds_syntax_trees_under_the_lock_alone(
 def test_applications_open_side_by_side(tmp_path: Path) -> None:
     projects = [
         make_project(tmp_path / str(n), {"llm.api_type": "offline"}, has_table=False)
-        for n in range(4)
+        for n in range(3)
     ]
 
     def open_often(project: Path) -> int:
@@ -98,8 +98,8 @@ def test_applications_open_side_by_side(tmp_path: Path) -> None:
                 app.get_session()
         return 1
 
-    with ThreadPoolExecutor(4) as threads:
-        assert sum(threads.map(open_often, projects)) == 4
+    with ThreadPoolExecutor(3) as threads:
+        assert sum(threads.map(open_often, projects)) == 3
 
 
 @pytest.mark.usefixtures("early_kernels")
@@ -107,7 +107,7 @@ def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
     kept: list[weakref.ref[Any]] = []
     with TaskWeaverApp(project) as app:
-        for number in range(5):
+        for number in range(3):
             session = app.get_session()
             if number == 0:
                 session.run_code("x = 1")
@@ -125,13 +125,13 @@ def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
 
 def test_sessions_open_and_stop_in_threads(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
-    with TaskWeaverApp(project) as app, ThreadPoolExecutor(4) as threads:
+    with TaskWeaverApp(project) as app, ThreadPoolExecutor(3) as threads:
 
         def use(number: int) -> object:
             with app.get_session() as session:
                 return session.run_code(f"print({number} + 1)").state
 
-        assert set(threads.map(use, range(5))) == {"finished"}
+        assert set(threads.map(use, range(4))) == {"finished"}
 
 
 @pytest.mark.parametrize(
