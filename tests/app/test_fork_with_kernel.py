@@ -107,13 +107,13 @@ def test_without_memory_for_states_only_the_present_is_forked(tmp_path: Path) ->
 
 
 def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None:
-    with opened(tmp_path, **{"session.snapshot_memory_mb": 50}) as app:
+    with opened(tmp_path, **{"session.snapshot_memory_mb": 40}) as app:
         session = app.get_session()
         for n in range(5):
-            run(session, f"a = bytearray([{n}]) * (20 << 20); stamp = {n}; stamp")
+            run(session, f"a = bytearray([{n}]) * (10 << 20); stamp = {n}; stamp")
         count, extra_bytes = session.kept_states
         assert 2 <= count < 5
-        assert extra_bytes <= 50 << 20
+        assert extra_bytes <= 40 << 20
         session.fork("late", at_round=4)
         session.checkout("late")
         assert session.why_restored == ""

@@ -220,7 +220,8 @@ def _answered(session: Session, listener: Listener, elsewhere: AnsweredElsewhere
 
 
 def spender(replies: int) -> Script:
-    return Script([code_reply("'word ' * 50")] * replies)
+    """Return a model whose replies spend tokens, and need no kernel."""
+    return Script([code_reply("word " * 50, "text")] * replies)
 
 
 def test_a_round_stops_at_its_tokens_and_the_next_goes_on(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_roles_that_never_finish_run_into_the_limit(project: Path) -> None:
     def endless() -> Iterator[str]:
         for number in range(100):
             yield planner_reply("CodeInterpreter", f"step {number}")
-            yield code_reply(f"'{'x' * number}'", thought=str(number))
+            yield code_reply(f"'{'x' * number}'", "text", thought=str(number))
 
     script, listener = Script(endless()), Listener()
     config = {"session.max_internal_chat_round_num": 6}
