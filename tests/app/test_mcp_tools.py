@@ -135,24 +135,6 @@ def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path, example: E
     assert "5" in script.last(2)
 
 
-@pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
-def test_in_the_sandbox_and_in_a_branch(tmp_path: Path, example: Example) -> None:
-    cells = ["x = ex_add(1)", "ex_add(x)", "ex_add(x, 10)"]
-    script = Script([code_reply(cell) for cell in cells])
-    servers = {"ex": example.server(tools=["add"])}
-    config = ALONE | {"mcp.servers": servers, "execution.sandbox": "bwrap"}
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=script, config=config
-    ) as app:
-        session = app.get_session()
-        assert session.send_message("go").state == "finished"
-        session.checkout(session.fork("other"))
-        assert session.why_restored == ""
-        assert "3" in said(session.send_message("go"))
-        session.checkout("main")
-        assert "12" in said(session.send_message("go"))
-
-
 def test_a_picture_becomes_a_file_of_the_cell(
     kept_sessions: KeptSessions, example: Example
 ) -> None:
@@ -322,19 +304,32 @@ said
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
-def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path, example: Example) -> None:
+def test_sandboxed_code_gets_at_what_is_offered_alone_in_a_branch_too(
+    tmp_path: Path, example: Example
+) -> None:
     before = set(threading.enumerate())
+    script = Script(
+        [code_reply(cell) for cell in (HOSTILE, "x = ex_add(1)", "ex_add(x)", "ex_add(x, 10)")]
+    )
     servers = {"ex": example.server(tools=["add"])}
-    config = {"execution.sandbox": "bwrap"}
-    rounds, _, _ = ask(tmp_path, servers, HOSTILE, "ex_add(1)", **config)
-    told = said(rounds[0])
+    config = ALONE | {"mcp.servers": servers, "execution.sandbox": "bwrap"}
+    with TaskWeaverApp(
+        make_project(tmp_path / "p", has_table=False), model=script, config=config
+    ) as app:
+        session = app.get_session()
+        told = said(session.send_message("go"))
+        assert session.send_message("go").state == "finished"
+        session.checkout(session.fork("other"))
+        assert session.why_restored == ""
+        assert "3" in said(session.send_message("go"))
+        session.checkout("main")
+        assert "12" in said(session.send_message("go"))
     assert "nothing: the tool does not exist." in told
     assert "ex_greet: the tool does not exist." in told
     assert "is not of type" in told
     assert "add: the tool does not exist." in told
     assert told.count("Read-only file system") >= 2
     assert "'done'" not in told
-    assert rounds[1].state == "finished"
     begun = [thread.name for thread in threading.enumerate() if thread not in before]
     assert not {"mcp-servers", "host-calls"} & set(begun)
 
