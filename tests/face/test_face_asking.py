@@ -84,23 +84,21 @@ def test_without_a_project_the_current_folder_is_read_and_stays_as_it_is(
     assert {path.name for path in tmp_path.iterdir()} == {"shop.csv", "state"}
 
 
-def test_figures_and_files_are_told_apart(project: Path) -> None:
+def test_figures_and_files_cells_that_ran_and_code_that_succeeded_are_told_apart(
+    project: Path,
+) -> None:
     code = (
         "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('line.svg')\n"
         "plt.figure(); plt.plot([3]); open('out.csv', 'w').write('a\\n1\\n')\n"
         "open('fake.png', 'w').write('no picture')"
     )
-    with TaskWeaver(project, ALONE, model=Script([code_reply(code)])) as tw:
+    replies = [code_reply(cell) for cell in (code, "1 / 0", "6 * 7")]
+    with TaskWeaver(project, ALONE, model=Script(replies)) as tw:
         answer = tw.ask("draw")
         shown = {figure.path.name: bool(figure.data) for figure in answer.figures}
         assert shown == {"figure_1.png": True, "line.svg": False, "fake.png": False}
         assert [path.name for path in answer.files] == ["out.csv"]
         assert answer.files[0].read_text() == "a\n1\n"
-
-
-def test_the_cells_that_ran_and_the_code_that_succeeded(project: Path) -> None:
-    replies = [code_reply("1 / 0"), code_reply("6 * 7")]
-    with TaskWeaver(project, ALONE, model=Script(replies)) as tw:
         answer = tw.ask("go")
     assert [(cell.code, cell.is_success) for cell in answer.cells] == [
         ("1 / 0", False),
