@@ -34,6 +34,8 @@ FAST = {
 """Settings of a search that asks for attempts, and for nothing else; each question is one alone."""
 FULL = {"search.phase0": "node", "search.review": True, "search.summaries": True}
 NAMES = ("x", "y", "z")
+CHECKED = {"build_plan": {"language": "other"}, "commands": ["sh -n try.sh"]}
+"""How a script is compiled: its syntax is checked."""
 _VALUES = re.compile(r"VALUES (\{.*?\})")
 _CHILD = re.compile(r"^- n\d+ \w+(?: \S+)? of (n\d+):", re.MULTILINE)
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -55,7 +57,10 @@ def valley(values: Values) -> float:
 
 
 def proposal(values: Values, **sections: Any) -> dict[str, Any]:
-    """Return an attempt that writes the height of a place as its result."""
+    """Return an attempt that writes the height of a place as its result, by a single command.
+
+    A command costs half as much as the rest of an attempt: `CHECKED` is for tests of compiling.
+    """
     text = sections.pop("text", None)
     if text is None:
         text = f'{{"metric": {sections.pop("height", 0.0)}}}'
@@ -63,8 +68,8 @@ def proposal(values: Values, **sections: Any) -> dict[str, Any]:
     script = f"{mark}\ncat > working/result.json <<EOT\n{text}\nEOT\n"
     usual = {
         "coding": {"workspace": {"files": [{"path": "try.sh", "content": script}]}},
-        "compile": {"build_plan": {"language": "other"}, "commands": ["sh -n try.sh"]},
-        "run": {"commands": ["sh try.sh"]},
+        "compile": {"build_plan": {"language": "other"}, "commands": []},
+        "run": {"commands": [["sh", "try.sh"]]},
     }
     return {"plan": f"try {dict(values)}", "phase_artifacts": usual | sections}
 
@@ -95,9 +100,11 @@ class Climber:
         prompts: The sections of each prompt it was asked.
     """
 
-    def __init__(self, height: Height = hill, fault: Fault | None = None) -> None:
+    def __init__(self, height: Height = hill, fault: Fault | None = None, **sections: Any) -> None:
+        """Prepare it; `sections` are those of its attempts, see `proposal`."""
         self._height = height
         self._fault = fault
+        self._sections = sections
         self.prompts: list[dict[str, str]] = []
 
     def __call__(self, messages: Sequence[ChatMessage], request: ModelRequest) -> str:
@@ -122,18 +129,21 @@ class Climber:
         found = _VALUES.search(prompt.get("Code", ""))
         if not found:
             values: Values = dict.fromkeys(NAMES, 0)
-            return proposal(values, height=self._height(values))
+            return self._proposal(values)
         before = json.loads(found[1])
         if kind == "debug":
-            return proposal(before, height=self._height(before))
+            return self._proposal(before)
         tried = _CHILD.findall(prompt.get("Other attempts", "")).count(prompt["Made from"])
         step = -1 if kind == "ablation" else 1
         moves = [n for n in NAMES if 0 <= before[n] + step <= 3]
         if tried >= len(moves):
-            return proposal(before, height=self._height(before))
+            return self._proposal(before)
         name = moves[tried]
         values = {**before, name: before[name] + step}
-        return {**proposal(values, height=self._height(values)), "name": f"{name}={values[name]}"}
+        return {**self._proposal(values), "name": f"{name}={values[name]}"}
+
+    def _proposal(self, values: Values) -> dict[str, Any]:
+        return proposal(values, height=self._height(values), **self._sections)
 
 
 def filled(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from desk import Desk, at_desk, plot_program
-from search_lab import Climber, remembering, search
+from search_lab import CHECKED, Climber, remembering, search
 
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
@@ -75,7 +75,7 @@ def asked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Search, 
             "plotting": lambda _: plot_program("height.png"),
             "stage summary": lambda a: None if a.is_memory else '{"summary": "well"}',
         },
-        Fetching(),
+        Fetching(compile=CHECKED),
     )
     with at_desk(tmp_path, desk) as (project, _):
         for step, name in NAMES.items():

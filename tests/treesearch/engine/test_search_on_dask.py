@@ -83,7 +83,7 @@ class Waiting(Climber):
         reply = super().__call__(messages, request)
         if number == self._number and not self._sign.exists():
             wait = f"touch {self._sign}; sleep 600.71; sh try.sh"
-            reply = reply.replace('"sh try.sh"', f'"{wait}"')
+            reply = reply.replace('["sh", "try.sh"]', f'"{wait}"')
         return reply
 
 

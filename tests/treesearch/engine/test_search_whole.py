@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 from search_figures import bare_figures
-from search_lab import FULL, Climber, hill, lab, proposal, remembering, search, story, valley
+from search_lab import (
+    CHECKED,
+    FULL,
+    Climber,
+    hill,
+    lab,
+    proposal,
+    remembering,
+    search,
+    story,
+    valley,
+)
 
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.log.branch_log import BranchLog
@@ -43,7 +54,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Climber]:
         attempt = proposal({"x": 0, "y": 0, "z": 0}, compile=build)
         return remembering(prompt, json.dumps(attempt))
 
-    model = Climber(fault=fault)
+    model = Climber(fault=fault, compile=CHECKED)
     project = lab(tmp_path_factory.mktemp("whole"))
     settings = {key.removeprefix("search."): value for key, value in FULL.items()}
     few = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 1, "stage4_nodes": 1}
