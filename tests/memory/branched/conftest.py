@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memories import Clock, Open
+from memories import Clock, Open, put_empty
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
@@ -19,11 +19,23 @@ def clock() -> Clock:
 
 @pytest.fixture
 def open_memory(tmp_path: Path, clock: Clock) -> Iterator[Open]:
-    """Open a memory in a folder of its own; `llm`, `rerank` and configuration by name."""
+    """Open a memory in a folder of its own; `llm`, `rerank` and configuration by name.
+
+    Its file is a copy of one with nothing in it, unless `is_new`, which makes its tables.
+    """
     opened: list[MemoryManager] = []
 
-    def open_(name: str = "m.sqlite", *, llm: Any = None, rerank: Any = None, **keys: Any) -> Any:
+    def open_(
+        name: str = "m.sqlite",
+        *,
+        llm: Any = None,
+        rerank: Any = None,
+        is_new: bool = False,
+        **keys: Any,
+    ) -> Any:
         config = MemoryConfig(**{"memory_log_enabled": False, **keys})
+        if not is_new:
+            put_empty(tmp_path / name, keys.get("use_fts", "auto"))
         memory = MemoryManager(tmp_path / name, config, llm=llm, rerank=rerank, clock=clock)
         opened.append(memory)
         return memory

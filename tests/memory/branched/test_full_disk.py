@@ -58,8 +58,8 @@ def test_a_write_without_room_is_refused_whole_and_works_with_room(
 
 def test_a_file_that_finds_no_room_at_all_is_not_opened(open_memory: Open) -> None:
     with largest_file(2000), pytest.raises(StoreUnwritable):
-        open_memory("none.sqlite")
-    with open_memory("none.sqlite") as memory:
+        open_memory("none.sqlite", is_new=True)
+    with open_memory("none.sqlite", is_new=True) as memory:
         memory.create_branch(None, branch_id="a")
         assert memory.verify().is_sound
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from memories import Clock
+from memories import Clock, put_empty
 from naive_model import Line, Model, Row
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
@@ -28,7 +28,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @initialize(live=st.booleans(), consolidates=st.booleans())
     def open(self, live: bool, consolidates: bool) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "m.sqlite"
+        self.path = put_empty(Path(self.folder.name) / "m.sqlite")
         self.config = MemoryConfig(
             auto_consolidate=consolidates,
             recall_max_events=3,
@@ -241,7 +241,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.travels += 1
         file = self.path.with_name(f"{self.travels}.jsonl")
         self.memory.export(file, is_private=True)
-        path = self.path.with_name(f"{self.travels}.sqlite")
+        path = put_empty(self.path.with_name(f"{self.travels}.sqlite"))
         now, at = self.clock.now, self.memory.seq
         with MemoryManager(path, self.config, clock=self.clock) as other:
             assert set(other.import_(file)) == set(self.model.lines)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memories import put_empty
 from patience import PATIENCE_S
 from sizes import examples
 
@@ -37,7 +38,7 @@ PICK = st.integers(0, 1000)
 
 def open_logged(path: Path, **keys: Any) -> MemoryManager:
     given = {"synchronous": "NORMAL", "recall_max_events": 3, "log_dir": path.parent / "logs"}
-    return MemoryManager(path, MemoryConfig(**{**given, **keys}))
+    return MemoryManager(put_empty(path), MemoryConfig(**{**given, **keys}))
 
 
 def rows_file(folder: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memories import Open
+from memories import Open, put_empty
 from naive_model import Line, Model, Row
 from sizes import examples
 
@@ -117,7 +117,7 @@ def test_search_finds_what_a_branch_sees_and_nothing_else(
     config = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL", use_fts=use_fts)
     with (
         tempfile.TemporaryDirectory() as folder,
-        MemoryManager(Path(folder) / "m.sqlite", config) as memory,
+        MemoryManager(put_empty(Path(folder) / "m.sqlite", use_fts), config) as memory,
     ):
         tree = Tree(memory, live=live)
         for step in steps:
