@@ -135,11 +135,13 @@ def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(small: tuple[Path, S
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None:
+def test_a_run_is_stopped_and_gone_on_with(
+    tmp_path: Path, small: tuple[Path, Search], workers: int
+) -> None:
     project = lab(tmp_path)
     with TaskWeaverApp(project, model=Climber()) as app:
         less = {f"search.{name}": value for name, value in LESS.items()}
-        settings = FAST | less | {"search.workers": workers}
+        settings = FAST | less | {"search.workers": workers, "search.seed": 3}
         with start_search(app, project / "idea.md", settings, name="run") as stopped:
 
             def changed(state: RunState) -> None:
@@ -155,7 +157,7 @@ def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None
     assert again.state.is_over
     assert story(again)[: len(finished)] == finished
     if workers == 1:
-        assert story(again) == story(search(lab(tmp_path / "whole"), Climber(), **LESS))
+        assert story(again) == story(small[1])
 
 
 def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
 LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 1, "stage4_nodes": 1, "workers": 2}
+FEW = LESS | {"stage2_nodes": 1, "stage3_nodes": 0, "stage4_nodes": 0}
 WITH_SUMMARIES = {key.removeprefix("search."): value for key, value in FULL.items()}
 
 
@@ -73,7 +74,7 @@ def test_an_attempt_of_the_next_stage_begins_beside_the_last_of_one(tmp_path: Pa
 
 def test_an_attempt_of_the_next_stage_begins_beside_a_summary(tmp_path: Path) -> None:
     held = HeldSummary("hyperparam")
-    settings = {**WITH_SUMMARIES, **LESS, "num_drafts": 1}
+    settings = {**WITH_SUMMARIES, **FEW, "num_drafts": 1}
     made = search(lab(tmp_path), Climber(fault=held), **settings)
     assert held.outcomes == [True]
     assert made.state.is_over
@@ -133,7 +134,7 @@ class OtherDrafts(Climber):
 
 def test_a_figure_is_known_before_its_review(tmp_path: Path) -> None:
     held = HeldReview("no kind")
-    settings = {**LESS, **WITH_SUMMARIES}
+    settings = {**FEW, **WITH_SUMMARIES}
     made = search(lab(tmp_path), OtherDrafts(fault=held), num_drafts=3, **settings)
     assert held.outcomes == [True]
     assert made.state.is_over

@@ -19,6 +19,7 @@ from search_lab import Climber, lab, search
 from search_story import node
 
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution import host_load
 from taskweaver.treesearch.execution.executors.host_turn import host_turn
 from taskweaver.treesearch.execution.host_load import HostLoad
 from taskweaver.treesearch.execution.job import Job
@@ -30,6 +31,7 @@ from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.run_statistics import certainty
 
 BUSY_S = 1.2
+FEW_S = 0.3
 FOREVER = "print(flush=True)\nwhile True: pass"
 BURN = f"""
 import time
@@ -124,10 +126,13 @@ def test_a_turn_that_cannot_be_had_ends_a_timed_search_at_its_start(place: Path)
 
 
 @pytest.mark.parametrize("is_timed", [True, False])
-def test_a_timed_result_tells_what_other_processes_used(tmp_path: Path, is_timed: bool) -> None:
+def test_a_timed_result_tells_what_other_processes_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_timed: bool
+) -> None:
+    monkeypatch.setattr(host_load, "_FEWEST_S", FEW_S)  # else the attempt has to take longer
     details = {"n": 3, USED_BY_OTHERS: "none, says the attempt"}
     result = json.dumps({"metric": 1.5, "details": details})
-    burn = f"import time\nwhile time.process_time() < {BUSY_S}: pass\n" if is_timed else ""
+    burn = f"import time\nwhile time.process_time() < {FEW_S}: pass\n" if is_timed else ""
     code = f"{burn}open('working/result.json', 'w').write({result!r})"
     job = Job(
         tmp_path,
