@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from search_figures import bare_figures
 from search_lab import Climber, lab, proposal, remembering, search
 
 from taskweaver.memory.branched.manager import MemoryManager
@@ -21,6 +22,13 @@ SETTINGS = {
     "num_seeds": 1, "phase0": True, "review": True, "summaries": True,
 }  # fmt: skip
 _SOURCES = re.compile(r" \[((?:node|event|record|core|branch|idea\.md|journal\.json).*)\]\Z")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _figures() -> Iterator[None]:
+    """Draw nothing in the figures: the memory has none."""
+    with bare_figures():
+        yield
 
 
 @dataclass(frozen=True)
