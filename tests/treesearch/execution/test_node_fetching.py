@@ -43,10 +43,10 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def origin(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository of two commits; the first one has a tag."""
-    folder = tmp_path / "or igin" / "r.git"
+    folder = tmp_path_factory.mktemp("git") / "r.git"
     (folder / "src").mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main")
     git(folder, "config", "uploadpack.allowAnySHA1InWant", "1")
@@ -60,6 +60,12 @@ def origin(tmp_path: Path) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "two")
     return folder
+
+
+@pytest.fixture
+def origin(repository: Path, tmp_path: Path) -> Path:
+    """A copy of the repository, which a test may change."""
+    return shutil.copytree(repository, tmp_path / "or igin" / "r.git", symlinks=True)
 
 
 Fetch = Callable[..., JobResult]
