@@ -66,12 +66,12 @@ def test_a_full_disk_of_the_logs_fails_no_write(
     with open_logged(tmp_path, logs) as memory:
         with caplog.at_level(logging.WARNING), full_disk(logs, 5000) as size:
             memory.bind(memory.create_branch(None, branch_id="root"))
-            for n in range(1500):
+            for n in range(500):
                 memory.mem_archival_write(f"record {n}")
                 if n % 100 == 0:
                     memory.mem_archival_search("record")
                     memory.render_for_prompt("root")
-        assert len(memory["root"].records()) == 1500
+        assert len(memory["root"].records()) == 500
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert str(logs) in caplog.text
         memory.mem_core_set("k", "v")
@@ -80,12 +80,12 @@ def test_a_full_disk_of_the_logs_fails_no_write(
     (lost,) = [line for line in calls if line["op"] == "log_lines_lost"]
     assert lost["details"]["reason"] == "File too large"
     written = [line for line in calls if line["op"] != "log_lines_lost"]
-    expected = 1 + 1500 + 15 + 15 + 1
+    expected = 1 + 500 + 5 + 5 + 1
     assert len(written) + lost["details"]["count"] == expected
     assert written[-1]["op"] == "mem_core_set"
     made = rebuild(logs, tmp_path / "new.sqlite")  # rows waited in the database
     assert made.missing == ()
-    assert made.rows == {"core_kv": 1, "archival": 1500}
+    assert made.rows == {"core_kv": 1, "archival": 500}
 
 
 def in_a_file(logs: Path) -> None:

@@ -269,12 +269,12 @@ def make_root(folder: Path) -> None:
 
 def test_lines_of_several_processes_are_one_memory(tmp_path: Path) -> None:
     make_root(tmp_path)
-    writer = start_writer(tmp_path, 120, "p0", "p1", "p2")
+    writer = start_writer(tmp_path, 60, "p0", "p1", "p2")
     writer.communicate(timeout=PATIENCE_S)
     assert writer.returncode == 0
     made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
     assert_same(tmp_path, made)
-    assert made.rows["archival"] == 360
+    assert made.rows["archival"] == 180
 
 
 def test_a_log_that_two_memories_wrote_is_reported_as_one(tmp_path: Path) -> None:
