@@ -300,6 +300,17 @@ def test_no_word_of_it_stays_in_the_index(open_memory: Open, use_fts: str) -> No
     assert memory.verify().is_sound
 
 
+def test_no_word_stays_of_a_record_that_was_removed_as_garbage(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.create_branch(None, branch_id="root")
+    memory.fork("root", "tried")
+    memory.write_archival("tried", "the Xylophonist of Quedlinburg")
+    memory.prune("tried")
+    assert memory.collect_garbage().rows == {"archival": 1}
+    assert memory.erase(text="Xylophonist of Quedlinburg").is_complete
+    assert b"xylophonist" not in memory.path.read_bytes().lower()
+
+
 def test_a_dry_run_names_the_places_and_changes_nothing(
     logged: MemoryManager, tmp_path: Path
 ) -> None:

@@ -111,8 +111,8 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
     eraser.remove(target)
     eraser.clean()
     eraser.remake()
+    _rebuild_search(connection)
     if eraser.counts:
-        _rebuild_search(connection)
         # Every process that has the file open sees by the schema's number that it read old rows.
         connection.execute("CREATE TABLE erased (one INTEGER)")
         connection.execute("DROP TABLE erased")
@@ -122,8 +122,8 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
 def _rebuild_search(connection: sqlite3.Connection) -> None:
     """Make the full-text index anew, so that no word of a former row is in it.
 
-    The option `secure-delete` of FTS5 is not used: older versions of SQLite cannot open a file
-    that has it.
+    It may have words of rows that were removed as garbage, too. The option `secure-delete` of FTS5
+    is not used: older versions of SQLite cannot open a file that has it.
     """
     if has_search(connection):
         connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
