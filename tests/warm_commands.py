@@ -35,8 +35,6 @@ _USED = (
     "taskweaver.code_interpreter",
     "taskweaver.llm.offline",
     "taskweaver.planner",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.figure",
     "taskweaver.app.search_service",
     "taskweaver.treesearch.reports.run_results",
     "taskweaver.doors.agent_api.door",
