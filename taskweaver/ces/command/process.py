@@ -123,25 +123,15 @@ class RunningCommand:
         self._group = group
         self.guard = guard
         self._inner_fd: int | None = None
-        self._code: int | None = None
         self.has_begun = info_fd is None
 
     def end(self) -> int:
-        """Kill everything it started, if that still runs; return its exit code, as Popen does.
-
-        Once that is done, calling it again does nothing: it looks at all processes there are.
-        """
-        if self._code is None:
-            self._code = self._end()
-        return self._code
-
-    def _end(self) -> int:
+        """Kill everything it started, if that still runs; return its exit code, as Popen does."""
         self._meet_sandbox()
         if self._process.returncode is None:  # its number is still its own
             with suppress(ProcessLookupError):  # it is gone, and nothing is left in its group
                 os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
-        self._meet_sandbox()  # it may have come up at the last moment
         self._group.kill()
         if self._inner_fd is not None:
             poll = select.poll()
