@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -32,7 +33,7 @@ _PIP = (
     *("-m", "pip", "install", "--disable-pip-version-check", "--no-input"),
     *("--progress-bar", "off", "--no-compile"),
 )
-_COMPILE = ("-m", "compileall", "-qq", "-j", "0")
+_COMPILE = ("-W", "ignore", "-m", "compileall", "-qq", "-j", "0")
 """pip compiles on one core."""
 
 
@@ -162,8 +163,8 @@ def _with_pip(target: str) -> int:
             progress.take(line)
         status = process.wait()
         if not status:
-            progress.compiling()  # files of other versions of Python fail, which is no harm
-            _status([sys.executable, *_COMPILE, sysconfig.get_path("purelib")])
+            progress.compiling()
+            _compile(sysconfig.get_path("purelib"))
     if status:
         progress.end("failed")
         print("".join(last), end="", file=sys.stderr)
@@ -171,6 +172,17 @@ def _with_pip(target: str) -> int:
     else:
         progress.end(f"done: {_installed()} packages")
     return status
+
+
+def _compile(folder: str) -> None:
+    """Compile packages; files of other versions of Python fail, which is no harm."""
+    command = [sys.executable, *_COMPILE, folder]
+    with subprocess.Popen(command, process_group=0) as process:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGKILL)  # its workers would go on
+            raise
 
 
 def _installed() -> int:

@@ -227,6 +227,25 @@ def test_what_it_leaves_running_ends(tmp_path: Path, policy: SandboxPolicy | Non
     assert still_there("600.33") == []
 
 
+CHAIN = """
+import os, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+until = time.monotonic() + 20
+while time.monotonic() < until:
+    if os.fork(): os._exit(0)
+    time.sleep(0.005)
+"""
+"""A program that goes on as a child of itself, again and again, away from its group."""
+
+
+def test_what_forks_on_and_on_ends(tmp_path: Path) -> None:
+    for n in range(3):
+        command = Command((sys.executable, "-ISc", CHAIN, f"chain {n}"), tmp_path)
+        assert run_command(command).status == "ok"
+        assert not any(still_there(f"chain {n}") for _ in range(3))
+
+
 def test_it_may_close_its_output(tmp_path: Path, policy: SandboxPolicy | None) -> None:
     assert run("exec >&- 2>&-; sleep 0.1; exit 4", tmp_path, policy).exit_code == 4
 

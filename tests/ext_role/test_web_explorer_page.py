@@ -33,6 +33,7 @@ from taskweaver.ext_role.web_explorer.errors import (
 from taskweaver.ext_role.web_explorer.observation import Observation
 from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
+from taskweaver.ext_role.web_explorer.tabs import MAX_TABS
 
 pytestmark = pytest.mark.usefixtures("nothing_left_by_file")  # browsers and their tabs are shared
 
@@ -309,6 +310,16 @@ def test_a_page_that_breaks_its_own_scripts_is_read_all_the_same(
     assert "fine" in found.text
     page.click(1)
     assert seen(page).title == "About"
+
+
+def test_tabs_beyond_the_most_get_no_page(empty: BrowserPage, shop: Site) -> None:
+    if "shell" not in find_quick_browser().name:
+        pytest.skip("Chromium lets a page open no tab by itself")
+    empty.open(f"{shop.url}/opens")
+    assert any("opened a further tab; it was closed" in note for note in seen(empty).notes)
+    empty.open(f"{shop.url}/about")
+    opened = [path for path in shop.asked if path.startswith("/opened")]
+    assert len(opened) < MAX_TABS
 
 
 def test_a_page_that_moves_on_forever_does_not_hold_up_the_reader(

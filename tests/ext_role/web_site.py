@@ -69,6 +69,7 @@ PAGES = {
     "/hops": "<title>Hops</title><script>location.href = '/hops?' + Math.random();</script>",
     "/long": "<title>Long</title>" + "<p>many words in a row</p><a href='#'>link</a>" * 5000,
     "/self-closing": "<title>Opener</title><a href='/closes' target='_blank' rel='opener'>Go</a>",
+    "/opens": "<script>for (let n = 0; n < 8; n++) open('/opened' + n);</script>",
     "/closes": "<title>Closes</title><script>window.close();</script>",
 }
 

@@ -175,7 +175,7 @@ def with_parts() -> list[bytes]:
 
 
 def with_mark() -> list[bytes]:
-    return [b"\xef\xbb\xbf\n", *good("ab")]
+    return [b"\xef", b"\xbb\xbf\n", *good("ab")]
 
 
 def with_halves() -> list[bytes]:

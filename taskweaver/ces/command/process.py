@@ -9,8 +9,8 @@ and removes the mark survives where there is no control group.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+import re
 import resource
 import select
 import signal
@@ -40,7 +40,7 @@ _PROXY = "/run/egress"
 _CPU_GRACE_S = 2
 _END_WAIT_MS = 5000
 _PIPE_BYTES = 1 << 20
-_KILL_ROUNDS = 10
+_KILL_ROUNDS, _QUIET_ROUNDS = 10, 2
 _LIMITS = (
     # Resource, bash's letter for it, bytes of its unit.
     (resource.RLIMIT_FSIZE, "f", 1024),
@@ -122,39 +122,62 @@ class RunningCommand:
         self._mark = mark
         self._group = group
         self.guard = guard
+        self._info = b""
         self._inner_fd: int | None = None
+        self._code: int | None = None
         self.has_begun = info_fd is None
 
     def end(self) -> int:
-        """Kill everything it started, if that still runs; return its exit code, as Popen does."""
+        """Kill everything it started, if that still runs; return its exit code, as Popen does.
+
+        Once all is known to be gone, calling it again does nothing.
+        """
+        if self._code is not None:
+            return self._code
         self._meet_sandbox()
         if self._process.returncode is None:  # its number is still its own
             with suppress(ProcessLookupError):  # it is gone, and nothing is left in its group
                 os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
+        self._meet_sandbox()  # it may have begun at the last moment
         self._group.kill()
-        if self._inner_fd is not None:
-            poll = select.poll()
-            poll.register(self._inner_fd, select.POLLIN)
-            poll.poll(_END_WAIT_MS)
-        if self._info_fd is None:
-            # What was just forked by one that is gone may have been missed.
-            for _ in range(_KILL_ROUNDS):
-                if not kill_marked(self._mark):
-                    break
+        fd = self._inner_fd
+        is_gone = self._kill_marked() if fd is None else self._kill_inner(fd)
+        self._code = code if is_gone else None
         return code
+
+    def _kill_inner(self, fd: int) -> bool:
+        """Kill the sandbox's first process, and all in it; return whether it is gone."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(_END_WAIT_MS))
+
+    def _kill_marked(self) -> bool:
+        """Kill all that carries its mark; return whether none is left.
+
+        A look may miss what was just forked by one that is gone: two in a row find nothing.
+        """
+        quiet = 0
+        for _ in range(_KILL_ROUNDS):
+            quiet = 0 if kill_marked(self._mark) else quiet + 1
+            if quiet == _QUIET_ROUNDS:
+                return True
+        return False
 
     def _meet_sandbox(self) -> None:
         """Take hold of the sandbox's first process: when it is gone, all in it are."""
-        if self._info_fd is None or self._inner_fd is not None:
+        if self._info_fd is None or self.has_begun:
             return
-        try:
-            facts = json.loads(os.read(self._info_fd, 4096))
-        except (BlockingIOError, ValueError):
-            return  # it has not come so far
+        with suppress(BlockingIOError):  # it has not come so far
+            self._info += os.read(self._info_fd, 4096)  # a part at a time
+        found = re.search(rb'"child-pid": *(\d+)\D', self._info)
+        if found is None:
+            return
         self.has_begun = True
         with suppress(ProcessLookupError):  # it has ended
-            self._inner_fd = os.pidfd_open(facts["child-pid"])
+            self._inner_fd = os.pidfd_open(int(found[1]))
 
     def close(self) -> None:
         """End it, and give everything back."""

@@ -46,6 +46,7 @@ class Tabs:
         self._addresses = addresses
         self._send = send
         self._open: list[Tab] = []
+        self._refused: dict[str, str] = {}  # targets of tabs that are closed at once, by session
         self._notes: deque[str] = deque(maxlen=_MAX_NOTES)
         self._handlers: dict[str, Callable[[DevToolsEvent], None]] = {
             "Target.attachedToTarget": self._attached,
@@ -105,7 +106,9 @@ class Tabs:
         session = str(event.params["sessionId"])
         target = str(event.params["targetInfo"]["targetId"])
         if len(self._open) >= MAX_TABS:
-            # The headless shell hangs when a tab is closed that waits for its start.
+            # The headless shell hangs when a tab is closed that waits for its start: it starts, but
+            # it gets no page.
+            self._refused[session] = target
             self._send("Runtime.runIfWaitingForDebugger", session=session)
             self._send("Target.closeTarget", {"targetId": target})
             self.note(f"The page opened a further tab; it was closed, {MAX_TABS} are enough.")
@@ -117,7 +120,8 @@ class Tabs:
             self._send(method, session=session)
 
     def _detached(self, event: DevToolsEvent) -> None:
-        session = event.params.get("sessionId")
+        session = str(event.params.get("sessionId"))
+        self._refused.pop(session, None)
         for tab in [tab for tab in self._open if tab.session == session]:
             if tab is self.current:
                 self.note("The tab closed.")
@@ -151,7 +155,8 @@ class Tabs:
     def _request(self, event: DevToolsEvent) -> None:
         id_, url = event.params["requestId"], str(event.params["request"]["url"])
         problem = self._addresses.problem(url)
-        if not problem:
+        is_refused = event.params.get("frameId") in self._refused.values()
+        if not problem and not is_refused:
             self._send("Fetch.continueRequest", {"requestId": id_})
             return
         self._send("Fetch.failRequest", {"requestId": id_, "errorReason": "BlockedByClient"})

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 MAX_EVENT_BYTES = 8 << 20
 """Longest event that is read; a body without line breaks is not collected for ever."""
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
@@ -61,7 +62,9 @@ class EventReader:
 
     def _begin(self, text: bytes) -> bytes:
         """Check that this is an event stream, once enough bytes have arrived."""
-        text = text.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+        if _BYTE_ORDER_MARK.startswith(text):  # it may have been cut
+            return text
+        text = text.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
         self._is_begun = text.startswith(_BEGINNINGS)
         if not self._is_begun and not any(start.startswith(text) for start in _BEGINNINGS):
             raise NotAnEventStream(text.decode("utf-8", "replace"))

@@ -577,8 +577,7 @@ def assert_settings_are_inside(client: Client) -> None:
     assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
 
 
-@pytest.mark.usefixtures("warm_starts")
-@pytest.mark.parametrize(
+either_way = pytest.mark.parametrize(
     "limits",
     [
         pytest.param(LIMITS, id="entered"),
@@ -586,6 +585,11 @@ def assert_settings_are_inside(client: Client) -> None:
         pytest.param(BOXED, id="started", marks=pytest.mark.long),
     ],
 )
+"""Kernels that enter a sandbox, and kernels that are started in one."""
+
+
+@pytest.mark.usefixtures("warm_starts")
+@either_way
 def test_a_fork_stays_inside_and_everything_ends_with_the_session(
     tmp_path: Path, limits: KernelLimits
 ) -> None:
@@ -614,14 +618,15 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(
 
 
 @pytest.mark.usefixtures("warm_starts")
-def test_what_is_granted_is_there(tmp_path: Path) -> None:
+@either_way
+def test_what_is_granted_is_there(tmp_path: Path, limits: KernelLimits) -> None:
     readable, writable = tmp_path / "readable", tmp_path / "writable"
     for folder in (readable, writable):
         folder.mkdir()
         (folder / "f").write_text("given")
     with socket.create_server(("127.0.0.1", 0)) as server:
         policy = SandboxPolicy(has_network=True, read_only=(readable,), writable=(writable,))
-        manager = opened(tmp_path / "env", policy, limits=LIMITS)
+        manager = opened(tmp_path / "env", policy, limits=limits)
         client = manager.get_session_client("s")
         assert run(client, f"open({str(readable / 'f')!r}).read()").output == "given"
         assert not run(client, f"open({str(readable / 'f')!r}, 'w')").is_success
@@ -670,11 +675,14 @@ def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 @pytest.mark.usefixtures("warm_starts")
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
+@either_way
+def test_a_link_in_place_of_a_working_directory_leads_nowhere(
+    tmp_path: Path, tier: Tier, limits: KernelLimits
+) -> None:
     outside, session = tmp_path / "outside", tmp_path / "session"
     outside.mkdir()
     policy = SandboxPolicy(tier=tier, read_only=(outside,))
-    manager = opened(tmp_path / "env", policy, limits=LIMITS)
+    manager = opened(tmp_path / "env", policy, limits=limits)
     manager.initialize()
     try:
         first = manager.get_session_client("first", session_dir=session)

@@ -192,6 +192,11 @@ def test_a_record_that_is_no_text_is_refused(memory: MemoryManager, text: Any) -
     assert memory["a"].records() == []
 
 
+def test_the_file_of_a_memory_is_its_owners_alone(open_memory: Open) -> None:
+    memory = open_memory("new.sqlite", is_new=True)
+    assert memory.path.stat().st_mode & 0o077 == 0
+
+
 def test_a_memory_keeps_texts_as_they_are_and_its_copies_are_masked(memory: MemoryManager) -> None:
     secret = "sk-" + "a1B2" * 8
     memory.mem_core_set("note", f"api_key={secret}", branch_id="a")
@@ -199,7 +204,6 @@ def test_a_memory_keeps_texts_as_they_are_and_its_copies_are_masked(memory: Memo
     id_ = memory.mem_archival_write(f"password: {secret}", meta={"password": 1}, branch_id="a")
     assert memory.get_core("a", "note") == f"api_key={secret}"
     assert memory.mem_archival_get(id_, branch_id="a")["text"] == f"password: {secret}"
-    assert memory.path.stat().st_mode & 0o077 == 0
     copies = [memory.path.with_name(name) for name in ("out.jsonl", "page.html")]
     memory.export(copies[0])
     memory.write_page(copies[1])
