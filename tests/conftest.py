@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -33,7 +34,8 @@ from taskweaver.llm.facts import learnt
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
-os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-state")
+# Kept for no other run: it has what was answered about folders, and their names come again.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="tw-state-")
 
 # `jsonschema` checks IRIs with it, which no test asks for, and its grammar takes a second to make.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -81,6 +83,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of processes for tests: the slow ones wait for over half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(2, (cores or 1) * (3 if "kernel" in config.option.markexpr else 5) // 2)
+
+
+def pytest_unconfigure() -> None:
+    """Remove what commands and applications noted of this user."""
+    shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 @cache
