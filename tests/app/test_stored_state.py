@@ -45,10 +45,14 @@ def run(session: Session, code: str) -> str:
 
 
 def ran_before(project: Path, *cells: str, **config: object) -> list[str]:
-    """Run cells in a session, close it, and return their results."""
+    """Run cells in a session, with its state stored after each, close it; return their results."""
     with opened(project, **config) as app:
         session = app.get_session()
-        return [run(session, cell) for cell in cells]
+        results = []
+        for cell in cells:
+            results.append(run(session, cell))
+            session.wait_until_stored()
+        return results
 
 
 KEPT = (
