@@ -106,8 +106,8 @@ class Tabs:
         session = str(event.params["sessionId"])
         target = str(event.params["targetInfo"]["targetId"])
         if len(self._open) >= MAX_TABS:
-            # The headless shell hangs when a tab is closed that waits for its start: it starts, but
-            # it gets no page.
+            # The headless shell hangs when a tab is closed before it has started, so it is started;
+            # its requests fail.
             self._refused[session] = target
             self._send("Runtime.runIfWaitingForDebugger", session=session)
             self._send("Target.closeTarget", {"targetId": target})

@@ -122,7 +122,7 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
 def _rebuild_search(connection: sqlite3.Connection) -> None:
     """Make the full-text index anew, so that no word of a former row is in it.
 
-    It may have words of rows that were removed as garbage, too. The option `secure-delete` of FTS5
+    It may still have words of rows that were removed as garbage. The option `secure-delete` of FTS5
     is not used: older versions of SQLite cannot open a file that has it.
     """
     if has_search(connection):
