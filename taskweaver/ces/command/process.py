@@ -28,7 +28,7 @@ from taskweaver.ces.bounds.watcher import WatchedLimits
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder
-from taskweaver.ces.process.process import kill_marked
+from taskweaver.ces.process.process import kill_all_marked
 from taskweaver.ces.sandbox.sandbox import confined, require
 from taskweaver.utils.ids import create_id
 
@@ -40,7 +40,6 @@ _PROXY = "/run/egress"
 _CPU_GRACE_S = 2
 _END_WAIT_MS = 5000
 _PIPE_BYTES = 1 << 20
-_KILL_ROUNDS, _QUIET_ROUNDS = 10, 2
 _LIMITS = (
     # Resource, bash's letter for it, bytes of its unit.
     (resource.RLIMIT_FSIZE, "f", 1024),
@@ -142,7 +141,7 @@ class RunningCommand:
         self._meet_sandbox()  # it may have begun at the last moment
         self._group.kill()
         fd = self._inner_fd
-        is_gone = self._kill_marked() if fd is None else self._kill_inner(fd)
+        is_gone = kill_all_marked(self._mark) if fd is None else self._kill_inner(fd)
         self._code = code if is_gone else None
         return code
 
@@ -153,18 +152,6 @@ class RunningCommand:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         return bool(poll.poll(_END_WAIT_MS))
-
-    def _kill_marked(self) -> bool:
-        """Kill all that carries its mark; return whether none is left.
-
-        A look may miss what was just forked by one that is gone: two in a row find nothing.
-        """
-        quiet = 0
-        for _ in range(_KILL_ROUNDS):
-            quiet = 0 if kill_marked(self._mark) else quiet + 1
-            if quiet == _QUIET_ROUNDS:
-                return True
-        return False
 
     def _meet_sandbox(self) -> None:
         """Take hold of the sandbox's first process: when it is gone, all in it are."""

@@ -33,6 +33,7 @@ from taskweaver.utils.system.owners import has_ended, pid_namespace
 from taskweaver.utils.system.signals import signal_name
 
 _KILL_WAIT_S = 5.0
+_KILL_ROUNDS, _QUIET_ROUNDS = 10, 2
 _ENVIRONMENT_BYTES = 32 << 10
 _STOPPED = (b"T", b"t")
 _CONNECTION_FILE = "c.json"
@@ -278,6 +279,19 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
         return watch.kill_by_environment(variable, value, _OWNED)
     entry = f"{variable}={value}".encode()
     return _kill_those(entry, lambda entries: entry in entries)
+
+
+def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
+    """Kill what carries a mark until none is left; return whether that was reached.
+
+    A look may miss what was just forked by one that is gone: two in a row find nothing.
+    """
+    quiet = 0
+    for _ in range(_KILL_ROUNDS):
+        quiet = 0 if kill_marked(value, variable) else quiet + 1
+        if quiet == _QUIET_ROUNDS:
+            return True
+    return False
 
 
 def owned_mark() -> str:

@@ -12,7 +12,8 @@ import _signal  # type: ignore[import-not-found]  # what `signal` is made of
 import os
 import sys
 
-_ROUNDS = 10  # a process that is just forked by one that is killed may be missed
+# A look may miss what was just forked by one that is gone: two in a row find nothing.
+_ROUNDS, _QUIET_ROUNDS = 10, 2
 
 
 def kill_marked(entry: bytes) -> bool:
@@ -44,8 +45,10 @@ def main() -> None:
     """Wait for the end of the owner, then kill all that carries its mark."""
     while os.read(0, 1):
         pass
+    quiet = 0
     for _ in range(_ROUNDS):
-        if not kill_marked(sys.argv[1].encode()):
+        quiet = 0 if kill_marked(sys.argv[1].encode()) else quiet + 1
+        if quiet == _QUIET_ROUNDS:
             break
 
 

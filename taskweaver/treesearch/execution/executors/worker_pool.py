@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
-from taskweaver.ces.process.process import kill_marked
+from taskweaver.ces.process.process import kill_all_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
 from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
@@ -40,7 +40,6 @@ _GUARD = Path(__file__).parent / "worker_guard.py"
 _STOP_S = 5.0
 _LONGEST_POLL_S = 3600.0
 _LAST_WORDS_BYTES = 2000
-_KILL_ROUNDS = 10
 T = TypeVar("T")
 
 
@@ -390,10 +389,7 @@ class _Process:
         self._connection.close()
         self._ends_within(grace_s)
         self._kill()
-        # What was just forked by one that is gone may have been missed.
-        for _ in range(_KILL_ROUNDS):
-            if not kill_marked(self._mark, WORKER_MARK):
-                break
+        kill_all_marked(self._mark, WORKER_MARK)
         os.close(self._death_fd)
         self._said.close()
         sweep_folders()
