@@ -21,7 +21,8 @@ from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
-from taskweaver.ces.process.process import KernelProcess, start_kernel, sweep_marked
+from taskweaver.ces.process.marked import sweep_marked
+from taskweaver.ces.process.process import KernelProcess, start_kernel
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
 from taskweaver.ces.sandbox.warmth import sandbox_template

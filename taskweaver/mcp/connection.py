@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from taskweaver.ces.environment import KERNEL_MARK
-from taskweaver.ces.process.process import kill_marked
+from taskweaver.ces.process.marked import kill_marked
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.ces.cgroup_tree import LIMIT_FILES, parents
-from taskweaver.ces.process.process import wait_for_ends
+from taskweaver.ces.process.handles import wait_for_ends
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.owners import has_ended
 

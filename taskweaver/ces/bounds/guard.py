@@ -24,7 +24,7 @@ from taskweaver.ces.bounds.processes import (
 )
 from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process.process import is_owned
+from taskweaver.ces.process.handles import is_owned
 
 SLICE_S = 0.25
 """Time between two looks at a cell that runs."""

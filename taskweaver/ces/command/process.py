@@ -28,7 +28,7 @@ from taskweaver.ces.bounds.watcher import WatchedLimits
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder
-from taskweaver.ces.process.process import kill_all_marked
+from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.ces.sandbox.sandbox import confined, require
 from taskweaver.utils.ids import create_id
 

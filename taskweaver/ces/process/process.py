@@ -11,89 +11,24 @@ from __future__ import annotations
 
 import os
 import secrets
-import select
 import signal
 import socket
 import subprocess
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_command
+from taskweaver.ces.environment import kernel_environment, python_command
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import footprint, watch
+from taskweaver.ces.process import watch
+from taskweaver.ces.process.handles import ProcessHandle
 from taskweaver.ces.process.homes import Home, Homes
+from taskweaver.ces.process.marked import kill_marked
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.system.owners import has_ended, pid_namespace
 from taskweaver.utils.system.signals import signal_name
 
 _KILL_WAIT_S = 5.0
-_KILL_ROUNDS, _QUIET_ROUNDS = 10, 2
-_ENVIRONMENT_BYTES = 32 << 10
-_STOPPED = (b"T", b"t")
 _CONNECTION_FILE = "c.json"
-_OWNED: set[int] = set()
-"""Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
-_RECENT: deque[int] = deque(maxlen=256)
-"""Process ids whose handle was closed: such a process may need a moment to end."""
-
-
-def is_owned(pid: int) -> bool:
-    """Return whether a process has a handle here, or had one a moment ago."""
-    return pid in _OWNED or pid in _RECENT
-
-
-class ProcessHandle:
-    """A process that runs, by a handle; a pidfd never means another process of its number.
-
-    Attributes:
-        pid: Process id.
-        death_fd: Readable when the process has ended, so that waiting for it can be combined.
-    """
-
-    def __init__(self, pid: int, death_fd: int) -> None:
-        self.pid = pid
-        self.death_fd = death_fd
-        _OWNED.add(pid)
-
-    def has_ended(self, within_s: float = 0.0) -> bool:
-        """Return whether the process ends within a time."""
-        return _has_ended(self.death_fd, within_s)
-
-    @property
-    def is_stopped(self) -> bool:
-        """True if a signal or a tracer holds it, so that it answers nothing until it is let go."""
-        try:
-            facts = Path(f"/proc/{self.pid}/stat").read_bytes()
-        except OSError:
-            return False  # it has ended, or the system has no such files
-        # The name before the state stands in parentheses, and may hold some itself.
-        return facts.rpartition(b")")[2].split()[0] in _STOPPED
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when the process has ended."""
-        if not self.has_ended():
-            watch.send(self.pid, self.death_fd, number)
-
-    def reap(self) -> None:
-        """Reap it where no other process does: a first process inherits orphans.
-
-        Until then its namespace does not end. It must not be a `subprocess.Popen`.
-        """
-        with suppress(ChildProcessError):
-            os.waitid(os.P_PIDFD, self.death_fd, os.WEXITED | os.WNOHANG)
-
-    def close(self) -> None:
-        """Give the handle back."""
-        _RECENT.append(self.pid)
-        _OWNED.discard(self.pid)
-        footprint.forget(self.pid)
-        os.close(self.death_fd)
 
 
 class KernelProcess:
@@ -267,117 +202,3 @@ def _write_connection(home: Home) -> dict[str, Any]:
     key = secrets.token_hex(32).encode()
     _, connection = write_connection_file(str(home.draft / _CONNECTION_FILE), key=key, **place)
     return dict(connection)
-
-
-def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill every process whose environment carries a mark, unless this process owns it.
-
-    Returns:
-        Whether there was any.
-    """
-    if not watch.HAS_HANDLES:
-        return watch.kill_by_environment(variable, value, _OWNED)
-    entry = f"{variable}={value}".encode()
-    return _kill_those(entry, lambda entries: entry in entries)
-
-
-def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill what carries a mark until none is left; return whether that was reached.
-
-    A look may miss what was just forked by one that is gone: two in a row find nothing.
-    """
-    quiet = 0
-    for _ in range(_KILL_ROUNDS):
-        quiet = 0 if kill_marked(value, variable) else quiet + 1
-        if quiet == _QUIET_ROUNDS:
-            return True
-    return False
-
-
-def owned_mark() -> str:
-    """Return a mark that names this process as the owner; all of them are of one length."""
-    return create_id(f"{_owned_prefix()}{os.getpid():010d}")
-
-
-def sweep_marked() -> bool:
-    """Kill the processes that carry a mark of an owner that was killed before it could end them.
-
-    A sandbox ends with its owner, except in a moment of its start, when bubblewrap waits for a part
-    of itself.
-
-    Returns:
-        Whether there was any.
-    """
-    prefix = f"{KERNEL_MARK}={_owned_prefix()}".encode()
-
-    def is_orphaned(entries: list[bytes]) -> bool:
-        entry = next((entry for entry in entries if entry.startswith(prefix)), b"")
-        owner = entry.removeprefix(prefix).partition(b"-")[0]
-        return has_ended(os.fsdecode(owner))
-
-    return _kill_those(prefix, is_orphaned)
-
-
-def _owned_prefix() -> str:
-    """Return the start of the marks of this namespace: process ids of another mean others."""
-    return f"box-{pid_namespace()}-"
-
-
-def _kill_those(beginning: bytes, is_meant: Callable[[list[bytes]], bool]) -> bool:
-    """Kill the processes whose environment is meant, except those with a handle here.
-
-    Args:
-        beginning: Bytes that every such environment holds; others are not taken apart.
-        is_meant: Decides by the entries of an environment.
-    """
-
-    def is_one(pid: int) -> bool:
-        environment = _environment(pid)
-        return beginning in environment and is_meant(environment.split(b"\0"))
-
-    with ExitStack() as handles:
-        found = []
-        for pid in psutil.pids():
-            try:
-                if not is_one(pid):
-                    continue
-                handle = os.pidfd_open(pid)
-                handles.callback(os.close, handle)
-                # Until it was held, its number could become another's.
-                is_marked = is_one(pid)
-                if is_marked and pid not in _OWNED and not _has_ended(handle):
-                    signal.pidfd_send_signal(handle, signal.SIGKILL)
-                    found.append(handle)
-            except OSError:
-                continue  # gone, or of another user
-        wait_for_ends(found)
-    return bool(found)
-
-
-def _environment(pid: int) -> bytes:
-    """Return the environment of a process; that of each is read when a command ends.
-
-    Raises:
-        OSError: If it has ended, or is another user's.
-    """
-    fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        found = os.read(fd, _ENVIRONMENT_BYTES)
-        while part := os.read(fd, _ENVIRONMENT_BYTES):
-            found += part
-    finally:
-        os.close(fd)
-    return found
-
-
-def wait_for_ends(handles: Iterable[int]) -> None:
-    """Wait until killed processes, given by pidfds, ended, not until their parents notice."""
-    deadline = time.monotonic() + _KILL_WAIT_S
-    for handle in handles:
-        _has_ended(handle, max(deadline - time.monotonic(), 0.0))
-
-
-def _has_ended(handle: int, within_s: float = 0.0) -> bool:
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(within_s * 1000))

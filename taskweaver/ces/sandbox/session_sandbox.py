@@ -15,8 +15,10 @@ import psutil
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.kernel.paths import KernelPaths
+from taskweaver.ces.process.handles import wait_for_ends
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.process.process import KernelProcess, kill_marked, owned_mark, wait_for_ends
+from taskweaver.ces.process.marked import kill_marked, owned_mark
+from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.sandbox.egress import EgressProxy
 from taskweaver.ces.sandbox.sandbox import require
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart

@@ -19,7 +19,7 @@ from taskweaver.ces.bounds.cgroup import ControlGroup
 from taskweaver.ces.environment import KERNEL_MARK
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import Homes, temporary_folder
-from taskweaver.ces.process.process import kill_marked, owned_mark
+from taskweaver.ces.process.marked import kill_marked, owned_mark
 from taskweaver.ces.sandbox.sandbox import facts_of_outside, refuse_escapes
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
 from taskweaver.ces.template.anchor import Anchor

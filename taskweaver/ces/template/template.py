@@ -25,12 +25,12 @@ from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import footprint
+from taskweaver.ces.process.handles import ProcessHandle
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.peers import descends, peer_of
 from taskweaver.ces.process.process import (
     KernelHome,
     KernelProcess,
-    ProcessHandle,
     launcher_command,
     start,
 )

@@ -28,7 +28,8 @@ import taskweaver
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
-from taskweaver.ces.process.process import owned_mark, sweep_marked, wait_for_ends
+from taskweaver.ces.process.handles import wait_for_ends
+from taskweaver.ces.process.marked import owned_mark, sweep_marked
 from taskweaver.ces.sandbox import warmth as sandbox_warmth
 from taskweaver.ces.sandbox.sandbox import require
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
@@ -562,7 +563,7 @@ from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
 from taskweaver.ces.bounds.cgroup import ControlGroup
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process.process import owned_mark
+from taskweaver.ces.process.marked import owned_mark
 def starts(name):
     place = Path(sys.argv[1], name)
     place.mkdir()

@@ -12,20 +12,40 @@ import _signal  # type: ignore[import-not-found]  # what `signal` is made of
 import os
 import sys
 
-# A look may miss what was just forked by one that is gone: two in a row find nothing.
-_ROUNDS, _QUIET_ROUNDS = 10, 2
+# A look may miss what was just forked by one that is gone: two in a row find nothing, five once
+# there was something.
+_LOOKS, _QUIET_LOOKS, _WARY_LOOKS = 20, 2, 5
 
 
-def kill_marked(entry: bytes) -> bool:
-    """Kill the processes whose environment has an entry that begins so; return if any had."""
-    found = False
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        if name.isdecimal():
+class Search:
+    """Looks for processes by their environments; each look begins with those that are new.
+
+    So little time passes between the list of processes and a look at one that may fork, and be
+    gone, at any moment.
+    """
+
+    def __init__(self, entry: bytes) -> None:
+        """Prepare it; `entry` is the beginning of an entry in the environments that are meant."""
+        self._entry = entry
+        self._listed: set[str] = set()
+        self._others: set[str] = set()
+
+    def kill(self) -> bool:
+        """Kill the processes that are meant; return whether there was any."""
+        found = False
+        names = os.listdir("/proc")  # noqa: PTH208
+        present = {name for name in names if name.isdecimal()} - self._others
+        new = present - self._listed
+        for name in (*new, *(present - new)):
             try:
-                found |= _kill_if_marked(int(name), entry)
+                if _kill_if_marked(int(name), self._entry):
+                    found = True
+                else:
+                    self._others.add(name)
             except OSError:
                 continue  # it is gone, or of another user
-    return found
+        self._listed |= present
+        return found
 
 
 def _kill_if_marked(pid: int, entry: bytes) -> bool:
@@ -45,10 +65,14 @@ def main() -> None:
     """Wait for the end of the owner, then kill all that carries its mark."""
     while os.read(0, 1):
         pass
-    quiet = 0
-    for _ in range(_ROUNDS):
-        quiet = 0 if kill_marked(sys.argv[1].encode()) else quiet + 1
-        if quiet == _QUIET_ROUNDS:
+    search = Search(sys.argv[1].encode())
+    quiet, enough = 0, _QUIET_LOOKS
+    for _ in range(_LOOKS):
+        if search.kill():
+            quiet, enough = 0, _WARY_LOOKS
+        else:
+            quiet += 1
+        if quiet == enough:
             break
 
 

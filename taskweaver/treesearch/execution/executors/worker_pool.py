@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
-from taskweaver.ces.process.process import kill_all_marked
+from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
 from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
