@@ -17,7 +17,7 @@ import sys
 _LOOKS, _QUIET_LOOKS, _WARY_LOOKS = 20, 2, 5
 
 
-class Search:
+class _Search:
     """Looks for processes by their environments; each look begins with those that are new.
 
     So little time passes between the list of processes and a look at one that may fork, and be
@@ -65,7 +65,7 @@ def main() -> None:
     """Wait for the end of the owner, then kill all that carries its mark."""
     while os.read(0, 1):
         pass
-    search = Search(sys.argv[1].encode())
+    search = _Search(sys.argv[1].encode())
     quiet, enough = 0, _QUIET_LOOKS
     for _ in range(_LOOKS):
         if search.kill():
