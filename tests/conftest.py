@@ -67,12 +67,16 @@ _SLOW = {
         "memory/branched/test_page.py", "plugin/test_table_profile.py",
         "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py", "doors/page",
     ),
-    "postgres": ("doors/test_several_servers.py", "plugin/test_sql_postgresql.py"),
+    "postgres": (
+        "doors/test_several_servers.py", "plugin/test_sql_postgresql.py", "server/test_accounts.py",
+        "server/test_agent_index.py", "server/test_full_databases.py", "server/test_poolers.py",
+    ),
     "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),
     "cli": ("ci_", "cli"),
     "questions": ("analyst/test_benchmark_questions.py", "bench_/test_questions.py"),
 }  # fmt: skip
 """What is left out by `make quick`: marks, and the places whose tests have them."""
+_COMMANDS = pytest.StashKey[WarmCommands]()
 
 _LOOPBACK = ("127.", "::1", "localhost")
 _OF_MODELS = ("LLM_", "OPENAI_", "AZURE_", "OTEL_")
@@ -85,8 +89,32 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return max(2, (cores or 1) * (3 if "kernel" in config.option.markexpr else 5) // 2)
 
 
-def pytest_unconfigure() -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Distribute the files of tests; see `scheduling`, which needs pytest-xdist."""
+    from scheduling import LikeFilesTogether
+
+    return LikeFilesTogether(config, log, _marks) if config.option.dist == "loadfile" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of the process that forks commands; a run of all tests starts one for all."""
+    config: pytest.Config = node.config
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or "cli" in _left_out(config):
+        return
+    if _COMMANDS not in config.stash:
+        folder = Path(tempfile.mkdtemp(prefix="tw-commands-"))
+        config.stash[_COMMANDS] = WarmCommands(folder, dict(os.environ))
+    node.workerinput["commands"] = config.stash[_COMMANDS].address
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what commands and applications noted of this user."""
+    commands = config.stash.get(_COMMANDS, None)
+    if commands is not None:
+        commands.close()
+        shutil.rmtree(Path(commands.address).parent)
     shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
@@ -100,10 +128,15 @@ def _marks(path: Path) -> list[str]:
     ]
 
 
+def _left_out(config: pytest.Config) -> set[str]:
+    """Return the marks that a run leaves out, as ``not (kernel or browser)`` says."""
+    expression: str = config.option.markexpr
+    return set(expression.removeprefix("not ").strip("()").split(" or "))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no file whose tests `make quick` leaves out: it takes half of the collection."""
-    left_out = set(config.option.markexpr.removeprefix("not (").removesuffix(")").split(" or "))
-    return True if left_out >= set(_SLOW) and _marks(collection_path) else None
+    return True if _left_out(config) >= set(_SLOW) and _marks(collection_path) else None
 
 
 def _import_share(config: pytest.Config) -> None:
@@ -231,9 +264,12 @@ def cold_kernels(_warm_kernels: WarmKernels) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def warm_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
+def warm_commands(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WarmCommands]:
     """Commands of the program, each a process of its own that does not import anew."""
-    commands = WarmCommands(tmp_path_factory.mktemp("commands"), dict(os.environ))
+    shared = getattr(request.config, "workerinput", {}).get("commands", "")
+    commands = WarmCommands(tmp_path_factory.mktemp("commands"), dict(os.environ), shared)
     yield commands
     commands.close()
 

@@ -58,15 +58,17 @@ class WarmCommands:
         pids: Process ids of the process that forks them, if it runs.
     """
 
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str], shared: str = "") -> None:
         """Prepare it; nothing runs yet.
 
         Args:
             folder: Folder for a socket, in which the process that forks commands runs.
             env: Environment of that process.
+            shared: Address of such a process that runs already, and is another one's to end.
         """
         self._folder = folder
-        self._address = str(folder / "commands")
+        self._shared = shared
+        self._own = str(folder / "commands")
         path = filter(None, [str(Path(__file__).parents[1]), env.get("PYTHONPATH")])
         self._env = {**env, "PYTHONPATH": os.pathsep.join(path)}
         self._env.pop("COVERAGE_PROCESS_CONFIG", None)
@@ -91,7 +93,7 @@ class WarmCommands:
         """
         if "COVERAGE_PROCESS_CONFIG" in os.environ:
             return [sys.executable, "-m", "taskweaver"]
-        return [sys.executable, "-I", "-S", _RELAY, self._listening()]
+        return [sys.executable, "-I", "-S", _RELAY, self.address]
 
     @property
     def script(self) -> list[str]:
@@ -119,7 +121,7 @@ class WarmCommands:
             tempfile.TemporaryFile("w+") as err,
         ):
             connection.settimeout(_RUN_WITHIN_S)
-            connection.connect(self._listening())
+            connection.connect(self.address)
             streams = [file.fileno() for file in (source, out, err)]
             ask(connection, streams, arguments, dict(env), str(cwd or Path.cwd()))
             with connection.makefile("r") as lines:
@@ -135,15 +137,18 @@ class WarmCommands:
         """
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_RUN_WITHIN_S)
-            connection.connect(self._listening())
+            connection.connect(self.address)
             connection.sendall(_PRELOAD + f"{module}\n".encode())
             assert connection.recv(1) == _PRELOAD
 
-    def _listening(self) -> str:
-        """Start the process that forks commands, if there is none; return its address."""
+    @property
+    def address(self) -> str:
+        """Address of the process that forks commands, which is started if there is none."""
+        if self._shared:
+            return self._shared
         if self._process is None:
             with socket.socket(socket.AF_UNIX) as listener:
-                listener.bind(self._address)
+                listener.bind(self._own)
                 listener.listen()
                 number = listener.fileno()
                 command = [sys.executable, __file__, str(number)]
@@ -151,7 +156,7 @@ class WarmCommands:
                     command, stdin=subprocess.PIPE, pass_fds=[number], start_new_session=True,
                     cwd=self._folder, env=self._env,
                 )  # fmt: skip
-        return self._address
+        return self._own
 
     def close(self) -> None:
         """End the process that forks commands."""

@@ -58,6 +58,26 @@ def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
     manager.clean_up()
 
 
+def test_the_profile_of_ipython_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    startup = tmp_path / "home" / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "names.py").write_text("from math import tau")
+    settings = startup.parent / "ipython_kernel_config.py"
+    settings.write_text("c.InteractiveShellApp.extensions = ['not_there']")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    manager = limited(tmp_path)
+    client = manager.get_session_client("s")
+    code = "import logging\nlogging.basicConfig(level=logging.DEBUG)\nround(tau, 2)"
+    assert run(client, code).output == 6.28
+    assert run(client, "%who").stdout == ["logging\t \n"]
+    assert run(client, "%reset -f --aggressive").is_success
+    assert answers(client)
+    manager.clean_up()
+    (log,) = tmp_path.rglob("kernel.log")
+    assert "WARNING: Error in loading extension: not_there" in log.read_text()
+    assert "DEBUG" not in log.read_text()
+
+
 def test_memory_beyond_the_limit_ends_the_cell_and_names_the_key(tmp_path: Path) -> None:
     manager = limited(tmp_path, memory_limit_bytes=300 << 20)
     client = manager.get_session_client("s")

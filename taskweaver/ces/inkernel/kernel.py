@@ -29,21 +29,16 @@ is another Jupyter client's: its results go there, as those of any kernel do.
 from __future__ import annotations
 
 import asyncio
-import atexit
-import gc
 import json
 import os
 import random
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel  # noqa: TID253 - this module runs inside the kernel
-from ipykernel.kernelapp import IPKernelApp  # noqa: TID253
 from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
-from traitlets.config import Config
 
 from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
@@ -309,13 +304,6 @@ class CellKernel(IPythonKernel):
                 old.heir = new
 
 
-class KernelApp(IPKernelApp):
-    """A kernel application that has no command line: making a parser takes a tenth of its start."""
-
-    def parse_command_line(self, argv: Any = None) -> None:
-        """Take no arguments."""
-
-
 def _overview(payload: Payload) -> Payload:
     # Not needed to start a kernel.
     from taskweaver.ces.inkernel.overview import overviews
@@ -328,59 +316,3 @@ def _is_running(child: int) -> bool:
         return os.waitpid(child, os.WNOHANG)[0] == 0
     except ChildProcessError:
         return False  # a cell has waited for all children
-
-
-def make_app(
-    connection_file: str, output_limit_bytes: int, parent: IPKernelApp | None = None
-) -> IPKernelApp:
-    """Return a kernel application that is ready to start.
-
-    The variables of `parent`, from whose kernel this process was forked, are kept.
-    """
-    BUDGET.limit_bytes = output_limit_bytes
-    BUDGET.renew()
-    ARTIFACTS.folder = Path.cwd()
-    if parent is not None:
-        _retire(parent)
-    app = KernelApp.instance(config=_config(connection_file))
-    if parent is not None:
-        shell: Any = parent.shell
-        app.user_ns = shell.user_ns
-    numbers = random.getstate()
-    app.initialize([])
-    kernel: Any = app.kernel
-    if parent is not None:
-        kernel.inherit(parent.kernel, numbers)
-    else:
-        # Nothing that is there before the first cell becomes garbage: not to look through it
-        # again saves a sixth of a second at the end, and memory that forks would copy.
-        gc.freeze()
-    return app
-
-
-def _retire(app: IPKernelApp) -> None:
-    """Make room for another application in a forked process; nothing of this one's is closed."""
-    iopub: Any = app.iopub_thread
-    for closing in (app.close, app.cleanup_connection_file, iopub.stop):
-        atexit.unregister(closing)
-    for kind in (KernelApp, CellKernel, CellShell):
-        kind.clear_instance()
-    asyncio.set_event_loop(asyncio.new_event_loop())
-
-
-def _config(connection_file: str) -> Config:
-    config = Config()
-    config.IPKernelApp.connection_file = connection_file
-    config.IPKernelApp.kernel_class = CellKernel
-    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.cell.output.LimitedStream"
-    config.IPKernelApp.quiet = True
-    config.IPKernelApp.log_level = 30
-    config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
-    config.InteractiveShell.colors = "nocolor"
-    config.InteractiveShell.xmode = "Plain"
-    config.InteractiveShell.cache_size = 0
-    config.InteractiveShell.enable_tip = False  # choosing one would change the state of `random`
-    config.HistoryManager.enabled = False
-    config.Completer.use_jedi = False
-    config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name
-    return config

@@ -35,7 +35,7 @@ def main() -> None:
     set_limits(*limits)
     gc.disable()  # what is imported stays: there is nothing to collect in it
     leave_out_debugger()
-    from taskweaver.ces.inkernel.kernel import make_app
+    from taskweaver.ces.inkernel.application import make_app
     from taskweaver.ces.inkernel.template import Forked, wait_as_template
 
     app: Any = None

@@ -285,7 +285,7 @@ from taskweaver.ces.inkernel.sandbox import confine
 from taskweaver.ces.inkernel.sandbox import entry
 from taskweaver.ces.inkernel import launcher, template
 template._OF_KERNELS = ()
-sys.modules["taskweaver.ces.inkernel.kernel"] = types.SimpleNamespace(make_app=None)
+sys.modules["taskweaver.ces.inkernel.application"] = types.SimpleNamespace(make_app=None)
 join = entry._join
 def without(flag):
     entry._join = lambda anchor, namespaces: join(anchor, namespaces & ~flag)

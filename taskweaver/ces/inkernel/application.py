@@ -1,0 +1,111 @@
+"""The Jupyter application of a kernel process: made in a new process, or in a forked one."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import logging
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from ipykernel.kernelapp import IPKernelApp  # noqa: TID253 - this module runs inside the kernel
+from traitlets.config import Config
+
+from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.output import BUDGET
+from taskweaver.ces.inkernel.kernel import CellKernel, CellShell
+
+
+class KernelApp(IPKernelApp):
+    """A kernel application that leaves out a fifth of its start, which no kernel here needs."""
+
+    def parse_command_line(self, argv: Any = None) -> None:
+        """Take no arguments, and make no parser."""
+
+    def init_code(self) -> None:
+        """Run what the user's profile of IPython asks for, and hide the names it makes.
+
+        IPython would also keep the names of all modules, for ``%reset --aggressive``, which removes
+        the others. That touches each name, and so copies a megabyte of what a template and its
+        kernels share.
+        """
+        shell: Any = self.shell
+        self._run_startup_files()
+        self._run_exec_lines()
+        self._run_exec_files()
+        shell.user_ns_hidden.update(shell.user_ns)
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def make_app(
+    connection_file: str, output_limit_bytes: int, parent: IPKernelApp | None = None
+) -> IPKernelApp:
+    """Return a kernel application that is ready to start.
+
+    The variables of `parent`, from whose kernel this process was forked, are kept.
+    """
+    BUDGET.limit_bytes = output_limit_bytes
+    BUDGET.renew()
+    ARTIFACTS.folder = Path.cwd()
+    if parent is not None:
+        _retire(parent)
+    app = KernelApp.instance(config=_config(connection_file), log=_log())
+    if parent is not None:
+        shell: Any = parent.shell
+        app.user_ns = shell.user_ns
+    numbers = random.getstate()
+    app.initialize([])
+    kernel: Any = app.kernel
+    if parent is not None:
+        kernel.inherit(parent.kernel, numbers)
+    else:
+        # Nothing that is there before the first cell becomes garbage: not to look through it
+        # again saves a sixth of a second at the end, and memory that forks would copy.
+        gc.freeze()
+    return app
+
+
+def _retire(app: IPKernelApp) -> None:
+    """Make room for another application in a forked process; nothing of this one's is closed."""
+    iopub: Any = app.iopub_thread
+    for closing in (app.close, app.cleanup_connection_file, iopub.stop):
+        atexit.unregister(closing)
+    for kind in (KernelApp, CellKernel, CellShell):
+        kind.clear_instance()
+    asyncio.set_event_loop(asyncio.new_event_loop())
+
+
+def _log() -> logging.Logger:
+    """Return a log of warnings, to the error output of the process.
+
+    The one that an application makes by itself also makes records of what it does not write.
+    """
+    log = logging.getLogger(KernelApp.__name__)
+    log.propagate = False
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)  # a cell may ask for the records of all logs
+    handler.setFormatter(logging.Formatter("[%(name)s] %(levelname)s: %(message)s"))
+    log.handlers = [handler]
+    return log
+
+
+def _config(connection_file: str) -> Config:
+    config = Config()
+    config.IPKernelApp.connection_file = connection_file
+    config.IPKernelApp.kernel_class = CellKernel
+    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.cell.output.LimitedStream"
+    config.IPKernelApp.quiet = True
+    config.IPKernelApp.log_level = 30
+    config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.xmode = "Plain"
+    config.InteractiveShell.cache_size = 0
+    config.InteractiveShell.enable_tip = False  # choosing one would change the state of `random`
+    config.HistoryManager.enabled = False
+    config.Completer.use_jedi = False
+    config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name
+    return config
