@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kept_sessions import KeptSessions
+from live_folders import paths_below
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -96,7 +97,7 @@ def last(round_: Round) -> Post:
 
 
 def marks(project: Path) -> list[Path]:
-    return list(project.rglob("mark"))
+    return paths_below(project, "mark")
 
 
 class Person:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from kept_sessions import KeptSessions
+from live_folders import paths_below
 from mcp_.example_running import http_server
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
@@ -140,7 +141,7 @@ def test_a_picture_becomes_a_file_of_the_cell(
 ) -> None:
     (round_,) = go_on(kept_sessions, example.server(), "path = ex_picture()\npath")
     (paths,) = round_.post_list[-1].get_attachment(AttachmentType.artifact_paths)
-    (file,) = kept_sessions.folder.rglob(Path(paths.content[0]).name)
+    (file,) = paths_below(kept_sessions.folder, Path(paths.content[0]).name)
     assert file.read_bytes().startswith(b"\x89PNG")
 
 

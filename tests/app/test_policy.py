@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kept_sessions import KeptSessions
+from live_folders import paths_below
 from sizes import some
 from support import Listener, Script, code_reply, make_project, planner_reply
 
@@ -71,7 +72,7 @@ def go_on(
 
 
 def marks(folder: Path) -> list[Path]:
-    return list(folder.rglob("mark"))
+    return paths_below(folder, "mark")
 
 
 def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from click.testing import CliRunner
+from live_folders import paths_below
 from mcp_asking import ask_for_mean
 from mcp_calls import failure, value
 from patience import PATIENCE_S
@@ -125,7 +126,7 @@ async def give_up(client: Any, session: str, folder: Path) -> None:
     """Give up a call, which ends its cell."""
     code = "import time\nopen('begun', 'w').close()\nwhile True: time.sleep(0.1)"
     call = asyncio.create_task(client.call_tool("run_code", {"code": code, "session": session}))
-    while not list(folder.rglob("begun")):
+    while not paths_below(folder, "begun"):
         await asyncio.sleep(0.05)
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from agents import SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from jupyter_clients import joined
+from live_folders import paths_below
 from patience import PATIENCE_S
 from served import listening, problem, serving
 from support import code_reply, make_project
@@ -172,7 +173,7 @@ def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(
         client = server.client()
         attached, idle = new_session(client), new_session(client)
         ask(client, attached, "kept = 6 * 7", kind="code")
-        (file,) = (tmp_path / "project").rglob("kernels/*.json")
+        (file,) = paths_below(tmp_path / "project", "kernels/*.json")
         ask(client, idle, "1", kind="code")
 
         with joined(file) as jupyter:

@@ -10,6 +10,7 @@ import httpx2
 import psutil
 import pytest
 from agents import SteeredModel, ask, new_session, serving_agents
+from live_folders import paths_below
 from patience import PATIENCE_S
 from served import Served, problem
 
@@ -196,7 +197,7 @@ def test_tables_that_a_past_moment_does_not_have(
     assert client.post(f"{past}/release").status_code == 204
     lost = problem(rows(3, "steps"), 404, "not-found")
     assert "not in the restored state" in lost["detail"]
-    (stored,) = server.log.parent.rglob(f"{past.rpartition('/')[2]}/state/rounds/main")
+    (stored,) = paths_below(server.log.parent, f"{past.rpartition('/')[2]}/state/rounds/main")
     away = stored.rename(stored.parent / "away")  # a while: other tests ask for its states
     problem(rows(2), 409, "state-not-kept")
     assert client.get(f"{past}/branches/main/rounds/2").json()["state"] == "none"
@@ -248,7 +249,7 @@ def test_the_kernel_of_a_past_moment_counts_as_one(server: Served) -> None:
 
     other = changed_table(poor)
     assert_ends(now)
-    (stored,) = server.log.parent.rglob(f"{session.rpartition('/')[2]}/state/rounds/main")
+    (stored,) = paths_below(server.log.parent, f"{session.rpartition('/')[2]}/state/rounds/main")
     for file in stored.iterdir():
         file.unlink()
     kept = process_of(poor, f"{other}/branches/main")

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from agents import SteeredModel, ask, new_session, serving_agents
+from live_folders import paths_below
 from served import Served
 from support import has_bwrap
 
@@ -71,9 +72,9 @@ def bob(server: Served) -> Place:
 
 
 def test_files_of_another_user_are_not_there(folder: Path, ann: Place, bob: Place) -> None:
-    (file,) = folder.rglob("plans.txt")
+    (file,) = paths_below(folder, "plans.txt")
     assert file.read_text() == MARK
-    connection = next(folder.rglob(f"kernels/{ann.id}-main.json"))
+    (connection,) = paths_below(folder, f"kernels/{ann.id}-main.json")
     homes = str(Path(json.loads(connection.read_text())["ip"]).parent)
     accounts = folder / "server" / "accounts.sqlite"
     wanted = [str(file), str(file.parent), str(connection), homes, str(accounts)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from desk import Answer, Asked, Desk, at_desk, plot_program
+from live_folders import paths_below
 from patience import PATIENCE_S
 from search_lab import FAST, Climber, lab, proposal, search
 
@@ -247,7 +248,7 @@ def test_a_plot_gives_way_to_a_timed_run(tmp_path: Path) -> None:
     def attempt(asked: Asked) -> str:
         while not asked.prompt["Kind of attempt"].startswith("draft") and not found:
             threading.Event().wait(0.05)
-            found.extend(tmp_path.rglob("n0001/working/begun"))
+            found.extend(paths_below(tmp_path, "n0001/working/begun"))
         return one_step(asked)
 
     review = [reviewed(plots=True), reviewed()]
