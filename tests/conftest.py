@@ -67,15 +67,17 @@ _SLOW = {
         "memory/branched/test_page.py", "plugin/test_table_profile.py",
         "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py", "doors/page",
     ),
-    "postgres": (
-        "doors/test_several_servers.py", "plugin/test_sql_postgresql.py", "server/test_accounts.py",
-        "server/test_agent_index.py", "server/test_full_databases.py", "server/test_poolers.py",
-    ),
+    "postgres": ("doors/test_several_servers.py", "plugin/test_sql_postgresql.py"),
     "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),
     "cli": ("ci_", "cli"),
     "questions": ("analyst/test_benchmark_questions.py", "bench_/test_questions.py"),
 }  # fmt: skip
 """What is left out by `make quick`: marks, and the places whose tests have them."""
+_IN_PART_POSTGRES = {
+    _TESTS / "server" / f"test_{name}.py"
+    for name in ("accounts", "agent_index", "full_databases", "poolers")
+}
+"""Files whose tests need a PostgreSQL server or are fast; those that need one are marked there."""
 _COMMANDS = pytest.StashKey[WarmCommands]()
 
 _LOOPBACK = ("127.", "::1", "localhost")
@@ -94,14 +96,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Distribute the files of tests; see `scheduling`, which needs pytest-xdist."""
     from scheduling import LikeFilesTogether
 
-    return LikeFilesTogether(config, log, _marks) if config.option.dist == "loadfile" else None
+    def marks(path: Path) -> list[str]:
+        return _marks(path) or (["postgres"] if path in _IN_PART_POSTGRES else [])
+
+    return LikeFilesTogether(config, log, marks) if config.option.dist == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of the process that forks commands; a run of all tests starts one for all."""
     config: pytest.Config = node.config
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or "cli" in _left_out(config):
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if not is_whole or "cli" in _left_out(config) or "COVERAGE_PROCESS_CONFIG" in os.environ:
         return
     if _COMMANDS not in config.stash:
         folder = Path(tempfile.mkdtemp(prefix="tw-commands-"))
@@ -114,7 +120,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     commands = config.stash.get(_COMMANDS, None)
     if commands is not None:
         commands.close()
-        shutil.rmtree(Path(commands.address).parent)
+        shutil.rmtree(Path(commands.address).parent, ignore_errors=True)
     shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
@@ -130,8 +136,8 @@ def _marks(path: Path) -> list[str]:
 
 def _left_out(config: pytest.Config) -> set[str]:
     """Return the marks that a run leaves out, as ``not (kernel or browser)`` says."""
-    expression: str = config.option.markexpr
-    return set(expression.removeprefix("not ").strip("()").split(" or "))
+    negation, _, marks = config.option.markexpr.partition("not ")
+    return set() if negation else set(marks.strip("()").split(" or "))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from glob import escape, glob
+import os
 from pathlib import Path
 
 
 def paths_below(folder: Path, pattern: str) -> list[Path]:
     """Return the paths that `Path.rglob` finds, which fails where a folder has just gone."""
-    found = glob(f"{escape(str(folder))}/**/{pattern}", recursive=True, include_hidden=True)  # noqa: PTH207
-    return list(map(Path, found))
+    return [
+        path
+        for place, folders, files in os.walk(folder)
+        for path in (Path(place, name) for name in (*folders, *files))
+        if path.match(pattern)
+    ]

@@ -30,6 +30,11 @@ class LikeFilesTogether(LoadFileScheduling):
         self._marks = marks
         self._owners: dict[str, WorkerController] = {}
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Let the marks of a worker that ends, or crashes, go to another one."""
+        self._owners = {mark: owner for mark, owner in self._owners.items() if owner is not node}
+        return super().remove_node(node)
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Give a worker the file that suits it best."""
         file = min(self.workqueue, key=lambda name: self._distance(node, name))

@@ -43,6 +43,8 @@ _USED = (
 """What most commands, searches and servers import."""
 _RELAY = str(Path(__file__).with_name("warm_relay.py"))
 _RUN_WITHIN_S = 120.0
+_ASKED_WITHIN_S = 30.0
+"""Longest wait for the request of a client, while those of all workers wait."""
 BARE_FIGURES = "TASKWEAVER_TESTS_BARE_FIGURES"
 """Variable of a command's environment, with which its reports have pictures without a drawing."""
 _PRELOAD = b"+"
@@ -161,7 +163,12 @@ class WarmCommands:
     def close(self) -> None:
         """End the process that forks commands."""
         if self._process is not None:
-            self._process.communicate()
+            try:
+                self._process.communicate(timeout=_RUN_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+                raise
 
 
 def _source(text: str) -> IO[bytes]:
@@ -182,8 +189,15 @@ def _serve(listener: socket.socket) -> socket.socket:
         if listener not in readable:
             os._exit(0)
         connection, _ = listener.accept()
-        if connection.recv(1, socket.MSG_PEEK) == _PRELOAD:
-            with connection, connection.makefile("r") as lines:
+        connection.settimeout(_ASKED_WITHIN_S)
+        try:
+            is_preload = connection.recv(1, socket.MSG_PEEK) == _PRELOAD
+        except TimeoutError:
+            connection.close()
+            continue
+        connection.settimeout(None)
+        if is_preload:
+            with connection, connection.makefile("r") as lines, suppress(ImportError):
                 import_module(lines.readline().strip().removeprefix(_PRELOAD.decode()))
                 gc.freeze()
                 connection.sendall(_PRELOAD)

@@ -70,11 +70,14 @@ def test_the_profile_of_ipython_is_used(tmp_path: Path, monkeypatch: pytest.Monk
     code = "import logging\nlogging.basicConfig(level=logging.DEBUG)\nround(tau, 2)"
     assert run(client, code).output == 6.28
     assert run(client, "%who").stdout == ["logging\t \n"]
+    run(client, "logging.getLogger().setLevel(logging.CRITICAL)")
+    run(client, "get_ipython().kernel.log.error('told')")
     assert run(client, "%reset -f --aggressive").is_success
     assert answers(client)
     manager.clean_up()
     (log,) = tmp_path.rglob("kernel.log")
     assert "WARNING: Error in loading extension: not_there" in log.read_text()
+    assert "ERROR: told" in log.read_text()
     assert "DEBUG" not in log.read_text()
 
 

@@ -28,7 +28,7 @@ def database(boss: str) -> Iterator[PostgresAddress]:
         yield address
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Give a folder or an empty database."""
     if request.param == "sqlite":

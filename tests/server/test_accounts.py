@@ -108,6 +108,7 @@ def test_spending_of_several_programs_adds_up(place: Path | PostgresAddress) -> 
         assert one.spent("ann") == other.spent("ann") == UserSpending(30.0, 180)
 
 
+@pytest.mark.postgres
 def test_servers_that_start_at_once_make_the_tables_once(database: PostgresAddress) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(accounts_at, [database] * 4))

@@ -32,6 +32,8 @@ from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.session.errors import EventsGone, EventsToCome
 
+postgres = pytest.mark.postgres
+
 
 def indexes_at(place: Path | PostgresAddress) -> AgentIndexes:
     return FileIndexes() if isinstance(place, Path) else SharedIndexes(place, TelemetryLogger())
@@ -176,6 +178,7 @@ def test_a_file_of_the_first_version_is_read(folder: Path) -> None:
         assert [one.number for one in index.read(6, 9)] == [7, 8]
 
 
+@postgres
 def test_a_server_is_woken_by_the_changes_of_another(two: list[AgentIndex]) -> None:
     here, there = two
     woken = threading.Event()
@@ -185,6 +188,7 @@ def test_a_server_is_woken_by_the_changes_of_another(two: list[AgentIndex]) -> N
     assert [one.title for one in here.sessions()] == ["title"]
 
 
+@postgres
 def test_open_messages_of_a_server_that_lives_are_left(two: list[AgentIndex]) -> None:
     here, there = two
     there.add_message(message("m"))
@@ -192,6 +196,7 @@ def test_open_messages_of_a_server_that_lives_are_left(two: list[AgentIndex]) ->
     assert here.message("m") == there.message("m")
 
 
+@postgres
 def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
     two: list[AgentIndex], boss: str, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +225,7 @@ def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
         assert state_while_cut() == "queued", "it was there in between"
 
 
+@postgres
 def test_a_server_has_ended_when_its_lock_stays_free(
     database: PostgresAddress, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +239,7 @@ def test_a_server_has_ended_when_its_lock_stays_free(
         assert [one.state for one in index.messages()] == ["stopped"]
 
 
+@postgres
 def test_a_listener_that_fails_ends_nothing(two: list[AgentIndex]) -> None:
     here, there = two
     called, woken = threading.Semaphore(0), threading.Event()
@@ -343,6 +350,7 @@ def test_an_index_that_cannot_be_used_is_closed(folder: Path) -> None:
         assert "agent.sqlite" not in opened
 
 
+@postgres
 def test_a_presence_that_cannot_begin_leaves_no_connection(
     database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +367,7 @@ def test_a_presence_that_cannot_begin_leaves_no_connection(
             pass
 
 
+@postgres
 def test_a_closed_database_is_not_opened_again(database: PostgresAddress) -> None:
     closed = PostgresDatabase(database)
     closed.close()
@@ -366,6 +375,7 @@ def test_a_closed_database_is_not_opened_again(database: PostgresAddress) -> Non
         closed.rows("SELECT 1")
 
 
+@postgres
 def test_no_reader_misses_a_change_of_many_writers(two: list[AgentIndex]) -> None:
     count, writers = 40, 4
     seen: list[int] = []
@@ -383,6 +393,7 @@ def test_no_reader_misses_a_change_of_many_writers(two: list[AgentIndex]) -> Non
     assert seen == list(range(1, count * writers + 1))
 
 
+@postgres
 def test_lost_connections_are_made_again(two: list[AgentIndex], database: PostgresAddress) -> None:
     here, there = two
     here.rename_session("s", "before")
@@ -395,6 +406,7 @@ def test_lost_connections_are_made_again(two: list[AgentIndex], database: Postgr
     assert [one.number for one in here.read(0, 9)] == [1, 2]
 
 
+@postgres
 def test_a_change_whose_connection_is_lost_is_undone(database: PostgresAddress) -> None:
     with closing(PostgresDatabase(database)) as one:
         insert = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
@@ -413,6 +425,7 @@ def test_a_change_whose_connection_is_lost_is_undone(database: PostgresAddress) 
             assert run(insert, "ann", "s", "t", "now").changed == 1
 
 
+@postgres
 def test_a_server_that_stands_still_holds_up_others_for_a_while(
     database: PostgresAddress, folder: Path
 ) -> None:
@@ -434,6 +447,7 @@ def test_a_server_that_stands_still_holds_up_others_for_a_while(
         assert [one.number for one in index.read(0, 9)] == [1]
 
 
+@postgres
 def test_databases_that_cannot_be_used_are_named(
     boss: str, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:

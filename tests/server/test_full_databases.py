@@ -21,6 +21,8 @@ from taskweaver.server.databases.statements import DatabaseLost
 COUNT = 'SELECT count(*) FROM sessions WHERE "user" = ?'
 INSERT = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
+pytestmark = pytest.mark.postgres
+
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:

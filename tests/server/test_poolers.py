@@ -23,6 +23,8 @@ from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.connecting import _KEEPALIVES, _LIMITS_OF_TIME, connect
 from taskweaver.server.databases.statements import DatabaseLost
 
+pytestmark = pytest.mark.postgres
+
 _KEY = b"K" + struct.pack("!i", 12)
 
 

@@ -18,15 +18,19 @@ from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.cell.output import BUDGET
 from taskweaver.ces.inkernel.kernel import CellKernel, CellShell
 
+_LOG = logging.getLogger("KernelApp")
+_LOG.propagate = False
+_LOG.setLevel(logging.WARNING)  # here, since it looks through all logs
+
 
 class KernelApp(IPKernelApp):
-    """A kernel application that leaves out a fifth of its start, which no kernel here needs."""
+    """A kernel application that leaves out what no kernel here needs of its start."""
 
     def parse_command_line(self, argv: Any = None) -> None:
-        """Take no arguments, and make no parser."""
+        """Take no arguments: making a parser takes a tenth of the start."""
 
     def init_code(self) -> None:
-        """Run what the user's profile of IPython asks for, and hide the names it makes.
+        """Run what the user's profile of IPython asks for.
 
         IPython would also keep the names of all modules, for ``%reset --aggressive``, which removes
         the others. That touches each name, and so copies a megabyte of what a template and its
@@ -36,7 +40,10 @@ class KernelApp(IPKernelApp):
         self._run_startup_files()
         self._run_exec_lines()
         self._run_exec_files()
-        shell.user_ns_hidden.update(shell.user_ns)
+        if self.hide_initial_ns:
+            shell.user_ns_hidden.update(shell.user_ns)
+        self._run_cmd_line_code()
+        self._run_module()
         sys.stdout.flush()
         sys.stderr.flush()
 
@@ -82,15 +89,12 @@ def _retire(app: IPKernelApp) -> None:
 def _log() -> logging.Logger:
     """Return a log of warnings, to the error output of the process.
 
-    The one that an application makes by itself also makes records of what it does not write.
+    The one that an application makes by itself also makes records that it does not write.
     """
-    log = logging.getLogger(KernelApp.__name__)
-    log.propagate = False
     handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.WARNING)  # a cell may ask for the records of all logs
     handler.setFormatter(logging.Formatter("[%(name)s] %(levelname)s: %(message)s"))
-    log.handlers = [handler]
-    return log
+    _LOG.handlers = [handler]
+    return _LOG
 
 
 def _config(connection_file: str) -> Config:

@@ -26,19 +26,19 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     Returns:
         Whether there was any.
     """
-    return _search(value, variable)()
+    return _search(value, variable)(True)
 
 
 def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     """Kill what carries a mark until none is left; return whether that was reached.
 
-    A look may miss what was just forked by one that is gone: two in a row find nothing, five once
-    there was something.
+    A look may miss what was just forked by one that is gone. So two looks in a row must find
+    nothing, or five once something was found; the last one is at all processes.
     """
     kill = _search(value, variable)
     quiet, enough = 0, _QUIET_LOOKS
     for _ in range(_LOOKS):
-        if kill():
+        if kill(quiet == enough - 1):
             quiet, enough = 0, _WARY_LOOKS
         else:
             quiet += 1
@@ -68,7 +68,7 @@ def sweep_marked() -> bool:
         owner = entry.removeprefix(prefix).partition(b"-")[0]
         return owner_has_ended(os.fsdecode(owner))
 
-    return _Search(prefix, is_orphaned).kill()
+    return _Search(prefix, is_orphaned).kill(at_all=True)
 
 
 def _owned_prefix() -> str:
@@ -76,10 +76,10 @@ def _owned_prefix() -> str:
     return f"box-{pid_namespace()}-"
 
 
-def _search(value: str, variable: str) -> Callable[[], bool]:
-    """Return a function that kills what carries a mark, and tells whether there was any."""
+def _search(value: str, variable: str) -> Callable[[bool], bool]:
+    """Return a function that kills what carries a mark; see `_Search.kill`."""
     if not watch.HAS_HANDLES:
-        return lambda: watch.kill_by_environment(variable, value, OWNED)
+        return lambda _: watch.kill_by_environment(variable, value, OWNED)
     entry = f"{variable}={value}".encode()
     return _Search(entry, lambda entries: entry in entries).kill
 
@@ -103,13 +103,17 @@ class _Search:
         self._listed: set[int] = set()
         self._others: set[int] = set()
 
-    def kill(self) -> bool:
+    def kill(self, at_all: bool) -> bool:  # noqa: FBT001 - there is one way to call it
         """Kill the processes that are meant, except those with a handle here.
+
+        `at_all` looks at the processes too that were not meant at a look before.
 
         Returns:
             Whether there was any.
         """
-        present = set(psutil.pids()) - self._others
+        listed = set(psutil.pids())
+        self._others = set() if at_all else self._others & listed
+        present = listed - self._others
         new = present - self._listed
         with ExitStack() as handles:
             found = []
@@ -121,7 +125,7 @@ class _Search:
                 if handle is not None:
                     found.append(handle)
             wait_for_ends(found)
-        self._listed |= present
+        self._listed = listed
         return bool(found)
 
     def _kill(self, pid: int, handles: ExitStack) -> int | None:

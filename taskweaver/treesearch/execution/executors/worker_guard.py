@@ -12,8 +12,8 @@ import _signal  # type: ignore[import-not-found]  # what `signal` is made of
 import os
 import sys
 
-# A look may miss what was just forked by one that is gone: two in a row find nothing, five once
-# there was something.
+# A look may miss what was just forked by one that is gone. So two looks in a row must find nothing,
+# or five once something was found; the last one is at all processes.
 _LOOKS, _QUIET_LOOKS, _WARY_LOOKS = 20, 2, 5
 
 
@@ -30,35 +30,38 @@ class _Search:
         self._listed: set[str] = set()
         self._others: set[str] = set()
 
-    def kill(self) -> bool:
-        """Kill the processes that are meant; return whether there was any."""
+    def kill(self, at_all: bool) -> bool:  # noqa: FBT001 - there is one way to call it
+        """Kill the processes that are meant; return whether there was any.
+
+        `at_all` looks at the processes too that were not meant at a look before.
+        """
         found = False
-        names = os.listdir("/proc")  # noqa: PTH208
-        present = {name for name in names if name.isdecimal()} - self._others
+        listed = {name for name in os.listdir("/proc") if name.isdecimal()}  # noqa: PTH208
+        self._others = set() if at_all else self._others & listed
+        present = listed - self._others
         new = present - self._listed
         for name in (*new, *(present - new)):
             try:
-                if _kill_if_marked(int(name), self._entry):
-                    found = True
-                else:
-                    self._others.add(name)
+                found |= self._kill(name)
             except OSError:
                 continue  # it is gone, or of another user
-        self._listed |= present
+        self._listed = listed
         return found
 
-
-def _kill_if_marked(pid: int, entry: bytes) -> bool:
-    handle = os.pidfd_open(pid)
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-            entries = file.read().split(b"\0")
-        is_marked = any(one.startswith(entry) for one in entries)
-        if is_marked:
-            _signal.pidfd_send_signal(handle, _signal.SIGKILL)
-        return is_marked
-    finally:
-        os.close(handle)
+    def _kill(self, name: str) -> bool:
+        """Kill a process that is meant; return whether it is."""
+        handle = os.pidfd_open(int(name))
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                environment = file.read()
+            if any(entry.startswith(self._entry) for entry in environment.split(b"\0")):
+                _signal.pidfd_send_signal(handle, _signal.SIGKILL)
+                return True
+        finally:
+            os.close(handle)
+        if environment:  # a process that is about to run a program has none
+            self._others.add(name)
+        return False
 
 
 def main() -> None:
@@ -68,7 +71,7 @@ def main() -> None:
     search = _Search(sys.argv[1].encode())
     quiet, enough = 0, _QUIET_LOOKS
     for _ in range(_LOOKS):
-        if search.kill():
+        if search.kill(quiet == enough - 1):
             quiet, enough = 0, _WARY_LOOKS
         else:
             quiet += 1
