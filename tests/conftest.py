@@ -116,7 +116,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove what commands and applications noted of this user."""
+    """End the process that forks commands; remove what was noted of this user."""
     commands = config.stash.get(_COMMANDS, None)
     if commands is not None:
         commands.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,7 @@ class LikeFilesTogether(LoadFileScheduling):
     ) -> None:
         """Prepare it; `marks` returns the marks of a slow file, and none of a fast one."""
         super().__init__(config, log)
-        self._root = config.rootpath
-        self._marks = marks
+        self._marks = cache(lambda file: marks(config.rootpath / file))
         self._owners: dict[str, WorkerController] = {}
 
     def remove_node(self, node: WorkerController) -> str | None:
@@ -38,14 +38,14 @@ class LikeFilesTogether(LoadFileScheduling):
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Give a worker the file that suits it best."""
         file = min(self.workqueue, key=lambda name: self._distance(node, name))
-        for mark in _TOGETHER.intersection(self._marks(self._root / file)):
+        for mark in _TOGETHER.intersection(self._marks(file)):
             self._owners.setdefault(mark, node)
         self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
 
     def _distance(self, node: WorkerController, file: str) -> int:
         """Return how little a file suits a worker; of equal files, it gets the first."""
-        marks = self._marks(self._root / file)
+        marks = self._marks(file)
         if not marks:
             return 4
         owners = {self._owners.get(mark) for mark in _TOGETHER.intersection(marks)}

@@ -20,11 +20,11 @@ from taskweaver.ces.inkernel.kernel import CellKernel, CellShell
 
 _LOG = logging.getLogger("KernelApp")
 _LOG.propagate = False
-_LOG.setLevel(logging.WARNING)  # here, since it looks through all logs
+_LOG.setLevel(logging.WARNING)  # once, and not in each fork: it touches all logs
 
 
 class KernelApp(IPKernelApp):
-    """A kernel application that leaves out what no kernel here needs of its start."""
+    """A kernel application whose start leaves out what no kernel here needs."""
 
     def parse_command_line(self, argv: Any = None) -> None:
         """Take no arguments: making a parser takes a tenth of the start."""

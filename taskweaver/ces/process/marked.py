@@ -68,7 +68,7 @@ def sweep_marked() -> bool:
         owner = entry.removeprefix(prefix).partition(b"-")[0]
         return owner_has_ended(os.fsdecode(owner))
 
-    return _Search(prefix, is_orphaned).kill(at_all=True)
+    return _Search(prefix, is_orphaned).kill(is_full=True)
 
 
 def _owned_prefix() -> str:
@@ -103,16 +103,16 @@ class _Search:
         self._listed: set[int] = set()
         self._others: set[int] = set()
 
-    def kill(self, at_all: bool) -> bool:  # noqa: FBT001 - there is one way to call it
+    def kill(self, is_full: bool) -> bool:  # noqa: FBT001 - called through a `Callable`
         """Kill the processes that are meant, except those with a handle here.
 
-        `at_all` looks at the processes too that were not meant at a look before.
+        A look that is not full leaves out the processes that an earlier one found not to be meant.
 
         Returns:
             Whether there was any.
         """
         listed = set(psutil.pids())
-        self._others = set() if at_all else self._others & listed
+        self._others = set() if is_full else self._others & listed
         present = listed - self._others
         new = present - self._listed
         with ExitStack() as handles:

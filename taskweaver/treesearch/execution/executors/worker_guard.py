@@ -30,14 +30,14 @@ class _Search:
         self._listed: set[str] = set()
         self._others: set[str] = set()
 
-    def kill(self, at_all: bool) -> bool:  # noqa: FBT001 - there is one way to call it
+    def kill(self, *, is_full: bool) -> bool:
         """Kill the processes that are meant; return whether there was any.
 
-        `at_all` looks at the processes too that were not meant at a look before.
+        A look that is not full leaves out the processes that an earlier one found not to be meant.
         """
         found = False
         listed = {name for name in os.listdir("/proc") if name.isdecimal()}  # noqa: PTH208
-        self._others = set() if at_all else self._others & listed
+        self._others = set() if is_full else self._others & listed
         present = listed - self._others
         new = present - self._listed
         for name in (*new, *(present - new)):
@@ -71,7 +71,7 @@ def main() -> None:
     search = _Search(sys.argv[1].encode())
     quiet, enough = 0, _QUIET_LOOKS
     for _ in range(_LOOKS):
-        if search.kill(quiet == enough - 1):
+        if search.kill(is_full=quiet == enough - 1):
             quiet, enough = 0, _WARY_LOOKS
         else:
             quiet += 1
