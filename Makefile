@@ -84,7 +84,8 @@ attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their t
 bench: $(VENV)/.ready-dev  ## Print every benchmark beside its baseline.
 	$(BIN)/python -m bench
 
-check: $(VENV)/.ready-dev  ## What the tests do not check: form, types, floors.
+check: $(VENV)/.ready-dev  ## What the tests do not check: size, form, types, floors.
+	$(BIN)/python .ci/budget.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
