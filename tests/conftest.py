@@ -59,7 +59,7 @@ _SLOW = {
     "kernel": (
         "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py", "face",
         "docs_/test_documented_commands.py", "doors", "evaluation/test_evaluate.py",
-        "evaluation/test_shipped_cases.py", "llm_offline", "mcp_", "original",
+        "evaluation/test_shipped_cases.py", "llm_offline", "mcp_", "original", "stored",
     ),
     "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),
     "browser": (
