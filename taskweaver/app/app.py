@@ -152,10 +152,7 @@ class TaskWeaverApp:
         if policy is None:
             return "none: code runs with your rights"
         name = "bubblewrap" if policy.tier == "bwrap" else "Landlock"
-        if policy.has_network:
-            return f"{name}, with the network"
-        hosts = ", ".join(policy.allowed_hosts)
-        return f"{name}, no network but {hosts}" if hosts else f"{name}, no network"
+        return f"{name}, {'with ' if policy.has_network else ''}{policy.network}"
 
     @property
     def sandbox_tier(self) -> str:

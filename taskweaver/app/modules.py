@@ -14,6 +14,7 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.remote.manager import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, SandboxRequest
+from taskweaver.code_interpreter.kernel_facts import KernelFacts, local_kernel_facts
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
@@ -141,6 +142,13 @@ class AppModule(Module):
             is_warm=execution.is_warm,
             sandbox=choice.policy,
         )
+
+    @singleton
+    @provider
+    def kernel_facts(self, execution: ExecutionConfig, choice: SandboxChoice) -> KernelFacts:
+        """The facts on the kernel that prompts state."""
+        is_elsewhere = bool(execution.server) or self._kernels is not None
+        return KernelFacts() if is_elsewhere else local_kernel_facts(choice.policy)
 
     @singleton
     @provider

@@ -124,6 +124,7 @@ class PluginCode:
         config: Its configuration.
         file: The file the code is from; empty for none.
         helpers: Digest of the files beside it that it imports; a change loads it again.
+        help: What `help` prints of it; empty for the documentation of its class.
     """
 
     name: str
@@ -131,6 +132,7 @@ class PluginCode:
     config: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
     helpers: str = ""
+    help: str = ""
 
 
 @dataclass(frozen=True, slots=True)

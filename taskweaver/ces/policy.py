@@ -32,3 +32,11 @@ class SandboxPolicy:
     allowed_hosts: tuple[str, ...] = ()
     devices: tuple[Path, ...] = ()
     tier: Tier = "bwrap"
+
+    @property
+    def network(self) -> str:
+        """The network in a few words."""
+        if self.has_network:
+            return "the network"
+        hosts = ", ".join(self.allowed_hosts)
+        return f"no network but {hosts}" if hosts else "no network"

@@ -140,7 +140,8 @@ class CodeExecutor:
             else:
                 # The file of a tool is generated: what lies beside it is not for cells to import.
                 file = str(entry.path) if name in self._entries else ""
-                code = PluginCode(name, source, entry.config, file, entry.helpers)
+                about = entry.format_prompt()
+                code = PluginCode(name, source, entry.config, file, entry.helpers, about)
             if code is None or code != code_before:
                 changed[name] = (entry, code)
         return changed, problems

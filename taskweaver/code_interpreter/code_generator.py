@@ -7,6 +7,7 @@ from pathlib import Path
 
 from injector import inject
 
+from taskweaver.code_interpreter.kernel_facts import KernelFacts
 from taskweaver.code_interpreter.orders.progress import OrderProgress
 from taskweaver.code_interpreter.orders.prompt import OrderPrompt
 from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn, PromptInput
@@ -53,8 +54,10 @@ class CodeGenerator:
         tracing: Tracing,
         event_emitter: SessionEventEmitter,
         llm_api: LLMApi,
+        facts: KernelFacts,
     ) -> None:
         self.config = config
+        self._facts = facts
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
         self._example_folder = ExampleFolder(
@@ -66,8 +69,8 @@ class CodeGenerator:
         self.alias = alias
         self.language = scope.language
         self.prompt = self._prompt(scope)
-        if scope.rules:
-            self.prompt.policy = self.prompt.text("policy", POLICY=scope.rules)
+        policy = self.prompt.text("policy", POLICY=scope.rules) if scope.rules else ""
+        self.prompt.limits = "\n\n".join(filter(None, [self._facts.text, policy]))
         self.load_examples()
 
     def load_examples(self, memory: Memory | None = None) -> None:

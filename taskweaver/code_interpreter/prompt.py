@@ -90,18 +90,26 @@ class PromptInput:
     offer: ActionOffer
 
 
-def cell_guide(texts: Mapping[str, str], policy: str, plugins: Sequence[PluginEntry]) -> str:
+def cell_guide(texts: Mapping[str, str], limits: str, plugins: Sequence[PluginEntry]) -> str:
     """Return what the author of a cell has to know: the kernel, the policy, the functions."""
+    return "\n\n".join(filter(None, [texts["cells"], limits, plugins_text(texts, plugins)]))
+
+
+def plugins_text(texts: Mapping[str, str], plugins: Sequence[PluginEntry]) -> str:
+    """Return the section on plugins; empty for no plugins.
+
+    Its text places a line on each, or stubs in full where nothing else can be called.
+    """
+    lines = "\n".join(entry.format_line() for entry in plugins)
     stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
-    listed = fill(texts["plugins"], PLUGINS=stubs) if plugins else ""
-    return "\n\n".join(filter(None, [texts["cells"], policy, listed]))
+    return fill(texts["plugins"], PLUGIN_LINES=lines, PLUGINS=stubs) if plugins else ""
 
 
 class CodePrompt:
     """Composes the prompts of the code model.
 
     Attributes:
-        policy: Limits of code, in words; empty for no policy.
+        limits: Facts on the kernel and limits of code, in words; empty for none.
     """
 
     def __init__(
@@ -125,7 +133,7 @@ class CodePrompt:
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
         for variant in variants:
             self._texts = load_prompt(variant, ("instruction",), self._texts)
-        self.policy = ""
+        self.limits = ""
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
@@ -164,7 +172,7 @@ class CodePrompt:
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""
-        return cell_guide(self._texts, self.policy, plugins)
+        return cell_guide(self._texts, self.limits, plugins)
 
     def text(self, name: str, **values: str) -> str:
         """Return one of the prompt file's texts, filled."""
@@ -183,8 +191,7 @@ class CodePrompt:
     ) -> list[ChatMessage]:
         if not plugins or not messages:
             return messages
-        stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
-        head = self.text("plugins", PLUGINS=stubs)
+        head = plugins_text(self._texts, plugins)
         first = format_chat_message(messages[0]["role"], f"{head}\n\n{messages[0]['content']}")
         return [first, *messages[1:]]
 
@@ -217,7 +224,7 @@ class CodePrompt:
             task = quoted_section(remove_temporal_delimiters(post.message))
             parts.append(self.text("task", TASK=task))
         if newest is not None:
-            parts += [self.policy] if self.policy else []
+            parts += [self.limits] if self.limits else []
             parts.append(self.text("requirements", ROLE_NAME=self._role_name))
         return "\n\n".join(parts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import keyword
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any, Literal, Self
 from taskweaver.plugin.errors import PluginError
 from taskweaver.utils.files import read_text, read_yaml
 from taskweaver.utils.parsing import parse_expression
+from taskweaver.utils.text import shorten
 
+_PURPOSE_CHARS = 120
+_SENTENCE = re.compile(r"(?<=[.!?])\s")
 ParameterKind = Literal["", "position", "*", "keyword", "**"]
 """How an argument is given: either way, by position only, by name only, or any number."""
 
@@ -153,6 +157,17 @@ class PluginSpec:
         needed = ", ".join(f"{arg.name}: {arg.type}" for arg in self.args if arg.required)
         arguments = f" Arguments required: {needed}" if needed else ""
         return f"- {self.name}: {_one_line(self.description)}{arguments}"
+
+    def format_line(self) -> str:
+        """Return one line for a role that writes code: the call, its parts and the purpose."""
+        last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
+        args = [
+            arg.declaration(may_be_left_out=n > last_required) for n, arg in enumerate(self.args)
+        ]
+        call = f"{self.name}({', '.join(args)})"
+        result = " -> " * bool(self.returns) + ", ".join(part.name for part in self.returns)
+        purpose = _SENTENCE.split(_one_line(self.description), maxsplit=1)[0]
+        return f"- {call}{result}: {shorten(purpose, _PURPOSE_CHARS)}"
 
     def format_prompt(self) -> str:
         """Return a commented Python stub for a role that writes code."""
@@ -327,6 +342,10 @@ class PluginEntry:
             ValueError: If it is not UTF-8 text.
         """
         return read_text(self.path)
+
+    def format_line(self) -> str:
+        """Return one line for a role that writes code; `help` of the function has the rest."""
+        return self.spec.format_line()
 
     def format_prompt(self) -> str:
         """Return a commented Python stub for a role that writes code."""

@@ -10,8 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from taskweaver.analyst.files.file_list import ListedFile, file_changes, file_list, new_files
-from taskweaver.analyst.files.mentions import is_data_file
+from taskweaver.analyst.files.file_list import (
+    ListedFile,
+    file_changes,
+    file_list,
+    listed_in_full,
+    new_files,
+)
+from taskweaver.analyst.files.mentions import find_files, is_data_file
+from taskweaver.analyst.files.world import FileInfo, PartInfo
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import variables_of
@@ -57,6 +64,7 @@ class _Entry:
     Attributes:
         is_whole: Whether it repeats all facts.
         files: New and changed files by name.
+        in_full: Names of the files that it lists in full.
         variables: New and changed variables by name.
         head: The text before its request, without memory.
         news: Sections that end its reports, by the ids of their posts.
@@ -66,6 +74,7 @@ class _Entry:
     files: dict[str, ListedFile | None]
     variables: dict[str, str | None]
     head: str
+    in_full: frozenset[str]
     news: dict[str, str] = field(default_factory=dict)
 
 
@@ -148,13 +157,18 @@ class Situations:
         variables = variables_of(rounds[:-1])
         if is_whole:
             made = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
+            in_full = listed_in_full(files, made | named_files(rounds, files))
             head = _head(
-                file_list(files, made), variables_text(variables.items(), _SITUATION_CHARS)
+                file_list(files, made, in_full),
+                variables_text(variables.items(), _SITUATION_CHARS),
             )
             known: dict[str, ListedFile | None] = {file.name: file for file in files}
-            self._entries = {id_: _Entry(True, known, dict(variables), head)}
+            self._entries = {id_: _Entry(True, known, dict(variables), head, in_full)}
             return
-        changes = _changes(self._files, {file.name: file for file in files})
+        now = {file.name: file for file in files}
+        before = frozenset().union(*(entry.in_full for entry in self._entries.values()))
+        named = named_files(rounds[-1:], files)
+        changes = _changes(self._files, now) | {name: now[name] for name in named - before}
         # Files without tables that cells wrote stand in the reports on the cells.
         posts = (post for round_ in rounds for post in round_.post_list) if changes else ()
         shown = {name for post in posts for name in _made(post)}
@@ -164,8 +178,9 @@ class Situations:
             if file is None or file.tables or name not in shown
         }
         changed = _changes(self._variables, variables)
-        head = _head(file_changes(changed_files), _changed_variables(changed))
-        self._entries[id_] = _Entry(False, changed_files, changed, head)
+        in_full = listed_in_full(list(filter(None, changed_files.values())), named)
+        head = _head(file_changes(changed_files, in_full), _changed_variables(changed))
+        self._entries[id_] = _Entry(False, changed_files, changed, head, in_full)
 
     def _place(self, id_: str, memory: str) -> None:
         """Let the memory stand where the same text stood before, else before the newest request."""
@@ -192,6 +207,16 @@ class Situations:
     @property
     def _variables(self) -> dict[str, str]:
         return _sum(entry.variables for entry in self._entries.values())
+
+
+def named_files(rounds: Iterable[Round], files: Sequence[ListedFile]) -> frozenset[str]:
+    """Return the names of the files that requests name."""
+    infos = [
+        FileInfo(file.name, tuple(PartInfo(table.name) for table in file.tables)) for file in files
+    ]
+    return frozenset(
+        mention.file for round_ in rounds for mention in find_files(round_.user_query, infos)
+    ) & {file.name for file in files}
 
 
 def _sum(changes: Iterable[Mapping[str, T | None]]) -> dict[str, T]:

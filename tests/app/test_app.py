@@ -205,8 +205,8 @@ def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(pro
     assert "RuntimeError: no" in warning
     assert "7" in round_.post_list[-1].message
     asked = str(script.prompts[-1])
-    assert "def good(" in asked
-    assert "def bad(" not in asked
+    assert "- good(" in asked
+    assert "- bad(" not in asked
 
 
 @pytest.mark.usefixtures("early_kernels")

@@ -167,7 +167,7 @@ def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> 
         project, {"session.roles": ["code_interpreter"]}, [code_reply("free()[1] + kept()")]
     )
     assert "notekept" in last(round_).message
-    assert "def free(" in str(script.prompts[0][0]["content"])
+    assert "- free(" in str(script.prompts[0][0]["content"])
 
 
 def test_a_marked_plugin_that_breaks_lets_no_other_in(project: Path) -> None:

@@ -250,13 +250,24 @@ def many(project: Path) -> Path:
 
 
 def shown(prompt: str) -> list[str]:
-    return [name for name in (*TOPICS, "good") if f"def {name}(" in prompt]
+    return [name for name in (*TOPICS, "good") if f"- {name}(" in prompt]
 
 
 def test_all_plugins_are_shown_unless_a_project_asks_for_a_choice(many: Path) -> None:
     assert len(shown(chat(many, "1").prompts[0])) == 5
     enough = SELECTING | {"code_interpreter__auto_plugin_selection_topk": 5}
     assert len(shown(chat(many, "1", **enough).prompts[0])) == 5
+
+
+def test_a_prompt_has_a_line_on_a_plugin_and_its_help_has_the_rest(project: Path) -> None:
+    text = '"""Halve a number.\n\n    Args:\n        x: The number.\n    """'
+    put(
+        project, "half", f"def half(x: float, times: int = 1) -> float:\n    {text}\n    return x\n"
+    )
+    said = chat(project, "help(half)")
+    assert "- half(x: float, times: int = 1) -> result: Halve a number." in said.prompts[0]
+    assert "# The number." in said.answers[0]
+    assert "# The number." not in said.prompts[0]
 
 
 def test_plugins_that_suit_are_shown_with_those_used_and_all_can_be_called(many: Path) -> None:

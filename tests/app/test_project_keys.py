@@ -182,7 +182,7 @@ def test_the_code_model_plays_the_configured_name_with_its_own_examples(
             assert "Ada" in prompt
             assert "ProgramApe" not in prompt
             assert ("example of code" in prompt) is is_on
-            assert ("def double" in prompt) is is_on
+            assert ("- double(" in prompt) is is_on
 
 
 @pytest.mark.long
@@ -203,7 +203,7 @@ def test_plugins_that_suit_are_shown_where_they_are_chosen(
     }
     with opened(project, [code_reply("well", "text")], **keys) as (app, script):
         app.get_session().send_message("how much rain?")
-        names = [name for name in ("rain", "wind", "tax") if f"def {name}" in shown(script)]
+        names = [name for name in ("rain", "wind", "tax") if f"- {name}(" in shown(script)]
     assert len(names) == (most if is_on else 3)
     assert "rain" in names
 

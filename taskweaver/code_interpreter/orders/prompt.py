@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from taskweaver.code_interpreter.orders.progress import repeats, text_of
-from taskweaver.code_interpreter.prompt import PromptInput, cell_guide
+from taskweaver.code_interpreter.prompt import PromptInput, cell_guide, plugins_text
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
@@ -56,7 +56,7 @@ class OrderPrompt:
     """Composes prompts of version 2.
 
     Attributes:
-        policy: Limits of code, in words; empty for no policy.
+        limits: Facts on the kernel and limits of code, in words; empty for none.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class OrderPrompt:
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
         for variant in variants:
             self._texts = load_prompt(variant, ("instruction",), self._texts)
-        self.policy = ""
+        self.limits = ""
         self._alias = alias
         self._role_name = role_name
         self._past: dict[Form, ComposedRounds] = {}
@@ -108,7 +108,7 @@ class OrderPrompt:
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return what the author of a cell has to know."""
-        return cell_guide(self._texts, self.policy, plugins)
+        return cell_guide(self._texts, self.limits, plugins)
 
     def text(self, name: str, **values: str) -> str:
         """Return one of the prompt file's texts, filled."""
@@ -123,8 +123,7 @@ class OrderPrompt:
         return self.text("revise_answer", NUMBERS=numbers)
 
     def _instructions(self, given: PromptInput) -> str:
-        shown = "\n\n".join(entry.format_prompt() for entry in given.plugins)
-        plugins = self.text("plugins", PLUGINS=shown) if shown else ""
+        plugins = plugins_text(self._texts, given.plugins)
         offer, form = given.full_offer, given.form
         is_users = offer.asker == USER
         last = self.text(f"last_{form}", ASKER=offer.asker, LANGUAGE=offer.language)
@@ -142,7 +141,7 @@ class OrderPrompt:
             SERVES=self._texts["for_user" if is_users else "for_role"],
             REPLY=rules.replace("\n\n", "\n"),
         )
-        return "\n\n".join(filter(None, [text, self.policy, plugins]))
+        return "\n\n".join(filter(None, [text, self.limits, plugins]))
 
     def _messages(self, form: Form, texts: _RoundTexts) -> list[ChatMessage]:
         """Return the messages of a round."""

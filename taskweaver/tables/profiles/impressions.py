@@ -1,7 +1,7 @@
 """First impression of a file's tables: kinds of columns, first rows, number of rows.
 
-Files are read as `read_table` reads them; columns are decided on by their first rows alone, and
-the rows that are shown hold the values as they are written in the file.
+Files are read as `read_table` reads them; columns are decided on by as many rows as are looked at
+in passing, and the rows that are shown hold the values as they are written in the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.numerals import is_marker, number_form
 from taskweaver.tables.plans.plan import Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
-from taskweaver.tables.profiles.profiling import kind_of
+from taskweaver.tables.profiles.profile_text import ColumnFacts
+from taskweaver.tables.profiles.profiling import profiled
 from taskweaver.tables.readers.databases import first_rows, table_names
 from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.readers.workbooks import sheet_names
@@ -24,6 +25,8 @@ from taskweaver.tables.reading import kind_of as kind_of_file
 from taskweaver.tables.reading import undecided
 
 _SHOWN_ROWS, _HEAD_ROWS, _MOST_PARTS, _MOST_COLUMNS = 3, 200, 20, 200
+_HEAD_CELLS = 100_000
+_MOST_VALUES, _VALUES_CHARS = 8, 80
 _CELL_CHARS = 200
 _SEPARATORS = "thousands separators"
 Rows = tuple[tuple[str, ...], ...]
@@ -80,14 +83,16 @@ def _of_database(path: Path, name: str) -> Impression:
     head, rows = first_rows(path, name, _HEAD_ROWS)
     first = _texts(head)
     decide(head)
-    notes = _missing(head, {}, is_whole=len(head) == rows)
-    return Impression(name, rows, _kinds(head, notes), first)
+    is_whole = len(head) == rows
+    notes = _missing(head, {}, is_whole=is_whole)
+    return Impression(name, rows, _columns(head, notes, is_whole=is_whole), first)
 
 
 def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
     raw, _ = undecided(path, str(path), part)
     first = _written(raw) if raw.plan.reader == "csv" else _texts(raw.frame)
-    head = raw.frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].copy()
+    shown = raw.frame.iloc[:, :_MOST_COLUMNS]
+    head = shown.iloc[: max(_HEAD_ROWS, _HEAD_CELLS // max(len(shown.columns), 1))].copy()
     written = head.copy()
     steps = decide(head, likely_decimal=raw.decimal, kept=raw.texts).steps
     numbers = [step.column for step in steps if isinstance(step, ToNumber)]
@@ -96,11 +101,11 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
         for name in numbers
         if number_form(counted(written[name].dropna()), raw.decimal).thousands
     }
-    shown = raw.frame.iloc[:, :_MOST_COLUMNS]
     converted = {step.column for step in steps if not isinstance(step, Tidy)}
     missing = _missing(shown, converted, is_whole=is_whole)
     both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
-    return Impression(part, len(raw.frame), _kinds(head, both), first)
+    columns = _columns(head, both, is_whole=is_whole and len(head) == len(shown))
+    return Impression(part, len(raw.frame), columns, first)
 
 
 def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dict[str, str]:
@@ -127,12 +132,34 @@ def _is_missing(text: str, is_converted: bool) -> bool:  # noqa: FBT001 - a fact
     return not text.strip() or (is_converted and is_marker(text))
 
 
-def _kinds(head: Frame, notes: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return names and kinds of columns, with the facts on their values."""
-    kinds = ((name, kind_of(head[name])) for name in head.columns[:_MOST_COLUMNS])
+def _columns(
+    head: Frame, notes: Mapping[str, str], *, is_whole: bool
+) -> tuple[tuple[str, str], ...]:
+    """Return names and kinds of columns, with the facts on their values.
+
+    Ranges, and all values of texts that have few, are facts on a whole table; of the beginning of
+    one there are examples of texts.
+    """
+    table = profiled(head.iloc[:, :_MOST_COLUMNS], "", "", "")
     return tuple(
-        (str(name), f"{kind}, {notes[name]}" if notes.get(name) else kind) for name, kind in kinds
+        (
+            column.name,
+            ", ".join(
+                filter(None, [column.kind, _values(column, is_whole), notes.get(column.name)])
+            ),
+        )
+        for column in table.columns
     )
+
+
+def _values(column: ColumnFacts, is_whole: bool) -> str:  # noqa: FBT001 - a fact on the column
+    """Return the range or the values of a column; empty where they are unknown or too many."""
+    if column.kind == "text":
+        few = column.values if column.values and len(column.values) <= _MOST_VALUES else ()
+        text = "|".join(few)
+        prefix = "" if is_whole else "such as "
+        return prefix + text if 0 < len(text) <= _VALUES_CHARS else ""
+    return f"{column.low} to {column.high}" if is_whole and column.low != column.high else ""
 
 
 def _written(raw: Raw) -> Rows:

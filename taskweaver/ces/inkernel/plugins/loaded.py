@@ -67,6 +67,8 @@ class LoadedPlugins:
             return "it was interrupted while it was loaded"
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a constructor may raise anything; it is told
             return f"it cannot be made: {type(error).__name__}: {error}"
+        if item["help"]:
+            plugin.__doc__ = item["help"]
         self._session.calls.watch(plugin)
         self._loaded[name] = _Loaded(registered, plugin)
         self._namespace[name] = plugin
