@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import Any, Literal, Self
 from taskweaver.plugin.errors import PluginError
 from taskweaver.utils.files import read_text, read_yaml
 from taskweaver.utils.parsing import parse_expression
-from taskweaver.utils.text import shorten
 
 _PURPOSE_CHARS = 120
+_TYPE_OF_OPTIONAL = re.compile(r": .* = ")
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 ParameterKind = Literal["", "position", "*", "keyword", "**"]
 """How an argument is given: either way, by position only, by name only, or any number."""
@@ -162,12 +163,13 @@ class PluginSpec:
         """Return one line for a role that writes code: the call, its parts and the purpose."""
         last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
         args = [
-            arg.declaration(may_be_left_out=n > last_required) for n, arg in enumerate(self.args)
+            _TYPE_OF_OPTIONAL.sub("=", arg.declaration(may_be_left_out=n > last_required))
+            for n, arg in enumerate(self.args)
         ]
         call = f"{self.name}({', '.join(args)})"
         result = " -> " * bool(self.returns) + ", ".join(part.name for part in self.returns)
         purpose = _SENTENCE.split(_one_line(self.description), maxsplit=1)[0]
-        return f"- {call}{result}: {shorten(purpose, _PURPOSE_CHARS)}"
+        return f"- {call}{result}: {textwrap.shorten(purpose, _PURPOSE_CHARS, placeholder='...')}"
 
     def format_prompt(self) -> str:
         """Return a commented Python stub for a role that writes code."""

@@ -265,7 +265,7 @@ def test_a_prompt_has_a_line_on_a_plugin_and_its_help_has_the_rest(project: Path
         project, "half", f"def half(x: float, times: int = 1) -> float:\n    {text}\n    return x\n"
     )
     said = chat(project, "help(half)")
-    assert "- half(x: float, times: int = 1) -> result: Halve a number." in said.prompts[0]
+    assert "- half(x: float, times=1) -> result: Halve a number." in said.prompts[0]
     assert "# The number." in said.answers[0]
     assert "# The number." not in said.prompts[0]
 
