@@ -11,8 +11,8 @@ from stat import S_ISDIR, S_ISREG
 
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.evidence.packing import inner_suffix, opened
 from taskweaver.tables.evidence.totals import total_label
+from taskweaver.tables.packing import inner_suffix, opened
 from taskweaver.tables.plans.plan import ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, read_source, tidied
 from taskweaver.tables.readers.csv_files import read_separated

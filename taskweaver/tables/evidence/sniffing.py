@@ -14,7 +14,7 @@ from pathlib import Path
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.dates import looks_like_time
 from taskweaver.tables.evidence.numerals import numeral
-from taskweaver.tables.evidence.packing import opened
+from taskweaver.tables.packing import opened
 
 HEAD_BYTES = 1 << 18
 _MOST_ROWS = 300

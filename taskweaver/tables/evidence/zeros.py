@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from taskweaver.tables.evidence.packing import opened
 from taskweaver.tables.evidence.sniffing import TextForm
+from taskweaver.tables.packing import opened
 
 _CHUNK = 1 << 16
 _LONGEST = 20

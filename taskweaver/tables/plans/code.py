@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from taskweaver.tables.evidence.packing import PACKED
+from taskweaver.tables.packing import PACKED
 from taskweaver.tables.plans.plan import ReadPlan, Step, Tidy, ToNumber, ToTime, ToType
 from taskweaver.tables.plans.steps import ACCOUNTING, numbered, removal_pattern
 from taskweaver.utils.sqlite_files import quoted_name

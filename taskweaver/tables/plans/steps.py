@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.evidence.packing import source_of
+from taskweaver.tables.packing import source_of
 from taskweaver.tables.plans.plan import ReadPlan, Step, Tidy, ToNumber, ToTime, ToType
 from taskweaver.utils.sqlite_files import quoted_name
 

@@ -21,7 +21,6 @@ from taskweaver.tables.deciding import (
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.codes import WHOLE, code_reason, names_codes
 from taskweaver.tables.evidence.numerals import numeral
-from taskweaver.tables.evidence.packing import inner_suffix, opened
 from taskweaver.tables.evidence.sniffing import (
     SEPARATOR_NAMES,
     TextForm,
@@ -30,6 +29,7 @@ from taskweaver.tables.evidence.sniffing import (
     sniff,
 )
 from taskweaver.tables.evidence.zeros import may_hold_names
+from taskweaver.tables.packing import inner_suffix, opened
 from taskweaver.tables.plans.plan import Option, ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.raw import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.evidence.packing import opened
 from taskweaver.tables.evidence.sniffing import encoding_of
+from taskweaver.tables.packing import opened
 from taskweaver.tables.plans.plan import Option, ReadPlan, Shape, Tidy
 from taskweaver.tables.plans.steps import carry_out, frame_of, is_flat, read_source
 from taskweaver.tables.readers.raw import Raw, exact

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.evidence.packing import source_of
 from taskweaver.tables.evidence.sniffing import has_header, header_row
+from taskweaver.tables.packing import source_of
 from taskweaver.tables.plans.plan import Option, ReadPlan, Step, Tidy
 from taskweaver.tables.plans.steps import carry_out, read_source
 from taskweaver.tables.readers.raw import Raw, part_named, typed, with_kept_words
