@@ -14,7 +14,7 @@ from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.totals import total_label
 from taskweaver.tables.packing import inner_suffix, opened
 from taskweaver.tables.plans.plan import ReadPlan, Tidy
-from taskweaver.tables.plans.steps import Frame, read_source, tidied
+from taskweaver.tables.plans.steps import Frame, carry_out, read_source, tidied
 from taskweaver.tables.readers.csv_files import read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
@@ -199,16 +199,16 @@ def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:
 def _read_parquet(path: Path, name: str) -> Raw:
     plan = ReadPlan("parquet", name)
     try:
-        raw = exact(plan, read_source(plan))
+        frame = read_source(plan)
+        if type(frame.index).__name__ != "RangeIndex":
+            is_named = any(frame.index.names) and not {*frame.index.names} & {*frame.columns}
+            plan = replace(plan, steps=(Tidy("labels" if is_named else "index"),))
+        raw = exact(plan, carry_out(frame, plan.steps))
     except ImportError as error:
         raise TableError(f"Reading {path.name} needs a package: pip install pyarrow.") from error
     except Exception as error:
         raise TableError(f"{path.name} is no Parquet file, or is damaged: {error}.") from error
-    index = raw.frame.index
     raw.form = ["Parquet"]
-    if type(index).__name__ != "RangeIndex":
-        is_named = any(index.names) and not set(index.names) & set(raw.frame.columns)
-        raw = raw.after(Tidy("labels" if is_named else "index"))
     return raw
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
+from typing import Any
 
 MISSING = frozenset(
     "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan"
@@ -65,13 +66,7 @@ def _is_exact(text: str, number: float) -> bool:
     return not WHOLE.fullmatch(text) or int(number) == int(text)
 
 
-def may_keep_words(values: Iterable[str]) -> bool:
-    """Return whether values are such that a word for missing values beside them may be a value."""
-    found = set(values)
-    return _are_codes(found) or _are_levels(found)
-
-
-def kept_words(others: Mapping[int, set[str]], words: Mapping[int, set[str]]) -> list[str]:
+def kept_words(others: Mapping[int, Collection[Any]], words: Mapping[int, set[str]]) -> list[str]:
     """Return the words for missing values that are values in the text columns of a file.
 
     ``NA`` is one beside other codes, and ``None`` beside other levels if missing values are written
@@ -82,8 +77,8 @@ def kept_words(others: Mapping[int, set[str]], words: Mapping[int, set[str]]) ->
         words: Words for missing values in all columns that have any.
     """
     likely = {
-        "NA": {place for place, values in others.items() if _are_codes(values)},
-        "None": {place for place, values in others.items() if _are_levels(values)},
+        "NA": {place for place, values in others.items() if are_codes(values)},
+        "None": {place for place, values in others.items() if are_levels(values)},
     }
     kept = []
     for word, columns in likely.items():
@@ -94,13 +89,15 @@ def kept_words(others: Mapping[int, set[str]], words: Mapping[int, set[str]]) ->
     return kept
 
 
-def _are_codes(values: set[str]) -> bool:
-    is_of_codes = all(map(_CODE.fullmatch, values)) and not values & _ANSWERS
-    return is_of_codes and sum(len(value) > 1 for value in values) > 1
+def are_codes(values: Collection[Any]) -> bool:
+    """Return whether distinct values are codes in capital letters, such as `DE` and `FR`."""
+    is_of_codes = all(_CODE.fullmatch(str(value)) for value in values)
+    return is_of_codes and sum(len(str(value)) > 1 for value in {*values} - _ANSWERS) > 1
 
 
-def _are_levels(values: set[str]) -> bool:
-    return 1 < len(values) <= _MOST_LEVELS and all(value[:1].isupper() for value in values)
+def are_levels(values: Collection[Any]) -> bool:
+    """Return whether distinct values are a few words that begin with a capital letter."""
+    return 1 < len(values) <= _MOST_LEVELS and all(str(value)[:1].isupper() for value in values)
 
 
 def _short(text: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from taskweaver.tables.deciding import is_of_texts, sampled
+from taskweaver.tables.deciding import is_of_texts
 from taskweaver.tables.errors import MissingTableError
-from taskweaver.tables.evidence.codes import MISSING, kept_words, may_keep_words
+from taskweaver.tables.evidence.codes import MISSING, are_codes, are_levels, kept_words
 from taskweaver.tables.plans.plan import Exact, Option, ReadPlan, Step, Tidy, ToType
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 
@@ -38,11 +38,6 @@ class Raw:
     texts: list[str] = field(default_factory=list)
     decimal: str = ""
     first: tuple[tuple[str, ...], ...] = ()
-
-    def after(self, step: Tidy) -> Raw:
-        """Return the frame after a further step, with its plan."""
-        plan = replace(self.plan, steps=(*self.plan.steps, step))
-        return replace(self, plan=plan, frame=carry_out(self.frame, (step,)))
 
     def note_others(self, kind: str, names: Sequence[str], chosen: str) -> None:
         """Note the other sheets or tables of the file, of many the first."""
@@ -101,13 +96,13 @@ def with_kept_words(plan: ReadPlan, frame: Frame) -> tuple[ReadPlan, list[str]]:
     The frame is as its reader gave it, before the steps of the plan.
     """
     lacking = {at: series for at, (_, series) in enumerate(frame.items()) if series.isna().any()}
-    values = {at: s.dropna() for at, s in lacking.items() if is_of_texts(s)}
-    likely = [at for at, series in values.items() if may_keep_words(map(str, sampled(series)))]
+    texts = {at: s.dropna().unique() for at, s in lacking.items() if is_of_texts(s)}
+    likely = {at: found for at, found in texts.items() if are_codes(found) or are_levels(found)}
     if not likely:
         return plan, []
-    texts = texts_of(plan, None, keep_default_na=False)
-    words = {at: set(texts.iloc[:, at][series.isna()].unique()) for at, series in lacking.items()}
-    kept = kept_words({at: set(map(str, values[at].unique())) for at in likely}, words)
+    whole = texts_of(plan, None, keep_default_na=False)
+    words = {at: set(whole.iloc[:, at][series.isna()].unique()) for at, series in lacking.items()}
+    kept = kept_words(likely, words)
     if not kept:
         return plan, []
     more: dict[str, Option] = {"keep_default_na": False, "na_values": sorted(MISSING - {*kept})}
