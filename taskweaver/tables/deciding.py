@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taskweaver.tables.evidence.codes import WHOLE, code_reason
 from taskweaver.tables.evidence.dates import TimeForm, looks_like_time, time_form
 from taskweaver.tables.evidence.numerals import (
     NumberForm,
@@ -17,8 +18,8 @@ from taskweaver.tables.evidence.numerals import (
     numeral,
     total_of,
 )
-from taskweaver.tables.plans.plan import Step, ToFlag, ToNumber, ToTime
-from taskweaver.tables.plans.steps import converted
+from taskweaver.tables.plans.plan import Step, ToNumber, ToTime, ToType
+from taskweaver.tables.plans.steps import converted, plain_numbers
 
 SHARE = 0.95
 """Share of a column's values that have to convert."""
@@ -59,12 +60,13 @@ def names_numerals(column: str) -> bool:
 
 def is_name_like(texts: Iterable[str]) -> bool:
     """Return whether numerals are names: one begins with 0 or has 19 digits; or all are phones."""
-    found = [text.strip() for text in texts if text.strip()]
+    found = [text.strip() for text in texts if text.strip() and not is_marker(text)]
     if any(
-        text.isdecimal() and (len(text) > 18 or (text[0] == "0" and len(text) > 1))
+        (len(text) > 18 and text.lstrip("-").isdecimal())
+        or (text[0] == "0" and len(text) > 1 and text.isdecimal())
         for text in found
     ):
-        return all(re.fullmatch(r"[\d+][\d ()/.-]*", text) for text in found)
+        return all(re.fullmatch(r"[-\d+][\d ()/.-]*", text) for text in found)
     return bool(found) and all(re.fullmatch(r"\+\d[\d ()/-]{5,}", text) for text in found)
 
 
@@ -74,6 +76,10 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
     `likely_decimal` is the decimal separator of the file, if it is known.
     """
     decided = Decisions()
+    for column in [c for c in frame.columns if str(frame[c].dtype) in {"float16", "float32"}]:
+        short = ToNumber(column, is_partial=bool(frame[column].isna().any()))
+        frame[column] = converted(frame[column], short)  # as it prints: 0.1, not 0.10000000149
+        decided.steps.append(short)
     columns = [c for c in frame.columns if is_of_texts(frame[c]) and c not in kept]
     samples = {column: counted(sampled(frame[column])) for column in columns}
     if not likely_decimal:
@@ -84,7 +90,7 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
     is_day_first = is_day_first or (likely_decimal == "," and "month" not in orders)
     for column in columns:
         if _is_flag(frame[column]):
-            step = ToFlag(column)
+            step = ToType(column, "boolean")
             frame[column] = converted(frame[column], step)
             decided.steps.append(step)
         elif times[column] is not None:
@@ -213,6 +219,8 @@ def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: b
 
 def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> None:
     """Decide on a column whose sample holds numbers, by all of its values."""
+    import pandas as pd
+
     texts = counted(frame[column].dropna())
     form = number_form(texts, likely)
     if is_name_like(text for text, _ in texts):
@@ -227,9 +235,18 @@ def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> 
         return
     is_partial = bool(form.markers or form.others or frame[column].isna().any())
     step = ToNumber(column, form.remove, form.decimal, form.has_accounting, is_partial)
+    dropped = {text for text, _ in (*form.markers, *form.others)}
+    plain = plain_numbers(pd.Series([text for text, _ in texts if text not in dropped]), step)
+    if plain.str.fullmatch(WHOLE).all():
+        step = replace(step, is_whole=is_partial)
     numbers = converted(frame[column], step)
+    reason, merged = code_reason(column, plain)
+    if reason:
+        decided.unclear.append(f"`{column}` stays text: {reason}")
+        return
     frame[column] = numbers
     decided.steps.append(step)
+    decided.numbers += [f"`{column}` ({merged})"] if merged else []
     if form.is_guess:
         example = next(text for text, _ in texts if (found := numeral(text)) and found.is_unclear)
         decided.unclear.append(

@@ -7,16 +7,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.totals import total_label
+from taskweaver.tables.packing import inner_suffix, opened
 from taskweaver.tables.plans.plan import ReadPlan, Tidy
-from taskweaver.tables.plans.steps import Frame, read_source, tidied
+from taskweaver.tables.plans.steps import Frame, carry_out, read_source, tidied
 from taskweaver.tables.readers.csv_files import read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
-from taskweaver.tables.readers.raw import Raw
+from taskweaver.tables.readers.raw import Raw, exact
 from taskweaver.tables.readers.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
@@ -47,9 +49,14 @@ def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
     """
     path = existing(name)
     before = stamp(path)
-    table = _load(path, os.fspath(name), sheet)
-    if stamp(path) == before:
-        return table
+    try:
+        table = _load(path, os.fspath(name), sheet)
+    except Exception:
+        if stamp(path) == before:
+            raise
+    else:
+        if stamp(path) == before:
+            return table
     before = stamp(path)
     table = _load(existing(name), os.fspath(name), sheet)
     if stamp(path) == before:
@@ -75,16 +82,24 @@ def existing(name: str | os.PathLike[str]) -> Path:
     """
     path = Path(name)
     try:
-        if path.is_file():
-            return path
-        is_folder = path.is_dir()
-    except (OSError, ValueError):
-        is_folder = False
-    if is_folder:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # or a null character
+        mode = 0
+    except OSError as error:
+        raise _unopened(path, error) from error
+    if S_ISREG(mode):
+        return path
+    if S_ISDIR(mode):
         raise TableError(f"{path} is a folder, not a file.")
+    if path.is_symlink():
+        raise MissingTableError(f"{path} is a link to {path.readlink()}, which is missing.")
     near = _near(path)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     raise MissingTableError(f"There is no file {os.fspath(name)!r}{hint}")
+
+
+def _unopened(path: Path, error: OSError) -> TableError:
+    return TableError(f"{path} cannot be opened: {error.strerror or error}.")
 
 
 def _near(path: Path) -> list[str]:
@@ -112,16 +127,17 @@ def parts_of(path: Path) -> list[str]:
 
 def kind_of(path: Path) -> str:
     """Return the kind of a file: by its first bytes, else by its suffix."""
-    with path.open("rb") as file:
-        head = file.read(16)
-    suffix = path.suffix.lower()
+    try:
+        with opened(path) as file:
+            head = file.read(16)
+        suffix = inner_suffix(path)
+    except OSError as error:
+        raise _unopened(path, error) from error
     if head.startswith(b"SQLite format 3\0"):
         return "sqlite"
     if head.startswith(b"PAR1"):
         return "parquet"
-    if head.startswith(b"PK\x03\x04") and suffix != ".zip":
-        return "excel"
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return "excel"
     if not head:
         raise TableError(f"{path.name} is empty.")
@@ -150,10 +166,10 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]
     """
     try:
         raw = _raw(path, name, sheet)
+    except TableError:
+        raise
     except OSError as error:
-        if isinstance(error, TableError):
-            raise
-        raise TableError(f"{path.name} cannot be opened: {error.strerror or error}.") from error
+        raise _unopened(path, error) from error
     twice = raw.frame.columns[raw.frame.columns.duplicated()]
     if len(twice):
         raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
@@ -183,11 +199,17 @@ def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:
 def _read_parquet(path: Path, name: str) -> Raw:
     plan = ReadPlan("parquet", name)
     try:
-        return Raw(plan, read_source(plan), ["Parquet"])
+        frame = read_source(plan)
+        if type(frame.index).__name__ != "RangeIndex":
+            is_named = any(frame.index.names) and not {*frame.index.names} & {*frame.columns}
+            plan = replace(plan, steps=(Tidy("labels" if is_named else "index"),))
+        raw = exact(plan, carry_out(frame, plan.steps))
     except ImportError as error:
         raise TableError(f"Reading {path.name} needs a package: pip install pyarrow.") from error
     except Exception as error:
         raise TableError(f"{path.name} is no Parquet file, or is damaged: {error}.") from error
+    raw.form = ["Parquet"]
+    return raw
 
 
 def _lines(name: str, raw: Raw, decided: Decisions) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +48,9 @@ from taskweaver.analyst.readings.reading import (
     Summary,
     TableSource,
     TableView,
+    Understood,
 )
+from taskweaver.analyst.wording.answers import answer
 
 ID = TableId("sales.csv")
 SOURCE = TableSource((ID,))
@@ -402,3 +405,49 @@ def test_share_of_a_flag_counts_rows_without_a_value() -> None:
     namespace: dict[str, Any] = {"read_table": lambda _: frame}
     exec("\n".join(code.splitlines()[:-1]), namespace)
     assert eval(code.splitlines()[-1], namespace) == 50.0
+
+
+WIDE = pd.DataFrame(
+    {
+        "who": ["a", "a", "b", "b"],
+        "month": ["Feb", "Jan", "Mar", "Jan"],
+        "big": pd.array([2**63 - 1, 1, -(2**63), None], "Int64"),
+        "plain": np.array([2**63 - 1, 1, 2, 3]),
+        "none": [None, None, 1.5, 2.5],
+        "endless": [1.0, float("inf"), 2.0, 3.0],
+    }
+)
+_BIG = Column("big")
+_BY_WHO = (GroupKey("who"),)
+
+
+@pytest.mark.parametrize(
+    ("function", "of", "options", "answered"),
+    [
+        ("sum", Column("plain"), {}, f"{2**63 + 5:,}"),
+        ("sum", _BIG, {}, "**0**"),
+        ("sum", _BIG, {"where": Comparison(_BIG, ">", 0)}, f"{2**63:,}"),
+        ("range", _BIG, {}, f"{2**64 - 1:,}"),
+        ("mean", Column("plain"), {}, "2.305843e+18"),
+        ("sum", Arithmetic("*", _BIG, Column("plain")), {}, f"{(2**63 - 1) ** 2 + 1 - 2**64:,}"),
+        ("sum", _BIG, {"keys": _BY_WHO}, f"{2**63}"),
+        ("sum", Column("plain"), {"keys": _BY_WHO, "rank": Rank(count=1)}, "9.223372e+18"),
+        ("sum", Column("none"), {"where": Comparison(Column("who"), "==", "a")}, "no value"),
+        ("sum", Column("none"), {"keys": _BY_WHO}, "a +NaN.*"),
+        ("max", Column("endless"), {}, "**inf** (an infinite value is among them)"),
+        ("sum", Column("plain"), {"keys": (GroupKey("month"),)}, "Jan.*Feb.*Mar"),
+        ("count", None, {"keys": (GroupKey("who"), GroupKey("month"))}, "Jan.*Feb.*Jan.*Mar"),
+    ],
+)  # fmt: skip
+def test_numbers_neither_wrap_nor_vanish(
+    function: Any, of: Expression | None, options: dict[str, Any], answered: str
+) -> None:
+    ran = run(summary(function, of, **options), {"sales.csv": WIDE})
+    assert re.search(answered if ".*" in answered else re.escape(answered), ran.answer, re.DOTALL)
+
+
+def test_an_empty_table_is_a_sentence() -> None:
+    text = "Empty DataFrame\nColumns: [n]\nIndex: []"
+    assert "nothing to show" in answer(
+        Understood(summary("mean", AMOUNT, keys=BY_REGION)), "", text
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 import sqlite3
+import zipfile
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet
 
 from taskweaver.tables.plans.code import as_code
 from taskweaver.tables.plans.plan import plan_of
@@ -19,7 +22,8 @@ def loaded(path: pathlib.Path, sheet: str | int | None = None) -> Table:
     table = load(path, sheet)
     plan = plan_of(json.loads(json.dumps(table.plan.to_dict())))
     assert plan is not None
-    names: dict[str, Any] = {"pd": pd, "json": json, "pathlib": pathlib, "sqlite3": sqlite3}
+    modules = (gzip, json, pathlib, sqlite3, zipfile, pyarrow)
+    names: dict[str, Any] = {"pd": pd, **{module.__name__: module for module in modules}}
     pd.testing.assert_frame_equal(eval(as_code(plan), names), table.frame)
     return table
 

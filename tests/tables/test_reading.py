@@ -104,6 +104,7 @@ def test_lines_with_too_many_values_are_named(tmp_path: Path) -> None:
         (["1 234,5", "7,25", "10 000,0"], [1234.5, 7.25, 10000]),
         (["1'234.50", "2.5", "3"], [1234.5, 2.5, 3]),
         (["(3.50)", "2.5", "\u22121"], [-3.5, 2.5, -1]),
+        (["1,23,456", "12,345", "12,34,567.50"], [123456, 12345, 1234567.5]),
         (["1", "-", "3", "n/a", "5"], [1, None, 3, None, 5]),
     ],
 )
@@ -113,7 +114,7 @@ def test_numbers_in_disguise(tmp_path: Path, values: list[str], expected: list[f
     frame = loaded(written(tmp_path, f"v,w\n{quoted}")).frame
 
     pd.testing.assert_series_equal(
-        frame.v, pd.Series(expected, name="v"), check_dtype=False, rtol=1e-12
+        frame.v.astype(float), pd.Series(expected, name="v"), check_dtype=False, rtol=1e-12
     )
 
 
@@ -139,7 +140,7 @@ def test_a_single_column_may_have_decimal_commas(tmp_path: Path) -> None:
 def test_long_ids_keep_their_digits_where_some_are_missing(tmp_path: Path) -> None:
     frame = loaded(written(tmp_path, "id,n\n12345678901234567,1\n,2\n12345678901234568,3\n")).frame
 
-    assert frame.id.dropna().tolist() == ["12345678901234567", "12345678901234568"]
+    assert frame.id.dropna().tolist() == [12345678901234567, 12345678901234568]
 
 
 @pytest.mark.parametrize(

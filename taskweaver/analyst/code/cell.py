@@ -8,6 +8,7 @@ once, as its last expression.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -34,6 +35,8 @@ from taskweaver.analyst.readings.reading import (
 from taskweaver.utils.parsing import parse_expression
 
 _IMPORTS = {"pd": "import pandas as pd", "plt": "import matplotlib.pyplot as plt"}
+_WIDE = 2**62
+"""Bound of sums and differences that 64 bits hold."""
 _ARITHMETIC = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop,
 )  # fmt: skip
@@ -68,6 +71,11 @@ def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, Tabl
         frame = Frame(RESULT, frame.columns)
     lines += _rows_used(reading, frame)
     if isinstance(reading, Summary):
+        if wide := _wide_columns(reading, tables, frame):
+            kind = "float" if reading.chart or reading.rank else "object"
+            lines.append("# 64 bits may not hold the sum")
+            lines.append(f"{RESULT} = {frame.name}.astype({dict.fromkeys(wide, kind)!r})")
+            frame = Frame(RESULT, frame.columns)
         lines += summary_code(reading, frame)
     elif isinstance(reading, Rows):
         lines += rows_code(reading, frame)
@@ -76,6 +84,24 @@ def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, Tabl
     code = "\n".join(map(laid_out, lines))
     imports = [line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.]){name}\.", code)]
     return "\n".join([*imports, *([""] if imports else []), code])
+
+
+def _wide_columns(
+    reading: Summary, tables: Mapping[TableId, TableProfile], frame: Frame
+) -> list[str]:
+    """Return the integer columns of measures whose sum or product may exceed 64 bits."""
+    rows = math.prod(tables[table].rows for table in reading.source.tables if table in tables)
+    found: list[str] = []
+    for measure in reading.measures:
+        names = [name for name in measured_columns(measure) if frame.kind(name) == "integer"]
+        ends = [(frame.columns[name].low, frame.columns[name].high) for name in names]
+        most = math.prod(max(map(_size, pair)) for pair in ends)
+        found += names if most * rows >= _WIDE else []
+    return found
+
+
+def _size(end: str) -> int:
+    return abs(int(end)) if re.fullmatch(r"-?[0-9]{1,100}", end) else 0
 
 
 def _loaded(source: TableSource, tables: Mapping[TableId, TableProfile]) -> tuple[Frame, list[str]]:

@@ -6,6 +6,8 @@ from taskweaver.analyst.code.conditions import expression_code, part_code, serie
 from taskweaver.analyst.code.frames import Frame
 from taskweaver.analyst.readings.condition import Column, Unit, columns_of
 from taskweaver.analyst.readings.reading import Function, GroupKey, Measure
+from taskweaver.analyst.wording.calendar import MONTHS, WEEKDAYS
+from taskweaver.analyst.wording.conditions import WEEKDAYS as DAY_NAMES
 from taskweaver.analyst.wording.expressions import measure_words
 
 PERIODS: dict[Unit, str] = {
@@ -34,11 +36,17 @@ def value_code(measure: Measure, frame: Frame, where: str = "") -> str:
     series = series_code(measure.of, frame) + (f"[{where}]" if where else "")
     if measure.function == "correlation":
         return f"{series}.corr({expression_code(measure.other or measure.of, frame)})"
-    return of_series(measure, series)
+    return of_series(measure, series, frame)
 
 
-def of_series(measure: Measure, series: str) -> str:
-    """Return the code of a measure of a series; parentheses stand around a difference."""
+def of_series(measure: Measure, series: str, frame: Frame) -> str:
+    """Return the code of a measure of a series; parentheses stand around a difference.
+
+    A sum of missing values alone is missing, not 0.
+    """
+    lacking = {name for name, column in frame.columns.items() if column.missing}
+    if measure.function == "sum" and not lacking.isdisjoint(measured_columns(measure)):
+        return f"{series}.sum(min_count=1)"
     n = max(abs(measure.n), 1)
     end, last = ("nsmallest", "min") if measure.n < 0 else ("nlargest", "max")
     special: dict[Function, str] = {
@@ -67,8 +75,8 @@ def groups_code(measure: Measure, keys: tuple[GroupKey, ...], frame: Frame, wher
         series = series_code(measure.of, frame) + (f".where({where})" if where else "")
         grouped = f"{series}.groupby({keys_code(keys, frame, is_series=True)})"
     if measure.function in _METHODS or measure.function == "percentile":
-        return of_series(measure, grouped)
-    body = of_series(measure, "values")
+        return of_series(measure, grouped, Frame("", {}) if where else frame)
+    body = of_series(measure, "values", frame)
     is_in_parentheses = measure.function in {"range", "iqr"}
     return f"{grouped}.agg(lambda values: {body[1:-1] if is_in_parentheses else body})"
 
@@ -123,6 +131,19 @@ def key_names(keys: tuple[GroupKey, ...]) -> list[str]:
             name += "_"
         names.append(name)
     return names
+
+
+def calendar_order(key: GroupKey, frame: Frame) -> list[str]:
+    """Return the names of months or weekdays of a key in the order of the calendar; else none."""
+    if key.part == "weekday":
+        return DAY_NAMES
+    profile = frame.columns.get(key.column)
+    values = (profile.values if profile and not key.part else None) or ()
+    names = {value: value.strip(" .").casefold() for value in values}
+    for places in (MONTHS, WEEKDAYS):
+        if len(names) > 1 and places.keys() >= set(names.values()):
+            return sorted(names, key=lambda value: places[names[value]])
+    return []
 
 
 def order_key(keys: tuple[GroupKey, ...], frame: Frame) -> int:

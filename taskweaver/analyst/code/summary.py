@@ -6,6 +6,7 @@ from taskweaver.analyst.code.charts import summary_chart
 from taskweaver.analyst.code.conditions import condition_code, series_code
 from taskweaver.analyst.code.frames import RESULT, Frame, ranked_code
 from taskweaver.analyst.code.measures import (
+    calendar_order,
     groups_code,
     key_names,
     label_of,
@@ -24,7 +25,7 @@ from taskweaver.analyst.readings.reading import (
     Share,
     Summary,
 )
-from taskweaver.analyst.wording.conditions import WEEKDAYS, condition_words
+from taskweaver.analyst.wording.conditions import condition_words
 
 DIFFERENCE = "difference"
 SHARE = "share in percent"
@@ -87,7 +88,7 @@ def _share(measure: Measure, part: Condition | None, frame: Frame) -> str:
     chosen = f"{series}[{where}]" if where else series
     if measure.function == "correlation":
         return value_code(measure, frame)
-    return f"100 * {of_series(measure, chosen)} / {of_series(measure, series)}"
+    return f"100 * {of_series(measure, chosen, frame)} / {of_series(measure, series, frame)}"
 
 
 def _mask(where: str, part: Condition, frame: Frame) -> str:
@@ -109,8 +110,7 @@ def _grouped(reading: Summary, frame: Frame) -> list[str]:
             lines = [f"{RESULT} = ({code}).to_frame({label!r})"]
         case _:
             label, lines = _plain_groups(reading, frame, taken)
-    if _is_by_weekday(reading):
-        lines.append(f"{RESULT} = {RESULT}.reindex({WEEKDAYS!r}).dropna()")
+    lines += [] if reading.rank or reading.names_winner else _calendar_order(reading, frame)
     return _after(reading, label, lines, frame)
 
 
@@ -172,9 +172,20 @@ def _group_share(reading: Summary, part: Condition, frame: Frame) -> str:
     return f"100 * {groups_code(measure, keys, frame, where)} / {groups_code(whole, keys, frame)}"
 
 
-def _is_by_weekday(reading: Summary) -> bool:
-    is_ordered = reading.rank is not None or reading.names_winner
-    return len(reading.keys) == 1 and reading.keys[0].part == "weekday" and not is_ordered
+def _calendar_order(reading: Summary, frame: Frame) -> list[str]:
+    """Return the line that puts names of months or weekdays in the order of the calendar."""
+    orders = {
+        name: order
+        for key, name in zip(reading.keys, key_names(reading.keys), strict=True)
+        if (order := calendar_order(key, frame))
+    }
+    if not orders:
+        return []
+    name, order = next(iter(orders.items()))
+    places = f"names.map({order!r}.index)"
+    if len(reading.keys) > 1:
+        places += f" if names.name == {name!r} else names"
+    return [f"{RESULT} = {RESULT}.sort_index(key=lambda names: {places})"]
 
 
 def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list[str]:

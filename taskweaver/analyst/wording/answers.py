@@ -99,6 +99,8 @@ def _body(reading: Reading, printed: PrintedLines, result: str) -> list[str]:
     text = result.strip("\n")
     if not text.strip():
         return []
+    if text.startswith("Empty DataFrame"):
+        return ["There is nothing to show: no row or group has a value."]
     value = number(text)
     if value is not None:
         if value == "":
@@ -139,7 +141,7 @@ def _value(reading: Reading, printed: PrintedLines, value: str) -> str:
     sides = [number(text) for text in printed.values]
     if len(sides) == 2 and all(sides):
         shown += f" ({sides[0]} {'against' if is_percent else 'minus'} {sides[1]})"
-    return shown
+    return shown + (" (an infinite value is among them)" if value.endswith("inf") else "")
 
 
 def _winner(reading: Reading, text: str) -> str:

@@ -13,12 +13,12 @@ _ROWS = "rows used:"
 _MISSING = "without a value:"
 _VALUES = "values:"
 _BARS = "bars:"
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf)")
 _WRAPPED = re.compile(r"(?:np|numpy)\.\w+\((.*)\)")
 _TIME = re.compile(
     r"(?:Timestamp\(['\"])?(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2}:\d{2}\S*?))?(?:['\"].*\))?"
 )
-_ABSENT = {"nan", "NaN", "NaT", "None", "<NA>", "inf", "-inf"}
+_ABSENT = {"nan", "NaN", "NaT", "None", "<NA>"}
 _FORM = re.compile(r".+: [\d,]+ rows? x [\d,]+ columns?(?:, .*)?")
 _CLOCK = re.compile(r"(?<=\d) \d\d:\d\d:\d\d")
 _ROW_NUMBER = re.compile(r"(?:\d+|\.\.)(?= +\S)")
@@ -95,7 +95,7 @@ def _shown(text: str) -> str:
         return f"{whole:,}" if abs(whole) >= _UNGROUPED else str(whole)
     value = float(text)
     if not math.isfinite(value):
-        return ""
+        return str(value)
     if value and not 1e-4 <= abs(value) < 1e15:
         return f"{value:.{_DIGITS}g}"
     decimals = max(2, _DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0

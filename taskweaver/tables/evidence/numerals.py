@@ -22,7 +22,11 @@ _FORM = re.compile(
     rf"(?P<body>\d[\d.,'\u2019{BLANKS}]*?|\.\d+)(?P<power>[eE][-+]?\d+)?"
     rf"\s*(?P<after>{_AFFIX})?(?P<close>\))?\s*"
 )
-_GROUPS = re.compile(rf"\d{{1,3}}(?:(?P<mark>[.,'\u2019{BLANKS}])\d{{3}})(?:(?P=mark)\d{{3}})*")
+_GROUPS = re.compile(
+    rf"\d{{1,3}}(?:(?P<mark>[.,'\u2019{BLANKS}])\d{{3}})(?:(?P=mark)\d{{3}})*"
+    r"|\d{1,2},(?:\d{2},)+\d{3}"
+)
+"""Digits in groups of three, or as in India: ``1,23,456``."""
 
 
 def is_marker(text: str) -> bool:
@@ -82,13 +86,13 @@ def _separators(body: str) -> tuple[str, str, bool] | None:
     is_fraction = body.startswith("0") and last in ".,"
     if len(set(marks)) == 1 and not is_fraction and (groups := _GROUPS.fullmatch(body)):
         is_unclear = len(marks) == 1 and last in ".,"
-        return "", groups["mark"], is_unclear
+        return "", last, is_unclear
     if last not in ".," or marks.count(last) > 1 or not fraction.isdigit():
         return None
     if len(marks) == 1:
         return (last, "", False) if whole.isdigit() or not whole else None
     groups = _GROUPS.fullmatch(whole)
-    return (last, groups["mark"], False) if groups and groups["mark"] != last else None
+    return (last, marks[0], False) if groups and marks[0] != last else None
 
 
 @dataclass(frozen=True, slots=True)

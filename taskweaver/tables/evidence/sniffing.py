@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
 import statistics
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +14,7 @@ from pathlib import Path
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.dates import looks_like_time
 from taskweaver.tables.evidence.numerals import numeral
+from taskweaver.tables.packing import opened
 
 HEAD_BYTES = 1 << 18
 _MOST_ROWS = 300
@@ -56,22 +55,8 @@ def head_of(path: Path) -> bytes:
     Raises:
         TableError: If an archive holds anything but one file, or is damaged.
     """
-    suffix = path.suffix.lower()
-    try:
-        if suffix == ".gz":
-            with gzip.open(path) as file:
-                return file.read(HEAD_BYTES)
-        if suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                names = [item for item in archive.namelist() if not item.endswith("/")]
-                if len(names) != 1:
-                    raise TableError(f"{path.name} holds {len(names)} files; unpack it first.")
-                with archive.open(names[0]) as member:
-                    return member.read(HEAD_BYTES)
-    except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile) as error:
-        raise TableError(f"{path.name} is damaged: {error}.") from error
-    with path.open("rb") as plain:
-        return plain.read(HEAD_BYTES)
+    with opened(path) as file:
+        return file.read(HEAD_BYTES)
 
 
 def encoding_of(head: bytes, name: str) -> str:

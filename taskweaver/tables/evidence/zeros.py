@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from taskweaver.tables.evidence.sniffing import TextForm
+from taskweaver.tables.packing import opened
 
 _CHUNK = 1 << 16
 _LONGEST = 20
@@ -22,19 +21,10 @@ def may_hold_names(path: Path, form: TextForm) -> bool:
         return True
     import numpy as np
 
-    with _opened(path) as file:
+    with opened(path) as file:
         return any(
             _found(np.frombuffer(chunk, np.uint8), form.separator) for chunk in _chunks(file)
         )
-
-
-def _opened(path: Path) -> IO[bytes]:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path)  # type: ignore[return-value]  # it reads like a file
-    if path.suffix.lower() == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            return archive.open(archive.namelist()[0])
-    return path.open("rb")
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:

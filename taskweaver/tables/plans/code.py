@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
-from taskweaver.tables.plans.steps import ACCOUNTING, removal_pattern
+from taskweaver.tables.packing import PACKED
+from taskweaver.tables.plans.plan import ReadPlan, Step, Tidy, ToNumber, ToTime, ToType
+from taskweaver.tables.plans.steps import ACCOUNTING, numbered, removal_pattern
 from taskweaver.utils.sqlite_files import quoted_name
 
-MODULES = {"json": "json.loads", "pathlib": "pathlib.Path", "sqlite3": "sqlite3.connect"}
+MODULES = {
+    "gzip": "gzip.open",
+    "json": "json.loads",
+    "pathlib": "pathlib.Path",
+    "pyarrow.parquet": "pyarrow.parquet.read_table",
+    "sqlite3": "sqlite3.connect",
+    "zipfile": "zipfile.ZipFile",
+}
 """Modules beside pandas that code of plans uses, by the name that shows the use."""
 _TIDY = {
     "names": ".rename(columns=str)",
@@ -17,6 +26,7 @@ _TIDY = {
     "rows": ".dropna(how='all').reset_index(drop=True)",
     "columns": ".dropna(axis='columns', how='all')",
     "index": ".reset_index(names='row')",
+    "labels": ".reset_index()",
     "infer": ".infer_objects()",
     "total": ".iloc[:-1]",
 }
@@ -59,41 +69,73 @@ def _assign(columns: Sequence[str]) -> str:
 def _reader(plan: ReadPlan) -> str:
     options: dict[str, Any] = dict(plan.options)
     path = repr(plan.path)
+    source = _source(plan.path)
     match plan.reader:
         case "csv":
             if "date_format" in options:
                 options["parse_dates"] = list(options["date_format"])
-            return _call("pd.read_csv", path, options) + (_NUMBERED if "header" in options else "")
+            is_numbered = "header" in options
+            if is_numbered and "dtype" in options:
+                options["dtype"] = numbered(options["dtype"])
+            return _call("pd.read_csv", path, options) + (_NUMBERED if is_numbered else "")
         case "excel":
-            return _call("pd.read_excel", path, {**options, "dtype": "object"})
+            return _call("pd.read_excel", source or path, {**options, "dtype": "object"})
         case "parquet":
-            return _call("pd.read_parquet", path, options)
+            if "exact" not in options:
+                return f"pd.read_parquet({source or path})"
+            read = f"pyarrow.parquet.read_table({source or path})"
+            return f"{read}.to_pandas(integer_object_nulls=True)"
         case "sql":
-            query = f"SELECT * FROM {quoted_name(options['table'])}"
-            return f"pd.read_sql_query({query!r}, sqlite3.connect({path}))"
-        case "jsonl":
-            encoding = options.get("encoding", "utf-8")
-            text = f"pathlib.Path({path}).read_text({encoding!r})"
-            lines = f"[json.loads(line) for line in {text}.split('\\n') if line.strip()]"
-            return f"pd.json_normalize({lines})"
-        case "json":
-            return _json(path, options)
+            return _sql(plan, source)
+        case "json" | "jsonl":
+            return _json(plan, source)
 
 
-def _json(path: str, options: dict[str, Any]) -> str:
-    text = f"pathlib.Path({path}).read_text({options.get('encoding', 'utf-8')!r})"
-    key = options.get("key", "")
-    data = f"json.loads({text})" + (f"[{key!r}]" if key else "")
-    match options["shape"]:
-        case "records":
-            return f"pd.json_normalize({data})"
+def _source(path: str) -> str:
+    """Return the code that opens a compressed file; empty for another file."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix == ".zip":
+        return f"(lambda z: z.open(z.namelist()[-1]))(zipfile.ZipFile({path!r}))"
+    return f"gzip.open({path!r})" if suffix in PACKED else ""
+
+
+def _sql(plan: ReadPlan, source: str) -> str:
+    query = f"SELECT * FROM {quoted_name(str(plan.options['table']))}"
+    connection = f"sqlite3.connect({plan.path!r})"
+    if source:
+        memory = "sqlite3.connect(':memory:')"
+        connection = f"(lambda c: c.deserialize({source}.read()) or c)({memory})"
+    if "exact" not in plan.options:
+        return f"pd.read_sql_query({query!r}, {connection})"
+    frame = "pd.DataFrame(rows, columns=[c[0] for c in rows.description], dtype=object)"
+    return f"(lambda rows: {frame})({connection}.execute({query!r}))"
+
+
+def _json(plan: ReadPlan, source: str) -> str:
+    encoding = plan.options.get("encoding", "utf-8")
+    text = f"pathlib.Path({plan.path!r}).read_text({encoding!r})"
+    if source:
+        text = f"{source}.read().decode({encoding!r})"
+    data = f"json.loads({text})"
+    if "key" in plan.options:
+        data += f"[{plan.options['key']!r}]"
+    if plan.reader == "jsonl":
+        data = f"[json.loads(line) for line in {text}.split('\\n') if line.strip()]"
+    kind = ", dtype=object" if "exact" in plan.options else ""
+    match plan.options.get("shape"):
         case "columns":
-            return f"pd.DataFrame({data}).reset_index(drop=True)"
+            return f"pd.DataFrame({data}{kind}).reset_index(drop=True)"
         case "index":
-            return f"pd.DataFrame.from_dict({data}, orient='index').reset_index(names='key')"
-        case _:
-            frame = "pd.DataFrame(split['data'], columns=split['columns'])"
+            frame = f"pd.DataFrame.from_dict({data}, orient='index'{kind})"
+            return f"{frame}.reset_index(names='key')"
+        case "split":
+            frame = f"pd.DataFrame(split['data'], columns=split['columns']{kind})"
             return f"(lambda split: {frame})({data})"
+        case "nested":
+            flat = "pd.json_normalize(row).to_dict('records')[0]"
+            return f"pd.DataFrame([{flat} for row in {data}]{kind})"
+        case _:
+            return f"pd.DataFrame({data}{kind})" if kind else f"pd.json_normalize({data})"
 
 
 def _call(function: str, path: str, options: dict[str, Any]) -> str:
@@ -105,6 +147,7 @@ def _conversion(step: Step) -> str:
     match step:
         case ToNumber():
             errors = ", errors='coerce'" if step.is_partial else ""
+            errors += ", dtype_backend='numpy_nullable'" if step.is_whole else ""
             return f"pd.to_numeric({_plain_numbers(step)}{errors})"
         case ToTime():
             errors = ", errors='coerce'" if step.is_partial else ""
@@ -112,10 +155,8 @@ def _conversion(step: Step) -> str:
             end = ".dt.tz_localize(None)" if step.is_utc else ""
             column = f"t[{step.column!r}]"
             return f"pd.to_datetime({column}, format={step.format!r}{errors}{utc}){end}"
-        case ToFlag():
-            return f"t[{step.column!r}].astype('boolean')"
-        case Fill():
-            return f"t[{step.column!r}].fillna({step.text!r})"
+        case ToType():
+            return f"t[{step.column!r}].astype({step.type!r})"
         case Tidy():
             return ""
 

@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
-Shape = Literal["records", "columns", "index", "split"]
-Option = str | int | bool | None | dict[str, str]
-TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer", "total"]
+Shape = Literal["records", "nested", "columns", "index", "split"]
+Option = str | int | bool | None | dict[str, str] | list[str]
+TidyKind = Literal["names", "strip", "rows", "columns", "index", "labels", "infer", "total"]
+Exact = Literal["boolean", "Int64", "UInt64", "string"]
 OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "sep": str,
     "encoding": str,
@@ -26,6 +27,9 @@ OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "skipinitialspace": bool,
     "dtype": dict,
     "date_format": dict,
+    "keep_default_na": bool,
+    "na_values": list,
+    "exact": bool,
     "sheet_name": str,
     "table": str,
     "shape": str,
@@ -33,7 +37,8 @@ OPTIONS: Mapping[str, type | tuple[type, ...]] = {
 }
 """Options of all readers, with their types. Without a ``header``, names are ``column_1`` ...
 
-The columns of ``date_format`` are parsed as dates by the reader."""
+The columns of ``date_format`` are parsed as dates by the reader. With ``exact`` the values stay
+Python objects, so that integers beside missing values pass through no float."""
 MOST_READS = 100
 """Calls of `read_table` that are kept of a cell."""
 _REQUIRED: Mapping[str, str] = {"sql": "table", "json": "shape"}
@@ -47,8 +52,9 @@ class Tidy:
 
     Attributes:
         kind: ``names``: column names become text; ``strip``: without outer blanks; ``rows`` and
-            ``columns``: empty ones are dropped; ``index``: row names become a column; ``infer``:
-            columns of objects get the types of their values; ``total``: the last row is dropped.
+            ``columns``: empty ones are dropped; ``index``: row names become a column;
+            ``labels``: levels of the index become columns by their names; ``infer``: columns of
+            objects get the types of their values; ``total``: the last row is dropped.
     """
 
     kind: TidyKind
@@ -63,6 +69,7 @@ class ToNumber:
         remove: Texts that are removed from values: units, thousands separators, blanks.
         has_accounting: Whether values in parentheses and with the sign U+2212 are negative.
         is_partial: Whether some values are no numbers, and become missing.
+        is_whole: Whether the numbers are integers, and stay integers beside missing values.
     """
 
     column: str
@@ -70,6 +77,7 @@ class ToNumber:
     decimal: str = "."
     has_accounting: bool = False
     is_partial: bool = False
+    is_whole: bool = False
     step: Literal["number"] = "number"
 
 
@@ -91,29 +99,20 @@ class ToTime:
 
 
 @dataclass(frozen=True, slots=True)
-class ToFlag:
-    """Conversion of a column of true, false and missing values to the type ``boolean``."""
+class ToType:
+    """Conversion of a column, which may lack values, to a type of pandas that keeps its values."""
 
     column: str
-    step: Literal["flag"] = "flag"
+    type: Exact
+    step: Literal["type"] = "type"
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """Replacement of missing values by the text they had in the file, for example the code NA."""
-
-    column: str
-    text: str
-    step: Literal["fill"] = "fill"
-
-
-Step = Tidy | ToNumber | ToTime | ToFlag | Fill
-_STEPS: dict[str, type[Tidy] | type[ToNumber] | type[ToTime] | type[ToFlag] | type[Fill]] = {
+Step = Tidy | ToNumber | ToTime | ToType
+_STEPS: dict[str, type[Tidy] | type[ToNumber] | type[ToTime] | type[ToType]] = {
     "tidy": Tidy,
     "number": ToNumber,
     "time": ToTime,
-    "flag": ToFlag,
-    "fill": Fill,
+    "type": ToType,
 }
 
 
@@ -193,20 +192,21 @@ def reads_of(data: object) -> list[TableRead]:
 def _is_option(name: object, value: object) -> bool:
     if not isinstance(name, str) or name not in OPTIONS or not isinstance(value, OPTIONS[name]):
         return False
-    if isinstance(value, dict):
-        texts = [*value.keys(), *value.values()]
+    if isinstance(value, dict | list):
+        texts = [*value, *value.values()] if isinstance(value, dict) else value
         return all(isinstance(text, str) and len(text) <= _MOST_CHARS for text in texts)
     return len(str(value)) <= _MOST_CHARS
 
 
 _ATTRIBUTES: Mapping[str, type] = {
     "column": str,
-    "text": str,
+    "type": str,
     "format": str,
     "decimal": str,
     "kind": str,
     "has_accounting": bool,
     "is_partial": bool,
+    "is_whole": bool,
     "is_utc": bool,
 }
 
@@ -221,7 +221,9 @@ def _step(data: object) -> Step | None:
         return None
     if any(not isinstance(value, _ATTRIBUTES.get(str(name), ())) for name, value in values.items()):
         return None
-    if kind == "tidy" and values.get("kind") not in get_args(TidyKind):
+    choices = {"tidy": ("kind", TidyKind), "type": ("type", Exact)}
+    name, known = choices.get(kind, ("", Exact))
+    if name and values.get(name) not in get_args(known):
         return None
     if kind == "number":
         values["remove"] = tuple(remove)

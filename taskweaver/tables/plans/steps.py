@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.packing import source_of
+from taskweaver.tables.plans.plan import ReadPlan, Step, Tidy, ToNumber, ToTime, ToType
 from taskweaver.utils.sqlite_files import quoted_name
 
 Frame = Any
@@ -21,19 +22,15 @@ ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 
 def read_source(plan: ReadPlan, **more: Any) -> Frame:
     """Return the frame of a plan before its steps; `more` are further options of its reader."""
-    import pandas as pd
-
     options: dict[str, Any] = {**plan.options, **more}
     readers: dict[str, Callable[..., Frame]] = {
         "csv": _read_csv,
-        "excel": pd.read_excel,
-        "parquet": pd.read_parquet,
+        "excel": _read_excel,
+        "parquet": _read_parquet,
         "sql": _read_sql,
         "json": _read_json,
         "jsonl": _read_jsonl,
     }
-    if plan.reader == "excel":
-        options["dtype"] = object
     return readers[plan.reader](plan.path, **options)
 
 
@@ -41,12 +38,35 @@ def _read_csv(path: str, **options: Any) -> Frame:
     import pandas as pd
 
     formats = options.pop("date_format", {})
+    if "header" in options and isinstance(options.get("dtype"), dict):
+        options["dtype"] = numbered(options["dtype"])
     frame = pd.read_csv(path, **options)
     for column, form in formats.items():
         frame[column] = _times_or_texts(frame[column], form)
     if "header" not in options:
         return frame
     return frame.rename(columns=lambda number: f"column_{number + 1}")
+
+
+def numbered(types: Mapping[str, str]) -> dict[int, str]:
+    """Return types of columns that are named by their places, by the places."""
+    return {int(name.rpartition("_")[2]) - 1: kind for name, kind in types.items()}
+
+
+def _read_excel(path: str, **options: Any) -> Frame:
+    import pandas as pd
+
+    return pd.read_excel(source_of(path), **{"dtype": object, **options})
+
+
+def _read_parquet(path: str, *, exact: bool = False) -> Frame:
+    import pandas as pd
+
+    if not exact:
+        return pd.read_parquet(source_of(path))
+    from pyarrow.parquet import read_table
+
+    return read_table(source_of(path)).to_pandas(integer_object_nulls=True)
 
 
 def _times_or_texts(series: Any, form: str) -> Any:
@@ -66,40 +86,84 @@ def _times_or_texts(series: Any, form: str) -> Any:
 
 def opened_database(path: Path) -> closing[sqlite3.Connection]:
     """Open a SQLite file for reading alone; the block closes it."""
-    return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+    source = source_of(path)
+    if isinstance(source, Path):
+        return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(source.getvalue())
+    return closing(connection)
 
 
-def _read_sql(path: str, table: str) -> Frame:
+def _read_sql(path: str, table: str, *, exact: bool = False) -> Frame:
     import pandas as pd
 
+    query = f"SELECT * FROM {quoted_name(table)}"
     with opened_database(Path(path)) as connection:
-        return pd.read_sql_query(f"SELECT * FROM {quoted_name(table)}", connection)
+        if exact:
+            return rows_of(connection.execute(query))
+        return pd.read_sql_query(query, connection)
 
 
-def _read_json(path: str, shape: str, key: str = "", encoding: str = "utf-8") -> Frame:
-    data = json.loads(Path(path).read_text(encoding))
-    return frame_of(data[key] if key else data, shape)
-
-
-def _read_jsonl(path: str, encoding: str = "utf-8") -> Frame:
-    lines = Path(path).read_text(encoding).split("\n")
-    return frame_of([json.loads(line) for line in lines if line.strip()], "records")
-
-
-def frame_of(data: Any, shape: str) -> Frame:
-    """Return the frame of JSON data of a `Shape`."""
+def rows_of(cursor: sqlite3.Cursor) -> Frame:
+    """Return the rows of a query, with their values as objects."""
     import pandas as pd
 
+    return pd.DataFrame(cursor, columns=[column[0] for column in cursor.description], dtype=object)
+
+
+def _text(path: str, encoding: str) -> str:
+    source = source_of(path)
+    content = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    return content.decode(encoding).replace("\r", "\n")
+
+
+def _read_json(
+    path: str, shape: str, key: str = "", encoding: str = "utf-8", *, exact: bool = False
+) -> Frame:
+    data = json.loads(_text(path, encoding))
+    return frame_of(data[key] if key else data, shape, exact=exact)
+
+
+def _read_jsonl(
+    path: str, shape: str = "records", encoding: str = "utf-8", *, exact: bool = False
+) -> Frame:
+    lines = _text(path, encoding).split("\n")
+    return frame_of([json.loads(line) for line in lines if line.strip()], shape, exact=exact)
+
+
+def is_flat(data: Any) -> bool:
+    """Return whether no value of some records is a record."""
+    return not any(isinstance(value, dict) for row in data for value in row.values())
+
+
+def frame_of(data: Any, shape: str, *, exact: bool = False) -> Frame:
+    """Return the frame of JSON data of a `Shape`; an exact one holds the values as objects."""
+    import pandas as pd
+
+    kind = object if exact else None
     match shape:
+        case "nested":
+            return pd.DataFrame([dict(_flattened(row)) for row in data], dtype=kind)
         case "records":
-            is_flat = not any(isinstance(value, dict) for row in data for value in row.values())
-            return pd.DataFrame(data) if is_flat else pd.json_normalize(data)
+            flat = exact or is_flat(data)
+            return pd.DataFrame(data, dtype=kind) if flat else pd.json_normalize(data)
         case "columns":
-            return pd.DataFrame(data).reset_index(drop=True)
+            return pd.DataFrame(data, dtype=kind).reset_index(drop=True)
         case "index":
-            return pd.DataFrame.from_dict(data, orient="index").reset_index(names="key")
+            frame = pd.DataFrame.from_dict(data, orient="index", dtype=kind)
+            return frame.reset_index(names="key")
         case _:
-            return pd.DataFrame(data["data"], columns=data["columns"])
+            return pd.DataFrame(data["data"], columns=data["columns"], dtype=kind)
+
+
+def _flattened(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield names and values of a record in the order of ``json_normalize``: inner records last."""
+    for name, value in row.items():
+        if not isinstance(value, dict):
+            yield before + name, value
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{before}{name}.")
 
 
 def carry_out(frame: Frame, steps: tuple[Step, ...]) -> Frame:
@@ -121,30 +185,29 @@ def tidied(frame: Frame, step: Tidy) -> Frame:
             return frame.dropna(how="all").reset_index(drop=True)
         case "columns":
             return frame.dropna(axis="columns", how="all")
-        case "index":
-            return frame.reset_index(names="row")
+        case "index" | "labels":
+            return frame.reset_index(names="row" if step.kind == "index" else None)
         case "infer":
             return frame.infer_objects()
         case "total":
             return frame.iloc[:-1].copy()
 
 
-def converted(series: Any, step: ToNumber | ToTime | ToFlag | Fill) -> Any:
+def converted(series: Any, step: ToNumber | ToTime | ToType) -> Any:
     """Return a column with a step on it carried out."""
     import pandas as pd
 
     match step:
         case ToNumber():
             errors: Any = "coerce" if step.is_partial else "raise"
-            return pd.to_numeric(_plain_numbers(series.astype(str), step), errors=errors)
+            backend: Any = {"dtype_backend": "numpy_nullable"} if step.is_whole else {}
+            return pd.to_numeric(plain_numbers(series, step), errors=errors, **backend)
         case ToTime():
             errors = "coerce" if step.is_partial else "raise"
             times = pd.to_datetime(series, format=step.format, errors=errors, utc=step.is_utc)
             return times.dt.tz_localize(None) if step.is_utc else times
-        case ToFlag():
-            return series.astype("boolean")
-        case Fill():
-            return series.fillna(step.text)
+        case ToType():
+            return series.astype(step.type)
 
 
 def removal_pattern(remove: tuple[str, ...]) -> str:
@@ -152,7 +215,9 @@ def removal_pattern(remove: tuple[str, ...]) -> str:
     return "|".join(r"\s" if text == " " else re.escape(text) for text in remove)
 
 
-def _plain_numbers(texts: Any, step: ToNumber) -> Any:
+def plain_numbers(series: Any, step: ToNumber) -> Any:
+    """Return a column as texts of plain numbers, without units and thousands separators."""
+    texts = series.astype(str)
     if step.remove:
         texts = texts.str.replace(removal_pattern(step.remove), "", regex=True)
     if step.decimal != ".":

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from taskweaver.tables.deciding import (
     counted,
@@ -18,6 +19,7 @@ from taskweaver.tables.deciding import (
     shared_decimal,
 )
 from taskweaver.tables.errors import TableError
+from taskweaver.tables.evidence.codes import WHOLE, code_reason, names_codes
 from taskweaver.tables.evidence.numerals import numeral
 from taskweaver.tables.evidence.sniffing import (
     SEPARATOR_NAMES,
@@ -27,9 +29,15 @@ from taskweaver.tables.evidence.sniffing import (
     sniff,
 )
 from taskweaver.tables.evidence.zeros import may_hold_names
-from taskweaver.tables.plans.plan import Fill, Option, ReadPlan, Tidy
+from taskweaver.tables.packing import inner_suffix, opened
+from taskweaver.tables.plans.plan import Option, ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
-from taskweaver.tables.readers.raw import Raw
+from taskweaver.tables.readers.raw import (
+    Raw,
+    holds_large,
+    texts_of,
+    with_kept_words,
+)
 
 _ENCODING_NAMES = {
     "utf-8": "UTF-8",
@@ -43,7 +51,8 @@ _ENCODING_NAMES = {
 _SKIPPED = re.compile(r"Skipping line (\d+)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_FORMAT = "%Y-%m-%d"
-_EXACT = 2**53
+_DECIMAL = re.compile(r"-?\d+[.,]\d+")
+_DIGITS = 17
 _FIRST_ROWS = 3
 
 
@@ -56,13 +65,14 @@ def read_separated(path: Path, name: str) -> Raw:
     head = head_of(path)
     if not head:
         raise TableError(f"{path.name} is empty.")
-    suffix = Path(path.stem).suffix if path.suffix.lower() in {".gz", ".zip"} else path.suffix
-    form = sniff(head, path.name, suffix=suffix.lower())
+    suffix = inner_suffix(path)
+    form = sniff(head, path.name, suffix=suffix)
     try:
         return _read(path, name, form)
     except UnicodeDecodeError:
-        encoding = legacy_encoding(path.read_bytes())
-        return _read(path, name, sniff(head, path.name, suffix=suffix.lower(), encoding=encoding))
+        with opened(path) as file:
+            encoding = legacy_encoding(file.read())
+        return _read(path, name, sniff(head, path.name, suffix=suffix, encoding=encoding))
 
 
 def _read(path: Path, name: str, form: TextForm) -> Raw:
@@ -75,23 +85,25 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
         options["date_format"] = dates
     steps = (Tidy("index"),) if form.has_row_names else ()
     plan = ReadPlan("csv", name, options, steps)
-    texts = dict[str, str].fromkeys(_text_columns(form), "str")
-    plan = _with_types(plan, texts)
+    types = dict[str, str].fromkeys(_text_columns(form), "str")
+    plan = _with_types(plan, types)
     frame, notes, plan = _parsed(plan)
     frame = carry_out(frame, plan.steps)
-    late = _late_texts(path, frame, form) - texts.keys()
+    late, reasons = _late_types(path, frame, form, plan)
     if late:
-        texts |= dict.fromkeys(late, "str")
-        plan = _with_types(plan, texts)
+        types |= late
+        plan = _with_types(plan, {**_types(plan), **late})
         frame = carry_out(_parsed(plan)[0], plan.steps)
     if not decimal:
         texts_of = [frame[column] for column in frame.columns if is_of_texts(frame[column])]
         decimal = shared_decimal([counted(sampled(series)) for series in texts_of])
     raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], _ENCODING_NAMES[form.encoding]])
-    raw.notes, raw.texts, raw.decimal = notes, [*texts], decimal
+    raw.notes, raw.texts, raw.decimal = notes, [c for c in types if types[c] == "str"], decimal
     raw.first = form.rows[:_FIRST_ROWS]
     if form.separator == ";" and not decimal:
         raw.unclear = list(_unclear_points(form, frame))
+    raw.unclear += reasons
+    raw.notes += _merged(form, frame)
     if form.skipped:
         raw.form.append(
             f"header in line {form.skipped + 1}" if form.names else "first lines left out"
@@ -104,7 +116,12 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
         # Only later rows have shown the decimal commas.
         plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
         raw.frame, raw.plan = carry_out(_parsed(plan)[0], plan.steps), plan
-    return _with_codes(raw)
+    shift = int(form.has_row_names)
+    raw.plan, kept = with_kept_words(raw.plan, raw.frame.iloc[:, shift:])
+    if kept:
+        raw.frame = carry_out(_parsed(raw.plan)[0], raw.plan.steps)
+        raw.notes += kept
+    return raw
 
 
 def _options(form: TextForm) -> dict[str, Option]:
@@ -127,6 +144,11 @@ def _options(form: TextForm) -> dict[str, Option]:
 def _with_types(plan: ReadPlan, types: dict[str, str]) -> ReadPlan:
     options = {name: value for name, value in plan.options.items() if name != "dtype"}
     return replace(plan, options={**options, "dtype": types} if types else options)
+
+
+def _types(plan: ReadPlan) -> dict[str, str]:
+    types = plan.options.get("dtype")
+    return types if isinstance(types, dict) else {}
 
 
 def _names(form: TextForm) -> list[str]:
@@ -185,6 +207,15 @@ def _unclear_points(form: TextForm, frame: Frame) -> Iterator[str]:
                 yield f"`{name}`: {example!r} was read as {float(example):g}"
 
 
+def _merged(form: TextForm, frame: Frame) -> Iterator[str]:
+    """Give sentences on spellings of a number that the sample shows to be merged."""
+    for name, texts in _columns(form).items():
+        if name in frame.columns and frame[name].dtype == float:
+            plain = [text.replace(",", ".") for text in texts if _DECIMAL.fullmatch(text)]
+            if merged := code_reason(name, plain)[1]:
+                yield f"`{name}`: {merged}."
+
+
 def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     """Return the frame, sentences on rows that were left out, and the plan that gave it."""
     import pandas as pd
@@ -199,14 +230,14 @@ def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
         if "on_bad_lines" in plan.options:
             raise _unreadable(plan, error) from error
         return _without_bad_lines(plan)
+    # Beside integers of over 64 bits the parser leaves empty cells as empty texts.
+    unread = [c for c in frame.columns if is_of_texts(frame[c]) and (frame[c] == "").any()]
     objects = [column for column in frame.columns if frame[column].dtype == object]
     kinds = {column: pd.api.types.infer_dtype(frame[column], skipna=True) for column in objects}
-    mixed = [column for column, kind in kinds.items() if kind != "boolean"]
-    is_mixed = not {kinds[column] for column in mixed} <= {"string", "empty"}
+    mixed = [column for column, kind in kinds.items() if kind != "boolean"] + unread
+    is_mixed = bool(unread) or not {kinds[column] for column in mixed} <= {"string", "empty"}
     if is_mixed and "header" not in plan.options:
-        known = plan.options.get("dtype")
-        types = {**(known if isinstance(known, dict) else {}), **dict.fromkeys(mixed, "str")}
-        plan = _with_types(plan, types)
+        plan = _with_types(plan, {**_types(plan), **dict.fromkeys(mixed, "str")})
         frame = read_source(plan)
     return frame, [], plan
 
@@ -233,52 +264,50 @@ def _without_bad_lines(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     return frame, [f"{which} more values than the header, and were left out."], plan
 
 
-def _late_texts(path: Path, frame: Frame, form: TextForm) -> set[str]:
-    """Return columns of numbers whose values are names, which the sample did not show."""
+def _late_types(
+    path: Path, frame: Frame, form: TextForm, plan: ReadPlan
+) -> tuple[dict[str, str], list[str]]:
+    """Return types of columns of numbers that are codes, or integers, and the reasons of codes.
+
+    The texts of a column are looked at where its floats may have been anything else.
+    """
     import pandas as pd
 
-    if not form.names:
-        return set()
-    numbers = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
-    large = {
-        str(column)
-        for column in numbers
-        if frame[column].dtype == float
-        and max(float(frame[column].max()), -float(frame[column].min())) > _EXACT
-        and bool((frame[column].dropna() % 1 == 0).all())
-    }
-    integers = [column for column in numbers if column not in large]
-    if not integers or not may_hold_names(path, form):
-        return large if large and _are_long_digits(path, large, form) else set()
-    texts = read_source(
-        ReadPlan("csv", str(path), _options(form)),
-        usecols=integers,
-        dtype=dict.fromkeys(integers, "str"),
-    )
-    return {str(c) for c in integers if is_name_like(map(str, texts[c].dropna().unique()))}
-
-
-def _are_long_digits(path: Path, columns: set[str], form: TextForm) -> bool:
-    kinds = dict.fromkeys(columns, "str")
-    texts = read_source(ReadPlan("csv", str(path), _options(form)), usecols=[*columns], dtype=kinds)
-    return all(texts[column].dropna().str.fullmatch(r"\d+").all() for column in columns)
-
-
-def _with_codes(raw: Raw) -> Raw:
-    """Keep the code NA in columns of codes of two capital letters, for example countries."""
-    for column in raw.frame.columns:
-        series = raw.frame[column]
-        if not is_of_texts(series) or not series.isna().any():
+    sample = _columns(form)
+    places = {str(name): place for place, name in enumerate(frame.columns)}
+    if form.has_row_names:
+        del places["row"]
+    numbers = [c for c in places if pd.api.types.is_numeric_dtype(frame[c])]
+    chosen = [c for c in numbers if _is_doubtful(c, frame[c], sample.get(c, []))]
+    integers = [c for c in numbers if c not in chosen]
+    if integers and may_hold_names(path, form):
+        chosen = sorted([*chosen, *integers], key=places.__getitem__)
+    types: dict[str, str] = {}
+    reasons: list[str] = []
+    if not chosen:
+        return types, reasons
+    texts = texts_of(plan, None if form.has_row_names else [places[c] for c in chosen])
+    for place, column in enumerate(chosen):
+        at = places[column] - 1 if form.has_row_names else place
+        found = [str(text) for text in texts.iloc[:, at].dropna().unique()]
+        plain = [text.replace(str(plan.options.get("decimal", ".")), ".") for text in found]
+        if is_name_like(found):
+            types[column] = "str"
+        elif frame[column].dtype != float:
             continue
-        sample = [text for text, _ in counted(sampled(series))]
-        if len(sample) < 3 or not all(re.fullmatch("[A-Z]{2}", text) for text in sample):
-            continue
-        options = {k: v for k, v in raw.plan.options.items() if k not in {"dtype", "date_format"}}
-        plan = replace(raw.plan, options=options)
-        texts = read_source(plan, usecols=[column], keep_default_na=False)[column]
-        if set(texts[series.isna()].unique()) == {"NA"}:
-            step = Fill(str(column), "NA")
-            raw.frame[column] = series.fillna("NA")
-            raw.plan = replace(raw.plan, steps=(*raw.plan.steps, step))
-            raw.notes.append(f"`{column}` holds the code NA; it is not taken as missing.")
-    return raw
+        elif all(map(WHOLE.fullmatch, plain)):
+            types[column] = "Int64"
+        elif reason := code_reason(column, plain)[0]:
+            types[column] = "str"
+            reasons.append(f"`{column}` stays text: {reason}")
+    return types, reasons
+
+
+def _is_doubtful(column: str, series: Any, texts: Sequence[str]) -> bool:
+    """Return whether floats may differ from the texts, of which a sample is given."""
+    if series.dtype != float or not series.notna().any():
+        return False
+    if names_codes(column) or holds_large(series) or any(len(text) > _DIGITS for text in texts):
+        return True
+    has_point = any("." in text or "," in text for text in texts)
+    return not has_point and bool((series.dropna() % 1 == 0).all())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.plans.plan import ReadPlan
-from taskweaver.tables.plans.steps import Frame, opened_database, read_source
-from taskweaver.tables.readers.raw import Raw, part_named
+from taskweaver.tables.plans.steps import Frame, opened_database, read_source, rows_of
+from taskweaver.tables.readers.raw import Raw, exact, part_named, typed
 from taskweaver.utils.sqlite_files import quoted_name
 
 _TABLES = (
@@ -42,19 +42,17 @@ def first_rows(path: Path, table: str, count: int) -> tuple[Frame, int]:
         TableError: If it cannot be read.
         sqlite3.OperationalError: If a time limit ended it.
     """
-    import pandas as pd
-
     name = quoted_name(table)
     try:
         with opened_database(path) as connection:
             connection.set_progress_handler(lambda: 0, _STEPS)
             ((rows,),) = connection.execute(f"SELECT count(*) FROM {name}")
-            frame = pd.read_sql_query(f"SELECT * FROM {name} LIMIT {count}", connection)
-    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+            frame = rows_of(connection.execute(f"SELECT * FROM {name} LIMIT {count}"))
+    except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
             raise
         raise TableError(f"The table {table!r} of {path.name} cannot be read: {error}.") from error
-    return frame, int(rows)
+    return typed(ReadPlan("sql", str(path)), frame).frame, int(rows)
 
 
 def read_database(path: Path, name: str, table: str | int | None) -> Raw:
@@ -76,10 +74,10 @@ def read_database(path: Path, name: str, table: str | int | None) -> Raw:
         chosen = part_named(table, names, "table", path.name)
     plan = ReadPlan("sql", name, {"table": chosen})
     try:
-        frame = read_source(ReadPlan("sql", str(path), plan.options))
+        raw = exact(plan, read_source(plan))
     except Exception as error:
         raise TableError(f"The table {chosen!r} of {path.name} cannot be read: {error}.") from error
-    raw = Raw(plan, frame, [f"table {chosen!r}"])
+    raw.form = [f"table {chosen!r}"]
     if table is None:
         raw.note_others("table", names, chosen)
     return raw

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.sniffing import encoding_of
+from taskweaver.tables.packing import opened
 from taskweaver.tables.plans.plan import Option, ReadPlan, Shape, Tidy
-from taskweaver.tables.plans.steps import carry_out, frame_of, read_source
-from taskweaver.tables.readers.raw import Raw
+from taskweaver.tables.plans.steps import carry_out, frame_of, is_flat, read_source
+from taskweaver.tables.readers.raw import Raw, exact
 
 
 def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
@@ -19,7 +21,8 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
     Raises:
         TableError: If it is no JSON, or holds no table.
     """
-    content = path.read_bytes()
+    with opened(path) as file:
+        content = file.read()
     if not content.strip():
         raise TableError(f"{path.name} is empty.")
     encoding = encoding_of(content[:4000], path.name)
@@ -30,7 +33,7 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
             frame = read_source(plan)
         except (ValueError, RecursionError) as error:
             raise TableError(f"{path.name} is not JSON in lines: {error}.") from None
-        return _tidy(plan, frame)
+        return _tidy(plan, frame, is_nested=any("." in str(name) for name in frame.columns))
     try:
         data = json.loads(content.decode(encoding))
     except RecursionError:
@@ -50,18 +53,21 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
         frame = frame_of(data[key] if key else data, shape)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise TableError(f"{path.name} cannot be read as a table: {error}.") from error
-    raw = _tidy(plan, frame)
+    is_nested = shape == "records" and not is_flat(data[key] if key else data)
+    raw = _tidy(plan, frame, is_nested=is_nested)
     raw.form += [f"table under {key!r}"] if key else []
     return raw
 
 
-def _tidy(plan: ReadPlan, frame: Any) -> Raw:
+def _tidy(plan: ReadPlan, frame: Any, *, is_nested: bool) -> Raw:
     if not frame.shape[1]:
         raise TableError(f"{Path(plan.path).name} holds no table.")
     if not all(isinstance(name, str) for name in frame.columns):
-        plan = ReadPlan(plan.reader, plan.path, plan.options, (Tidy("names"),))
+        plan = replace(plan, steps=(Tidy("names"),))
         frame = carry_out(frame, plan.steps)
-    return Raw(plan, frame, ["JSON lines" if plan.reader == "jsonl" else "JSON"])
+    raw = exact(plan, frame, shape="nested" if is_nested else "")
+    raw.form = ["JSON lines" if plan.reader == "jsonl" else "JSON"]
+    return raw
 
 
 def _place(data: Any) -> tuple[str, Shape | None]:

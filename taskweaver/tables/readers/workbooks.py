@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.sniffing import has_header, header_row
+from taskweaver.tables.packing import source_of
 from taskweaver.tables.plans.plan import Option, ReadPlan, Step, Tidy
-from taskweaver.tables.plans.steps import carry_out
-from taskweaver.tables.readers.raw import Raw, part_named
+from taskweaver.tables.plans.steps import carry_out, read_source
+from taskweaver.tables.readers.raw import Raw, part_named, typed, with_kept_words
 
 _TOP_ROWS = 60
 
@@ -29,10 +31,12 @@ def _opened(path: Path) -> Any:
     import pandas as pd
 
     try:
-        return pd.ExcelFile(path)
+        return pd.ExcelFile(source_of(path))
     except ImportError as error:
         package = "xlrd" if path.suffix.lower() == ".xls" else "openpyxl"
         raise TableError(f"Reading {path.name} needs a package: pip install {package}.") from error
+    except TableError:
+        raise
     except Exception as error:
         raise TableError(f"{path.name} is no workbook, or is damaged: {error}.") from error
 
@@ -59,11 +63,15 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
         if not is_named:
             options["header"] = None
         frame = pd.read_excel(book, **options, dtype=object)  # type: ignore[call-overload]
+    plan, notes = with_kept_words(ReadPlan("excel", name, options), frame)
+    if notes:
+        frame = read_source(plan)
     if not is_named:
         frame = frame.rename(columns=lambda number: f"column_{number + 1}")
     if not frame.shape[1]:
         raise TableError(f"The sheet {chosen!r} of {path.name} is empty.")
-    raw = _tidy(ReadPlan("excel", name, options), frame)
+    raw = _tidy(plan, frame)
+    raw.notes = notes
     raw.form = [f"sheet {chosen!r}"] if len(names) > 1 else []
     raw.form += [f"header in row {first + 1}"] if first and is_named else []
     if sheet is None:
@@ -129,6 +137,4 @@ def _tidy(plan: ReadPlan, frame: Any) -> Raw:
         steps.append(Tidy("rows"))
     if any(isinstance(name, str) and name != name.strip() for name in frame.columns):
         steps.append(Tidy("strip"))
-    steps.append(Tidy("infer"))
-    plan = ReadPlan(plan.reader, plan.path, plan.options, tuple(steps))
-    return Raw(plan, carry_out(frame, plan.steps))
+    return typed(replace(plan, steps=tuple(steps)), carry_out(frame, tuple(steps)))

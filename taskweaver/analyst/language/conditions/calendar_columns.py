@@ -10,9 +10,9 @@ from taskweaver.analyst.language.conditions.options import Cond, Found, Option, 
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.times import Period, Recurring, points, times
-from taskweaver.analyst.language.words.lexicon import MONTHS
 from taskweaver.analyst.language.words.names import name_words
 from taskweaver.analyst.readings.condition import Column, Comparison, Condition
+from taskweaver.analyst.wording.calendar import MONTHS
 
 _LAST = {"quarter": 4, "month": 12, "day": 31, "hour": 24}
 _HALVES = {

@@ -8,9 +8,10 @@ from taskweaver.analyst.language.conditions.options import Cond, Found, Option
 from taskweaver.analyst.language.lookup.measures import dimension_columns
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import ColumnRef
-from taskweaver.analyst.language.words.lexicon import DIMENSION_WORDS, MONTHS
+from taskweaver.analyst.language.words.lexicon import DIMENSION_WORDS
 from taskweaver.analyst.language.words.names import name_words
 from taskweaver.analyst.readings.condition import And, Column, Comparator, Comparison, Condition
+from taskweaver.analyst.wording.calendar import MONTHS
 
 _BE = (
     "is are was were be of has had have value values a the ist est that by which being lies lie "

@@ -14,13 +14,12 @@ from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.words.lexicon import (
     DIMENSION_WORDS,
     LEXICON_WORDS,
-    MONTHS,
     NUMBER_WORDS,
     SEASONS,
-    WEEKDAYS,
 )
 from taskweaver.analyst.language.words.names import distance, name_words, singular
 from taskweaver.analyst.language.words.tokens import Token
+from taskweaver.analyst.wording.calendar import MONTHS, WEEKDAYS
 
 _LANGUAGE = frozenset(
     "average median maximum minimum highest lowest largest smallest biggest greatest number total "

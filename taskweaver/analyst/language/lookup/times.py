@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from taskweaver.analyst.language.lookup.parser import Words
-from taskweaver.analyst.language.words.lexicon import MONTHS, SEASONS, WEEKDAYS
+from taskweaver.analyst.language.words.lexicon import SEASONS
 from taskweaver.analyst.readings.condition import CalendarPart, Unit
+from taskweaver.analyst.wording.calendar import MONTHS, WEEKDAYS
 
 
 @dataclass(frozen=True, slots=True)

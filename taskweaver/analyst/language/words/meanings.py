@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
-from taskweaver.analyst.language.words.lexicon import MONTHS, WEEKDAYS
 from taskweaver.analyst.language.words.names import name_words, singular
+from taskweaver.analyst.wording.calendar import MONTHS, WEEKDAYS
 
 _SEXES = {
     "female": 1, "females": 1, "f": 1, "woman": 1, "women": 1, "ladies": 1, "lady": 1, "w": 1,
