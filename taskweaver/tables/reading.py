@@ -10,9 +10,9 @@ from pathlib import Path
 
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.evidence.totals import total_label
-from taskweaver.tables.plans.plan import ReadPlan, Tidy
-from taskweaver.tables.plans.steps import Frame, read_source, tidied
+from taskweaver.tables.evidence.totals import labels_of, notes_of, totals_of
+from taskweaver.tables.plans.plan import Drop, ReadPlan, Step, Tidy
+from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.csv_files import read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
@@ -134,16 +134,16 @@ def kind_of(path: Path) -> str:
 
 
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
-    raw, label = undecided(path, name, sheet)
+    raw = undecided(path, name, sheet)
     decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
     decided.unclear[:0] = raw.unclear
-    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
+    decided.lost += raw.lost
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
     return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
 
 
-def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]:
-    """Return a table before decisions on its columns, and the label of a row of totals left out.
+def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:
+    """Return the records of a table before decisions on its columns.
 
     Raises:
         TableError: If the file cannot be read as a table.
@@ -157,12 +157,41 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]
     twice = raw.frame.columns[raw.frame.columns.duplicated()]
     if len(twice):
         raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
-    label = total_label(raw.frame)
-    if label:
-        total = Tidy("total")
-        steps = (*raw.plan.steps, total)
-        raw = replace(raw, plan=replace(raw.plan, steps=steps), frame=tidied(raw.frame, total))
-    return raw, label
+    return _of_records(raw)
+
+
+def _of_records(raw: Raw) -> Raw:
+    """Leave out and note the rows that are no records; give objects the types of their values."""
+    notes, doubts = notes_of(raw.frame)
+    frame = carry_out(raw.frame, (Drop(tuple(notes)),)) if notes else raw.frame
+    totals: dict[int, str] = {}
+    if labels := labels_of(frame):
+        decided = frame.infer_objects()
+        decide(decided, likely_decimal=raw.decimal, kept=raw.texts)
+        totals, more_doubts = totals_of(decided, labels)
+        doubts += more_doubts
+    steps: list[Step] = [Drop(tuple(rows)) for rows in (notes, totals) if rows]
+    plan, frame = raw.plan, raw.frame
+    if steps and plan.reader == "csv":
+        # The types of numbers are those of the records alone.
+        kept = {k: v for k, v in plan.options.items() if k not in {"date_format", "decimal"}}
+        plan = replace(plan, options={**kept, "dtype": dict.fromkeys(map(str, frame), "str")})
+        frame = carry_out(read_source(plan), plan.steps)
+    if plan.reader == "excel":
+        steps.append(Tidy("infer"))
+    kinds = [("total row", list(totals.values())), ("note row", list(notes.values()))]
+    return replace(
+        raw,
+        plan=replace(plan, steps=(*plan.steps, *steps)),
+        frame=carry_out(frame, tuple(steps)),
+        first=raw.first if not steps else (),
+        unclear=raw.unclear + doubts,
+        lost=[
+            f"{counted(len(texts), kind)} ({', '.join(map(repr, texts[:5]))})"
+            for kind, texts in kinds
+            if texts
+        ],
+    )
 
 
 def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:

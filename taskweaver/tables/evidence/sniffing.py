@@ -35,6 +35,7 @@ class TextForm:
         encoding: Name of the encoding; ``utf-8`` until the whole file shows another.
         skipped: Lines above the header, or above the first row.
         names: Column names; none for a file without a header.
+        is_stacked: Whether names are joined from several rows, and `skipped` counts these too.
         has_row_names: Whether rows have one value more than the header.
         has_empty_end: Whether rows end in a separator, and the header does not.
         has_blanks: Whether blanks follow the separators.
@@ -45,6 +46,7 @@ class TextForm:
     skipped: int
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    is_stacked: bool = False
     has_row_names: bool = False
     has_empty_end: bool = False
     has_blanks: bool = False
@@ -127,20 +129,22 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
     rows, starts = _rows(lines, separator, has_blanks=has_blanks)
     if not rows or _is_prose(rows, suffix):
         raise TableError(f"{name} holds text, but no table was found in it.")
-    first = header_row(rows)
+    first, header = header_of(rows)
+    is_stacked = len(header) > 0
+    header = header or tuple(cell.strip() for cell in rows[first])
     body = [tuple(row) for row in rows[first + 1 :]]
-    header = tuple(cell.strip() for cell in rows[first])
     extra = statistics.mode(len(row) for row in body) - len(header) if body else 0
     has_empty_end = extra == 1 and all(not row[-1].strip() for row in body if len(row) > 1)
-    if not has_header(header, body):
+    if not is_stacked and not has_header(header, body):
         rows_ = (tuple(rows[first]), *body)
         return TextForm(encoding, separator, starts[first], (), rows_, has_blanks=has_blanks)
     return TextForm(
         encoding,
         separator,
-        starts[first],
+        starts[first] + is_stacked,
         header,
         tuple(body),
+        is_stacked,
         extra == 1 and not has_empty_end,
         has_empty_end,
         has_blanks,
@@ -240,6 +244,67 @@ def header_row(rows: Sequence[Sequence[str]]) -> int:
     return 0
 
 
+def header_of(
+    rows: Sequence[Sequence[str]], cells: Sequence[Sequence[str]] = ()
+) -> tuple[int, tuple[str, ...]]:
+    """Return the index of the last row of the header, and names joined from several rows, if any.
+
+    `cells` are the rows with the texts of merged cells in all places that these cover.
+    """
+    first = last = usual = header_row(rows)
+    cells = cells or rows
+    if _is_lower_header(rows[first], rows[first + 1 : first + 2], rows[first + 2 :]):
+        last += 1
+    names = _joined(cells[first : last + 1])
+    while first and _filled(rows[first - 1]) > 1 and _lacks_upper(names, rows[first - 1]):
+        first -= 1
+        names = _joined(cells[first : last + 1])
+    names = (names[0] or "Unnamed: 0", *names[1:])
+    is_stacked = first < last and "" not in names and len({*names}) == len(names)
+    return (last, names) if is_stacked else (usual, ())
+
+
+def _is_lower_header(
+    header: Sequence[str], below: Sequence[Sequence[str]], body: Sequence[Sequence[str]]
+) -> bool:
+    """Return whether the row below a header with gaps fills these with names or with years."""
+    if not below or "" in _joined([header, below[0]]) or "" not in map(str.strip, header):
+        return False
+    cells = [cell.strip() for cell in below[0] if cell.strip()]
+    if all(len(cell) == 4 for cell in cells) and _are_labels(cells):
+        return not below[0][0].strip()
+    return not any(map(_is_value, cells)) and _names_values(below[0], body)
+
+
+def _lacks_upper(names: Sequence[str], above: Sequence[str]) -> bool:
+    """Return whether names repeat, or the first name is missing and stands in the row above."""
+    given = [name for name in names if name]
+    return len({*given}) < len(given) or (not names[0] and bool(above[0].strip()))
+
+
+def _joined(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return names of columns, from rows in which a text also stands for the gaps right of it."""
+    width = max(map(len, rows))
+    header = [[*row, *[""] * (width - len(row))] for row in rows]
+    for row in header[:-1]:
+        for place in range(1, width):
+            if not row[place] and header[-1][place].strip():
+                row[place] = row[place - 1]
+    return tuple(
+        " ".join(dict.fromkeys(cell.strip() for cell in cells if cell.strip()))
+        for cells in zip(*header, strict=True)
+    )
+
+
+def _names_values(row: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Return whether a cell of a row is a name above values."""
+    for index, cell in enumerate(row):
+        below = [line[index] for line in body[:50] if index < len(line) and line[index].strip()]
+        if cell.strip() and not _is_value(cell) and below and all(map(_is_value, below)):
+            return True
+    return False
+
+
 def _filled(row: Sequence[str]) -> int:
     return sum(bool(str(cell).strip()) for cell in row)
 
@@ -252,10 +317,8 @@ def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     if not data_like:
         return True
     named = sum(bool(cell.strip()) and not _is_value(cell) for cell in first)
-    for index, cell in enumerate(first):
-        below = [row[index] for row in body[:50] if index < len(row) and row[index].strip()]
-        if cell.strip() and not _is_value(cell) and below and all(map(_is_value, below)):
-            return True  # a name above values
+    if _names_values(first, body):
+        return True
     return _are_labels([first[index] for index in data_like]) and named > 0
 
 

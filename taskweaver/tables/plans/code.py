@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.plan import (
+    Down,
+    Drop,
+    Fill,
+    ReadPlan,
+    Step,
+    Tidy,
+    ToFlag,
+    ToNumber,
+    ToTime,
+)
 from taskweaver.tables.plans.steps import ACCOUNTING, removal_pattern
 from taskweaver.utils.sqlite_files import quoted_name
 
@@ -18,7 +28,6 @@ _TIDY = {
     "columns": ".dropna(axis='columns', how='all')",
     "index": ".reset_index(names='row')",
     "infer": ".infer_objects()",
-    "total": ".iloc[:-1]",
 }
 _NUMBERED = ".rename(columns=lambda number: f'column_{number + 1}')"
 
@@ -32,13 +41,15 @@ def as_code(plan: ReadPlan) -> str:
     parts = [_reader(plan)]
     pending: list[str] = []
     for step in (*plan.steps, None):
-        if step is not None and not isinstance(step, Tidy):
+        if step is not None and not isinstance(step, Tidy | Drop):
             pending.append(f"{step.column!r}: lambda t: {_conversion(step)}")
             continue
         if pending:
             parts.append(_assign(pending))
             pending = []
-        if step is not None:
+        if isinstance(step, Drop):
+            parts.append(f".drop(index={[*step.rows]}).reset_index(drop=True)")
+        elif step is not None:
             parts.append(_TIDY[step.kind])
     code = "".join(parts)
     return code if "\n" not in code else f"(\n    {code}\n)"
@@ -114,9 +125,12 @@ def _conversion(step: Step) -> str:
             return f"pd.to_datetime({column}, format={step.format!r}{errors}{utc}){end}"
         case ToFlag():
             return f"t[{step.column!r}].astype('boolean')"
+        case Down():
+            above = f"t[{step.column!r}].ffill()"
+            return f"t[{step.column!r}].where(~t.index.isin({[*step.rows]}), {above})"
         case Fill():
             return f"t[{step.column!r}].fillna({step.text!r})"
-        case Tidy():
+        case Tidy() | Drop():
             return ""
 
 

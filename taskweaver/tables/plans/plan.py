@@ -6,14 +6,14 @@ the cell, and an export writes it as code (`taskweaver.tables.plans.code`); no c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
 Shape = Literal["records", "columns", "index", "split"]
-Option = str | int | bool | None | dict[str, str]
-TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer", "total"]
+Option = str | int | bool | None | dict[str, str] | list[str]
+TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer"]
 OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "sep": str,
     "encoding": str,
@@ -22,6 +22,7 @@ OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "on_bad_lines": str,
     "skiprows": int,
     "header": type(None),
+    "names": list,
     "index_col": bool,
     "skipinitialspace": bool,
     "dtype": dict,
@@ -48,11 +49,28 @@ class Tidy:
     Attributes:
         kind: ``names``: column names become text; ``strip``: without outer blanks; ``rows`` and
             ``columns``: empty ones are dropped; ``index``: row names become a column; ``infer``:
-            columns of objects get the types of their values; ``total``: the last row is dropped.
+            columns of objects get the types of their values.
     """
 
     kind: TidyKind
     step: Literal["tidy"] = "tidy"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Removal of rows that are no records, by their numbers from 0."""
+
+    rows: tuple[int, ...]
+    step: Literal["drop"] = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """Repetition of the value above in some rows of a column, which merged cells cover."""
+
+    column: str
+    rows: tuple[int, ...]
+    step: Literal["down"] = "down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +125,11 @@ class Fill:
     step: Literal["fill"] = "fill"
 
 
-Step = Tidy | ToNumber | ToTime | ToFlag | Fill
-_STEPS: dict[str, type[Tidy] | type[ToNumber] | type[ToTime] | type[ToFlag] | type[Fill]] = {
+Step = Tidy | Drop | Down | ToNumber | ToTime | ToFlag | Fill
+_STEPS: Mapping[str, Callable[..., Step]] = {
     "tidy": Tidy,
+    "drop": Drop,
+    "down": Down,
     "number": ToNumber,
     "time": ToTime,
     "flag": ToFlag,
@@ -193,13 +213,16 @@ def reads_of(data: object) -> list[TableRead]:
 def _is_option(name: object, value: object) -> bool:
     if not isinstance(name, str) or name not in OPTIONS or not isinstance(value, OPTIONS[name]):
         return False
-    if isinstance(value, dict):
-        texts = [*value.keys(), *value.values()]
+    if isinstance(value, dict | list):
+        texts = [*value, *value.values()] if isinstance(value, dict) else value
         return all(isinstance(text, str) and len(text) <= _MOST_CHARS for text in texts)
     return len(str(value)) <= _MOST_CHARS
 
 
 _ATTRIBUTES: Mapping[str, type] = {
+    "step": str,
+    "remove": str,
+    "rows": int,
     "column": str,
     "text": str,
     "format": str,
@@ -215,16 +238,15 @@ def _step(data: object) -> Step | None:
     """Return the step in plain data; None if it is none."""
     if not isinstance(data, dict) or not isinstance(kind := data.get("step"), str):
         return None
-    values = {name: value for name, value in data.items() if name != "step"}
-    remove = values.pop("remove", [])
-    if not isinstance(remove, list | tuple) or not all(isinstance(text, str) for text in remove):
-        return None
-    if any(not isinstance(value, _ATTRIBUTES.get(str(name), ())) for name, value in values.items()):
-        return None
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        is_list = name in {"remove", "rows"}
+        items = value if is_list and isinstance(value, list | tuple) else [value]
+        if not all(isinstance(item, _ATTRIBUTES.get(str(name), ())) for item in items):
+            return None
+        values[name] = tuple(items) if is_list else value
     if kind == "tidy" and values.get("kind") not in get_args(TidyKind):
         return None
-    if kind == "number":
-        values["remove"] = tuple(remove)
     try:
         return _STEPS[kind](**values)
     except (KeyError, TypeError):

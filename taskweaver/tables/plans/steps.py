@@ -10,7 +10,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.plan import (
+    Down,
+    Drop,
+    Fill,
+    ReadPlan,
+    Step,
+    Tidy,
+    ToFlag,
+    ToNumber,
+    ToTime,
+)
 from taskweaver.utils.sqlite_files import quoted_name
 
 Frame = Any
@@ -107,6 +117,8 @@ def carry_out(frame: Frame, steps: tuple[Step, ...]) -> Frame:
     for step in steps:
         if isinstance(step, Tidy):
             frame = tidied(frame, step)
+        elif isinstance(step, Drop):
+            frame = frame.drop(index=[*step.rows]).reset_index(drop=True)
         else:
             frame[step.column] = converted(frame[step.column], step)
     return frame
@@ -125,11 +137,9 @@ def tidied(frame: Frame, step: Tidy) -> Frame:
             return frame.reset_index(names="row")
         case "infer":
             return frame.infer_objects()
-        case "total":
-            return frame.iloc[:-1].copy()
 
 
-def converted(series: Any, step: ToNumber | ToTime | ToFlag | Fill) -> Any:
+def converted(series: Any, step: Down | ToNumber | ToTime | ToFlag | Fill) -> Any:
     """Return a column with a step on it carried out."""
     import pandas as pd
 
@@ -143,6 +153,8 @@ def converted(series: Any, step: ToNumber | ToTime | ToFlag | Fill) -> Any:
             return times.dt.tz_localize(None) if step.is_utc else times
         case ToFlag():
             return series.astype("boolean")
+        case Down():
+            return series.where(~series.index.isin(step.rows), series.ffill())
         case Fill():
             return series.fillna(step.text)
 

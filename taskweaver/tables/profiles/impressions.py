@@ -14,7 +14,7 @@ from typing import Any
 from taskweaver.tables.deciding import counted, decide, is_of_texts
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.numerals import is_marker, number_form
-from taskweaver.tables.plans.plan import Tidy, ToNumber
+from taskweaver.tables.plans.plan import Drop, Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
 from taskweaver.tables.profiles.profiling import kind_of
 from taskweaver.tables.readers.databases import first_rows, table_names
@@ -85,8 +85,8 @@ def _of_database(path: Path, name: str) -> Impression:
 
 
 def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
-    raw, _ = undecided(path, str(path), part)
-    first = _written(raw) if raw.plan.reader == "csv" else _texts(raw.frame)
+    raw = undecided(path, str(path), part)
+    first = _written(raw) if raw.first else _texts(raw.frame)
     head = raw.frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].copy()
     written = head.copy()
     steps = decide(head, likely_decimal=raw.decimal, kept=raw.texts).steps
@@ -97,7 +97,7 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
         if number_form(counted(written[name].dropna()), raw.decimal).thousands
     }
     shown = raw.frame.iloc[:, :_MOST_COLUMNS]
-    converted = {step.column for step in steps if not isinstance(step, Tidy)}
+    converted = {step.column for step in steps if not isinstance(step, Tidy | Drop)}
     missing = _missing(shown, converted, is_whole=is_whole)
     both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
     return Impression(part, len(raw.frame), _kinds(head, both), first)

@@ -96,6 +96,9 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
         raw.form.append(
             f"header in line {form.skipped + 1}" if form.names else "first lines left out"
         )
+    if form.is_stacked:
+        raw.form[-1] = f"header in several lines, the last is line {form.skipped}"
+
     if not form.names:
         raw.notes.append(
             f"There is no header; the columns are column_1 to column_{frame.shape[1]}."
@@ -117,6 +120,8 @@ def _options(form: TextForm) -> dict[str, Option]:
         options["skiprows"] = form.skipped
     if not form.names:
         options["header"] = None
+    if form.is_stacked:
+        options["names"] = list(form.names)
     if form.has_empty_end:
         options["index_col"] = False
     if form.has_blanks:

@@ -1,0 +1,172 @@
+"""Rows that are no records, headers of several rows, merged cells: the records alone are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook  # type: ignore[import-untyped]
+from plain import loaded, written
+
+from taskweaver.tables.profiles.impressions import impressions
+
+SALES = "region,amount\nNorth,10\nSouth,20\nWest,30\n"
+
+
+def book(folder: Path, rows: list[list[object]], *merged: str) -> Path:
+    workbook = Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    for cells in merged:
+        workbook.active.merge_cells(cells)
+    workbook.save(folder / "t.xlsx")
+    return folder / "t.xlsx"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "total", "words"),
+    [
+        (f"{SALES}Total,60\nSource: export,\n", "amount", 60, ["'Total'", "'Source: export'"]),
+        ("region,amount\nTotal,60\nN,25\nS,35\n", "amount", 60, ["1 total row ('Total')"]),
+        (
+            "r,c,year,n\nN,A,2020,10\nN,B,2020,20\nN Total,,,30\nS,C,2020,5\nS Total,,,5\n"
+            "Grand Total,,,35\n* estimated,,,\nNote: x, y and z\n",
+            "n",
+            35,
+            ["3 total rows ('N Total', 'S Total', 'Grand Total')", "2 note rows"],
+        ),
+        (
+            "r,p,n\nN,a,1\nS,a,4\nN,b,2\nS,b,5\nN,Total,3\nS,Total,9\nTotal,a,5\nTotal,b,7\n"
+            "Total,Total,12\n",
+            "n",
+            12,
+            ["5 total rows"],
+        ),
+        (
+            "Region;Betrag;Anteil\nNord;1.000,50;25%\nSüd;3.001,50;75%\nZwischensumme;4.002,00;100%\n"
+            "West;1,00;0%\nSumme;4.003,00;100%\nQuelle: Amt;;\nStand: 01.01.2024;;\n",
+            "Betrag",
+            4003,
+            ["'Zwischensumme', 'Summe'", "'Quelle: Amt'", "'Stand: 01.01.2024'"],
+        ),
+        (
+            "都市,人口\n東京,14\n大阪,9\n合計,23\n出典\uff1a総務省,\n",
+            "人口",
+            23,
+            ["'合計'", "'出典\uff1a総務省'"],
+        ),
+        (f"{SALES}Total,60\nPrepared by the finance team,\n", "amount", 60, ["'Prepared by"]),
+        ("r,pop,area\n,(thousand),(km2)\nN,1,2.5\nS,3,4.5\n", "pop", 4, ["'(thousand), (km2)'"]),
+        ("a,b\n1,2\n3,4\n\ufeffa,b\n5,6\n", "b", 12, ["'repeated header'"]),
+    ],
+)
+def test_rows_that_are_no_records_are_left_out_and_named(
+    tmp_path: Path, text: str, column: str, total: float, words: list[str]
+) -> None:
+    table = loaded(written(tmp_path, text))
+
+    assert table.frame[column].sum() == total
+    assert table.frame[column].notna().all()
+    assert all(word in table.report[-1] for word in ["Left out", *words])
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        ("city,n\nTotal,7\nBerlin,3\nParis,2\nRome,9\n", "'Total' is not the sum"),
+        ("name,n\nA,5\nTotal,5\n", "'Total' is not the sum"),
+        ("name,n\nTotal,5\nB,2\nTotal,9\n", "'Total' is not the sum"),
+        ("name,n\nA,5\nB,2\nTotal,\n", "'Total', alone in a row"),
+        ("name,mail,tel\nBob,b@x,1\nAnn,a@x,2\nZed,,\n", "'Zed', alone in a row"),
+        ("name,n\nA,5\nB,2\nTotally,7\n", ""),
+        ("category,n\nA,5\nB,6\nOther,11\n", ""),
+        ("city\nBerlin\nTotal\nParis\n", ""),
+    ],
+)
+def test_a_row_that_may_be_a_record_is_kept(tmp_path: Path, text: str, doubt: str) -> None:
+    table = loaded(written(tmp_path, text))
+
+    assert len(table.frame) == text.count("\n") - 1
+    assert "Left out" not in "\n".join(table.report)
+    assert doubt in table.report[-1]
+
+
+def test_totals_and_notes_of_a_workbook(tmp_path: Path) -> None:
+    rows = [["region", "n"], ["N", 10], ["S", 20], ["Total", 30], [], ["Source: export"]]
+
+    table = loaded(book(tmp_path, rows))
+
+    assert table.frame.to_dict("list") == {"region": ["N", "S"], "n": [10, 20]}
+    assert "'Total'" in table.report[-1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "merged"),
+    [
+        (["Region,Q1,,Q2,", ",Budget,Actual,Budget,Actual"], ["A1:A2", "B1:C1", "D1:E1"]),
+        (
+            ["Plan 2024,,,,", ",Q1,,Q2,", "Region,Budget,Actual,Budget,Actual"],
+            ["A1:E1", "B2:C2", "D2:E2"],
+        ),
+    ],
+)
+def test_headers_of_several_rows_are_joined(
+    tmp_path: Path, rows: list[str], merged: list[str]
+) -> None:
+    rows = [*rows, "N,1,2,3,4", "S,5,6,7,8"]
+    names = ["Region", "Q1 Budget", "Q1 Actual", "Q2 Budget", "Q2 Actual"]
+    cells: list[list[object]] = [
+        [int(cell) if cell.isdecimal() else cell or None for cell in row.split(",")] for row in rows
+    ]
+
+    text = loaded(written(tmp_path, "\n".join(rows)))
+    sheet = loaded(book(tmp_path, cells, *merged))
+
+    assert list(text.frame.columns) == list(sheet.frame.columns) == names
+    assert text.frame["Q2 Budget"].tolist() == sheet.frame["Q2 Budget"].tolist() == [3, 7]
+    assert "header in several" in text.report[0]
+    assert "header in several" in sheet.report[0]
+
+
+def test_a_text_merged_beside_a_total_does_not_name_the_total(tmp_path: Path) -> None:
+    rows: list[list[object]] = [
+        [None, "Q1", None, None],
+        ["R", "Plan", "Plan", "Sum"],
+        ["N", 1, 2, 3],
+    ]
+    rows[1][2] = "Real"
+
+    assert list(loaded(book(tmp_path, rows, "B1:C1")).frame.columns) == ["R", "Plan", "Real", "Sum"]
+
+
+def test_a_header_with_a_gap_takes_no_row_of_texts(tmp_path: Path) -> None:
+    assert len(loaded(written(tmp_path, "name,city,\nBob,Rome,x\nAnn,Oslo,y\n")).frame) == 2
+
+
+def test_merged_cells_are_filled_and_amounts_count_once(tmp_path: Path) -> None:
+    rows = [
+        ["region", "city", "budget", "n"],
+        ["Europe", None, None, None],
+        ["N", "a", 100, 10],
+        [None, "b", None, 20],
+        ["S", "c", 50, 30],
+        [None, "d", 60, 40],
+        [None, "e", 70, 50],
+    ]
+
+    table = loaded(book(tmp_path, rows, "A2:D2", "A3:A4", "C3:C4", "A5:A6"))
+    report = "\n".join(table.report)
+
+    assert table.frame.region.tolist()[:4] == ["N", "N", "S", "S"]
+    assert table.frame.region.isna().sum() == 1
+    assert table.frame.budget.sum() == 280
+    assert "`region`: merged cells are filled (2 rows)" in report
+    assert "'Europe'" in report
+    assert "`budget` has numbers in merged cells" in report
+
+
+def test_what_a_model_is_shown_counts_records(tmp_path: Path) -> None:
+    (shown,) = impressions(written(tmp_path, f"region,amount\nTotal,60\n{SALES[14:]}"))
+
+    assert shown.rows == 3
+    assert shown.first[0] == ("North", "10")
