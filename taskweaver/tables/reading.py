@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,27 @@ from taskweaver.utils.text import counted
 
 Stamp = tuple[int, int]
 _MOST_CHARS = 400
-_DATABASE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
+_LOOKED_ROWS = 1_000
+_WESTERN = frozenset("".join(map(chr, range(128))) + "äöüÄÖÜßéÉáíóúçâîô€…")
+"""Letters of Windows-1252 that are the same in the encodings that it is mistaken for."""
+_HEAD_BYTES = 4_000
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"|\[\s*[\[{])')
+_ROW = re.compile(rb"[^\0\n]*[,;\t|][^\0\n]*\n")
+_WORD = re.compile(rb"\s*\w.*[,;\t|]")
+_STARTS = {
+    b"SQLite format 3\0": "sqlite",
+    b"PAR1": "parquet",
+    b"PK\x03\x04": "excel",
+    b"\xd0\xcf\x11\xe0": "excel",
+}
+"""First bytes of files, and the kinds of the files."""
+_KINDS = {
+    ".json": "json",
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm"), "excel"),
+    ".parquet": "parquet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +134,21 @@ def parts_of(path: Path) -> list[str]:
 def kind_of(path: Path) -> str:
     """Return the kind of a file: by its first bytes, else by its suffix."""
     with path.open("rb") as file:
-        head = file.read(16)
+        head = file.read(_HEAD_BYTES)
     suffix = path.suffix.lower()
-    if head.startswith(b"SQLite format 3\0"):
-        return "sqlite"
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"PK\x03\x04") and suffix != ".zip":
-        return "excel"
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
-        return "excel"
     if not head:
         raise TableError(f"{path.name} is empty.")
-    if suffix in _DATABASE_SUFFIXES:
+    found = [kind for start, kind in _STARTS.items() if head.startswith(start)]
+    if found and suffix != ".zip":
+        return found[0]
+    named = _KINDS.get(suffix, "text")
+    if named.startswith("json"):
+        return "text" if _WORD.match(head) else named
+    if named == "text" or _ROW.match(head):
+        return "json" if _JSON.match(head) else "text"
+    if named == "sqlite":
         raise TableError(f"{path.name} is no SQLite database.")
-    if suffix in {".xlsx", ".xls", ".xlsm", ".parquet"}:
-        return "excel" if suffix != ".parquet" else "parquet"
-    kinds = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    return kinds.get(suffix, "text")
+    return named
 
 
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
@@ -163,6 +181,7 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:
 def _of_records(raw: Raw) -> Raw:
     """Leave out and note the rows that are no records; give objects the types of their values."""
     notes, doubts = notes_of(raw.frame)
+    doubts += _doubts_of_encoding(raw)
     frame = carry_out(raw.frame, (Drop(tuple(notes)),)) if notes else raw.frame
     totals: dict[int, str] = {}
     if labels := labels_of(frame):
@@ -192,6 +211,20 @@ def _of_records(raw: Raw) -> Raw:
             if texts
         ],
     )
+
+
+def _doubts_of_encoding(raw: Raw) -> list[str]:
+    """Return a phrase on an encoding that is a guess, with a text that shows the guess."""
+    encoding = str(raw.plan.options.get("encoding", "utf-8"))
+    cells = map(str, [*raw.frame.columns, *raw.frame.head(_LOOKED_ROWS).to_numpy().ravel()])
+    texts = [text for text in cells if not text.isascii()]
+    if "encoding_errors" in raw.plan.options:
+        return ["bytes that are not UTF-8 are read as their codes, for example '\\xfc'"]
+    if encoding.startswith("utf") or (
+        encoding == "cp1252" and texts and set("".join(texts)) <= _WESTERN
+    ):
+        return []
+    return [f"the encoding was read as {encoding}" + (f": {texts[0]!r}" if texts else "")]
 
 
 def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -170,3 +172,69 @@ def test_what_a_model_is_shown_counts_records(tmp_path: Path) -> None:
 
     assert shown.rows == 3
     assert shown.first[0] == ("North", "10")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "texts", "is_said"),
+    [
+        ("cp1251", ["город", "Москва", "Санкт-Петербург"], True),
+        ("koi8-r", ["город", "Москва", "Санкт-Петербург"], True),
+        ("cp932", ["都市", "東京", "りんご"], True),
+        ("cp932", ["店舗", "札幌", "仙台"], True),
+        ("gb18030", ["城市", "北京", "市场部"], True),
+        ("big5", ["城市", "台北", "臺中"], True),
+        ("cp949", ["도시", "서울", "김철수"], True),
+        ("cp850", ["stadt", "München", "Größenwahn"], True),
+        ("cp1252", ["ville", "Genève", "à vendre"], True),
+        ("cp1252", ["straße", "München", "Köln"], False),
+        ("utf-16-le", ["город", "Москва", "Казань"], False),
+        ("utf-16-be", ["都市", "東京", "一二"], False),
+    ],
+)
+def test_encodings_are_found_and_guesses_are_said(
+    tmp_path: Path, encoding: str, texts: list[str], is_said: bool
+) -> None:
+    name, *values = texts
+    content = f"{name},n\n" + "".join(f"{value},{len(value)}\n" for value in values)
+
+    table = loaded(written(tmp_path, content.encode(encoding)))
+
+    assert table.frame[name].tolist() == values
+    assert ("the encoding was read as" in table.report[-1]) is is_said
+
+
+def test_single_bytes_that_are_not_utf_8_stay_apart_and_are_said(tmp_path: Path) -> None:
+    content = "a,n\nKöln,1\nDüren,2\n".encode() + "Fürth,3\nFärth,4\n".encode("latin-1")
+
+    table = loaded(written(tmp_path, content))
+
+    assert table.frame.a.tolist() == ["Köln", "Düren", "F\\xfcrth", "F\\xe4rth"]
+    assert "not UTF-8" in table.report[-1]
+
+
+def test_an_encoding_of_letters_elsewhere_is_doubted(tmp_path: Path) -> None:
+    content = "a,n\nPlzeň,1\nŘíčany,2\n".encode("cp1250")
+
+    assert "Not certain" in loaded(written(tmp_path, content)).report[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *((f"t.{suffix}", b"a,b\n1,x\n2,y\n") for suffix in ("xlsx", "parquet", "db", "json")),
+        ("t.txt", json.dumps([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], indent=1).encode()),
+        ("t.csv", b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n'),
+        ("t", gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0)),
+        ("t.csv", gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0)),
+    ],
+)
+def test_first_bytes_count_more_than_the_suffix(tmp_path: Path, name: str, content: bytes) -> None:
+    frame = loaded(written(tmp_path, content, name)).frame
+
+    assert frame.to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
+
+
+def test_a_workbook_may_be_named_csv(tmp_path: Path) -> None:
+    path = book(tmp_path, [["a", "b"], [1, "x"]])
+
+    assert loaded(path.rename(tmp_path / "t.csv")).frame.a.tolist() == [1]

@@ -9,6 +9,7 @@ import re
 import statistics
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,21 @@ from taskweaver.tables.evidence.numerals import numeral
 HEAD_BYTES = 1 << 18
 _MOST_ROWS = 300
 _SEPARATORS = (",", ";", "\t", "|")
+_LOOKED_BYTES = 4_000
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
+_WORD_ENDS = rb"(?<![A-Za-z\x80-\xff])(?:%b)(?![A-Za-z\x80-\xff])"
+_USUAL = {
+    "cp1252": rb"(?<=[A-Za-z])[\xc0-\xff]{1,2}|[\xc0-\xff]{1,2}(?=[A-Za-z])"
+    rb"|(?<![\x80-\xff])[\x80\x85\x91-\x97\xa0-\xbf\xe0](?![\x80-\xff])",
+    "cp1251": _WORD_ENDS % rb"[\xa8\xc0-\xdf]?[\xb8\xe0-\xff]+|[\xa8\xc0-\xdf]+",
+    "koi8-r": _WORD_ENDS % rb"[\xb3\xe0-\xff]?[\xa3\xc0-\xdf]+|[\xb3\xe0-\xff]+",
+    "cp932": rb"[\x82\x83\x88-\x97][\x40-\xfc]",
+    "cp949": rb"[\xb0-\xc8][\xa1-\xfe]",
+    "gb18030": rb"[\xb0-\xd7][\xa1-\xfe]",
+    "big5": rb"[\xa4-\xc6][\x40-\x7e\xa1-\xfe]",
+    "cp850": rb"(?<=[A-Za-z])[\x80-\x9a\xa0-\xa5\xe1]{1,2}|[\x80-\x9a](?=[A-Za-z])",
+}
+"""Patterns of the characters beyond ASCII that are usual in texts of an encoding."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
 _PROSE_WORDS = 6
@@ -35,6 +51,7 @@ class TextForm:
         encoding: Name of the encoding; ``utf-8`` until the whole file shows another.
         skipped: Lines above the header, or above the first row.
         names: Column names; none for a file without a header.
+        has_errors: Whether some bytes are none of the encoding; they are escaped then.
         is_stacked: Whether names are joined from several rows, and `skipped` counts these too.
         has_row_names: Whether rows have one value more than the header.
         has_empty_end: Whether rows end in a separator, and the header does not.
@@ -46,6 +63,7 @@ class TextForm:
     skipped: int
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    has_errors: bool = False
     is_stacked: bool = False
     has_row_names: bool = False
     has_empty_end: bool = False
@@ -60,7 +78,7 @@ def head_of(path: Path) -> bytes:
     """
     suffix = path.suffix.lower()
     try:
-        if suffix == ".gz":
+        if is_gzip(path):
             with gzip.open(path) as file:
                 return file.read(HEAD_BYTES)
         if suffix == ".zip":
@@ -76,6 +94,12 @@ def head_of(path: Path) -> bytes:
         return plain.read(HEAD_BYTES)
 
 
+def is_gzip(path: Path) -> bool:
+    """Return whether a file is compressed by gzip, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
 def encoding_of(head: bytes, name: str) -> str:
     """Return the encoding that the first bytes of a text file show.
 
@@ -84,12 +108,10 @@ def encoding_of(head: bytes, name: str) -> str:
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    evens, odds = head[:4000:2].count(0), head[1:4000:2].count(0)
-    half = max(len(head[:4000]) // 2, 1)
-    if odds > 0.4 * half and evens < 0.1 * half:
-        return "utf-16-le"
-    if evens > 0.4 * half and odds < 0.1 * half:
-        return "utf-16-be"
+    for encoding in ("utf-16-le", "utf-16-be") if b"\0" in head else ():
+        text = head[:_LOOKED_BYTES].decode(encoding, "replace")
+        if "\n" in text and not _NO_TEXT.search(text):
+            return encoding
     if b"\0" in head or len(_CONTROL.findall(head)) > len(head) // 100:
         raise TableError(f"{name} is a binary file, not a table in text form.")
     if head.startswith(b"\xef\xbb\xbf"):
@@ -103,12 +125,26 @@ def encoding_of(head: bytes, name: str) -> str:
 
 
 def legacy_encoding(content: bytes) -> str:
-    """Return the encoding of bytes that are no UTF-8."""
-    try:
-        content.decode("cp1252")
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "cp1252"
+    """Return the encoding of bytes that are no UTF-8, or UTF-8 if it is that of most.
+
+    Of the encodings that can be, it is the one with the most usual characters beyond ASCII.
+    """
+    content = content.rpartition(b"\n")[0] or content
+    place = len(content) - len(content.lstrip(bytes(range(128))))
+    looked = content[content.rfind(b"\n", 0, place) + 1 :][:HEAD_BYTES]
+    text = looked.decode("utf-8", "replace")
+    if sum(char > "\x7f" for char in text) >= 2 * text.count("\ufffd"):
+        return "utf-8"
+    scores = {"latin-1": 0.0}
+    for encoding, usual in _USUAL.items():
+        pattern = rb"(%b)|[\x81-\xfe][\x30-\xfe]|[\x80-\xff]" % usual
+        found = [(match[0], match[1] or b"") for match in re.finditer(pattern, looked)]
+        with suppress(UnicodeDecodeError):
+            content.decode(encoding)
+            scores[encoding] = len(b"".join(u for _, u in found)) / len(
+                b"".join(m for m, _ in found)
+            )
+    return max(scores, key=scores.__getitem__)
 
 
 def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextForm:
@@ -144,10 +180,10 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
         starts[first] + is_stacked,
         header,
         tuple(body),
-        is_stacked,
-        extra == 1 and not has_empty_end,
-        has_empty_end,
-        has_blanks,
+        is_stacked=is_stacked,
+        has_row_names=extra == 1 and not has_empty_end,
+        has_empty_end=has_empty_end,
+        has_blanks=has_blanks,
     )
 
 

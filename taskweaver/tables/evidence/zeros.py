@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from taskweaver.tables.evidence.sniffing import TextForm
+from taskweaver.tables.evidence.sniffing import TextForm, is_gzip
 
 _CHUNK = 1 << 16
 _LONGEST = 20
@@ -29,7 +29,7 @@ def may_hold_names(path: Path, form: TextForm) -> bool:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    if path.suffix.lower() == ".gz":
+    if is_gzip(path):
         return gzip.open(path)  # type: ignore[return-value]  # it reads like a file
     if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path) as archive:

@@ -17,6 +17,7 @@ TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer"]
 OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "sep": str,
     "encoding": str,
+    "encoding_errors": str,
     "decimal": str,
     "compression": str,
     "on_bad_lines": str,

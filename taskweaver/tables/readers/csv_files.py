@@ -23,6 +23,7 @@ from taskweaver.tables.evidence.sniffing import (
     SEPARATOR_NAMES,
     TextForm,
     head_of,
+    is_gzip,
     legacy_encoding,
     sniff,
 )
@@ -32,13 +33,13 @@ from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.raw import Raw
 
 _ENCODING_NAMES = {
-    "utf-8": "UTF-8",
     "utf-8-sig": "UTF-8",
-    "utf-16": "UTF-16",
     "utf-16-le": "UTF-16",
     "utf-16-be": "UTF-16",
     "cp1252": "Windows-1252",
-    "latin-1": "Latin-1",
+    "cp1251": "Windows-1251",
+    "cp932": "Shift-JIS",
+    "cp949": "EUC-KR",
 }
 _SKIPPED = re.compile(r"Skipping line (\d+)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -62,11 +63,12 @@ def read_separated(path: Path, name: str) -> Raw:
         return _read(path, name, form)
     except UnicodeDecodeError:
         encoding = legacy_encoding(path.read_bytes())
-        return _read(path, name, sniff(head, path.name, suffix=suffix.lower(), encoding=encoding))
+        form = sniff(head, path.name, suffix=suffix.lower(), encoding=encoding)
+        return _read(path, name, replace(form, has_errors=encoding == "utf-8"))
 
 
 def _read(path: Path, name: str, form: TextForm) -> Raw:
-    options = _options(form)
+    options = _options(path, form)
     samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
     decimal = shared_decimal(samples)
     if decimal == ",":
@@ -87,7 +89,14 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     if not decimal:
         texts_of = [frame[column] for column in frame.columns if is_of_texts(frame[column])]
         decimal = shared_decimal([counted(sampled(series)) for series in texts_of])
-    raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], _ENCODING_NAMES[form.encoding]])
+    raw = Raw(
+        plan,
+        frame,
+        [
+            SEPARATOR_NAMES[form.separator],
+            _ENCODING_NAMES.get(form.encoding, form.encoding.upper()),
+        ],
+    )
     raw.notes, raw.texts, raw.decimal = notes, [*texts], decimal
     raw.first = form.rows[:_FIRST_ROWS]
     if form.separator == ";" and not decimal:
@@ -110,12 +119,16 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     return _with_codes(raw)
 
 
-def _options(form: TextForm) -> dict[str, Option]:
+def _options(path: Path, form: TextForm) -> dict[str, Option]:
     options: dict[str, Option] = {}
+    if is_gzip(path) and path.suffix.lower() != ".gz":
+        options["compression"] = "gzip"
     if form.separator != ",":
         options["sep"] = form.separator
     if form.encoding not in {"utf-8", "utf-8-sig"}:
         options["encoding"] = form.encoding
+    if form.has_errors:
+        options["encoding_errors"] = "backslashreplace"
     if form.skipped:
         options["skiprows"] = form.skipped
     if not form.names:
@@ -256,7 +269,7 @@ def _late_texts(path: Path, frame: Frame, form: TextForm) -> set[str]:
     if not integers or not may_hold_names(path, form):
         return large if large and _are_long_digits(path, large, form) else set()
     texts = read_source(
-        ReadPlan("csv", str(path), _options(form)),
+        ReadPlan("csv", str(path), _options(path, form)),
         usecols=integers,
         dtype=dict.fromkeys(integers, "str"),
     )
@@ -265,7 +278,9 @@ def _late_texts(path: Path, frame: Frame, form: TextForm) -> set[str]:
 
 def _are_long_digits(path: Path, columns: set[str], form: TextForm) -> bool:
     kinds = dict.fromkeys(columns, "str")
-    texts = read_source(ReadPlan("csv", str(path), _options(form)), usecols=[*columns], dtype=kinds)
+    texts = read_source(
+        ReadPlan("csv", str(path), _options(path, form)), usecols=[*columns], dtype=kinds
+    )
     return all(texts[column].dropna().str.fullmatch(r"\d+").all() for column in columns)
 
 
