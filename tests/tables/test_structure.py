@@ -238,3 +238,56 @@ def test_a_workbook_may_be_named_csv(tmp_path: Path) -> None:
     path = book(tmp_path, [["a", "b"], [1, "x"]])
 
     assert loaded(path.rename(tmp_path / "t.csv")).frame.a.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "first"),
+    [
+        ("date", ["20240101", "20231231"], "2024-01-01"),
+        ("order_date", ["20240101", "", "20231231"], "2024-01-01"),
+        ("created_at", ["1700000000", "1700086400"], "2023-11-14 22:13:20"),
+        ("timestamp", ["1700000000000", "1700086400000"], "2023-11-14 22:13:20"),
+        ("Datum", ["45292", "45293"], "2024-01-01"),
+        ("d", ["2024-01-05", "2024-01-06 11:00:00"], "2024-01-05"),
+    ],
+)
+def test_numbers_named_like_dates_are_dates(
+    tmp_path: Path, name: str, values: list[str], first: str
+) -> None:
+    text = f"{name},v\n" + "".join(f"{value},1\n" for value in values)
+
+    column = loaded(written(tmp_path, text)).frame[name]
+
+    assert str(column[0].tz_localize(None)).startswith(first)
+    assert column.notna().sum() == sum(map(bool, values))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("x", ["20240101", "20231231"], "`x` may hold times as YYYYMMDD (20240101)"),
+        ("date", ["20240101", "20239931"], "`date` may hold times as YYYYMMDD"),
+        ("x", ["1700000000", "1700086400"], "seconds since 1970"),
+        ("x", ["2024-01-05", "05.01.2024"], "dates of several forms ('2024-01-05' and '05.01"),
+        ("x", ["2024-01-05"] * 30 + ["05.01.2024"], "dates of several forms"),
+        ("x", ["2024-01-05T10:00:00Z", "2024-01-06T10:00:00"], "dates of several forms"),
+        ("x", ["2024-Q1", "2024-Q2"], "quarters"),
+        ("x", ["5. Januar 2024", "6. März 2024"], "dates with names of months"),
+        ("x", ["Jan-24", "Feb-24"], "dates with names of months"),
+        ("x", ["2024-01-05 10:00 CET", "2024-01-06 11:00 CET"], "times"),
+        ("x", ["13.01.65", "14.02.99"], "years of two digits were read as 1999 to 2065"),
+    ],
+)
+def test_columns_that_look_like_times_are_said(
+    tmp_path: Path, name: str, values: list[str], words: str
+) -> None:
+    table = loaded(written(tmp_path, f"{name},v\n" + "".join(f"{value},1\n" for value in values)))
+
+    assert table.frame[name].notna().all()
+    assert words in table.report[-1]
+
+
+def test_numbers_of_another_name_stay_numbers_without_a_word(tmp_path: Path) -> None:
+    table = loaded(written(tmp_path, "salary,v\n45292,1\n45293,2\n"))
+
+    assert table.report == ("t.csv: 2 rows x 2 columns, comma, UTF-8",)

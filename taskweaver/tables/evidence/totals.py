@@ -99,7 +99,7 @@ def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], li
     import numpy as np
     import pandas as pd
 
-    numbers = frame.select_dtypes("number").to_numpy(float, na_value=np.nan)
+    numbers = frame.select_dtypes("number", exclude="timedelta").to_numpy(float, na_value=np.nan)
     texts = frame.select_dtypes(exclude="number")
     plain = texts.astype(str)
     plain = plain.mask(texts.isna() | plain.isin(set(labels.values())))

@@ -16,7 +16,7 @@ from taskweaver.tables.plans.plan import (
     ToNumber,
     ToTime,
 )
-from taskweaver.tables.plans.steps import ACCOUNTING, removal_pattern
+from taskweaver.tables.plans.steps import ACCOUNTING, SERIALS, removal_pattern
 from taskweaver.utils.sqlite_files import quoted_name
 
 MODULES = {"json": "json.loads", "pathlib": "pathlib.Path", "sqlite3": "sqlite3.connect"}
@@ -122,7 +122,11 @@ def _conversion(step: Step) -> str:
             utc = ", utc=True" if step.is_utc else ""
             end = ".dt.tz_localize(None)" if step.is_utc else ""
             column = f"t[{step.column!r}]"
-            return f"pd.to_datetime({column}, format={step.format!r}{errors}{utc}){end}"
+            if step.format == "YYYYMMDD":
+                column += ".astype('Int64').astype(str)"
+            how = SERIALS.get(step.format, {"format": step.format})
+            given = "".join(f", {name}={value!r}" for name, value in how.items())
+            return f"pd.to_datetime({column}{given}{errors}{utc}){end}"
         case ToFlag():
             return f"t[{step.column!r}].astype('boolean')"
         case Down():

@@ -97,7 +97,7 @@ class ToTime:
     """Conversion of a column of texts to times.
 
     Attributes:
-        format: Format of `strptime`, or ``ISO8601``.
+        format: Format of `strptime`, ``ISO8601``, or a name of numbers in `steps.SERIALS`.
         is_partial: Whether some values are no times, and become missing.
         is_utc: Whether the values have offsets; the times are in UTC.
     """

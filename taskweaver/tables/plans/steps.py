@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,13 @@ Frame = Any
 """A frame of pandas, which is not imported here."""
 ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 """Patterns of negative numbers, and replacements."""
+SERIALS: Mapping[str, Mapping[str, str]] = {
+    "YYYYMMDD": {"format": "%Y%m%d"},
+    "seconds since 1970": {"unit": "s"},
+    "milliseconds since 1970": {"unit": "ms"},
+    "days since 1900": {"unit": "D", "origin": "1899-12-30"},
+}
+"""Numbers that stand for times, and the options of pandas that convert these."""
 
 
 def read_source(plan: ReadPlan, **more: Any) -> Frame:
@@ -149,7 +156,10 @@ def converted(series: Any, step: Down | ToNumber | ToTime | ToFlag | Fill) -> An
             return pd.to_numeric(_plain_numbers(series.astype(str), step), errors=errors)
         case ToTime():
             errors = "coerce" if step.is_partial else "raise"
-            times = pd.to_datetime(series, format=step.format, errors=errors, utc=step.is_utc)
+            if step.format == "YYYYMMDD":
+                series = series.astype("Int64").astype(str)
+            how: Any = SERIALS.get(step.format, {"format": step.format})
+            times = pd.to_datetime(series, errors=errors, utc=step.is_utc, **how)
             return times.dt.tz_localize(None) if step.is_utc else times
         case ToFlag():
             return series.astype("boolean")
