@@ -25,6 +25,7 @@ from taskweaver.utils.text import counted
 Stamp = tuple[int, int]
 _MOST_CHARS = 400
 _LOOKED_ROWS = 1_000
+_LABEL_CHARS, _MOST_LABELS = 60, 5
 _WESTERN = frozenset("".join(map(chr, range(128))) + "äöüÄÖÜßéÉáíóúçâîô€…")
 """Letters of Windows-1252 that are the same in the encodings that it is mistaken for."""
 _HEAD_BYTES = 4_000
@@ -198,18 +199,14 @@ def _of_records(raw: Raw) -> Raw:
         frame = carry_out(read_source(plan), plan.steps)
     if plan.reader == "excel":
         steps.append(Tidy("infer"))
-    kinds = [("total row", list(totals.values())), ("note row", list(notes.values()))]
+    lost = []
+    for kind, rows in (("total row", totals), ("note row", notes)):
+        labels = ", ".join(repr(text[:_LABEL_CHARS]) for text in [*rows.values()][:_MOST_LABELS])
+        lost += [f"{counted(len(rows), kind)} ({labels})"] if rows else []
+    plan = replace(plan, steps=(*plan.steps, *steps))
+    frame, first = carry_out(frame, tuple(steps)), () if steps else raw.first
     return replace(
-        raw,
-        plan=replace(plan, steps=(*plan.steps, *steps)),
-        frame=carry_out(frame, tuple(steps)),
-        first=raw.first if not steps else (),
-        unclear=raw.unclear + doubts,
-        lost=[
-            f"{counted(len(texts), kind)} ({', '.join(map(repr, texts[:5]))})"
-            for kind, texts in kinds
-            if texts
-        ],
+        raw, plan=plan, frame=frame, first=first, unclear=raw.unclear + doubts, lost=lost
     )
 
 

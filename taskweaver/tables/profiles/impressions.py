@@ -17,11 +17,10 @@ from taskweaver.tables.evidence.numerals import is_marker, number_form
 from taskweaver.tables.plans.plan import Drop, Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
 from taskweaver.tables.profiles.profiling import kind_of
-from taskweaver.tables.readers.databases import first_rows, table_names
+from taskweaver.tables.readers.databases import first_rows
 from taskweaver.tables.readers.raw import Raw
-from taskweaver.tables.readers.workbooks import sheet_names
 from taskweaver.tables.reading import kind_of as kind_of_file
-from taskweaver.tables.reading import undecided
+from taskweaver.tables.reading import parts_of, undecided
 
 _SHOWN_ROWS, _HEAD_ROWS, _MOST_PARTS, _MOST_COLUMNS = 3, 200, 20, 200
 _CELL_CHARS = 200
@@ -56,13 +55,9 @@ def impressions(path: Path, *, is_whole: bool = True) -> list[Impression]:
         TableError: If no table of it can be read.
     """
     kind = kind_of_file(path)
-    if kind == "sqlite":
-        names = table_names(path)
-    else:
-        names = sheet_names(path) if kind == "excel" else [""]
     found: list[Impression] = []
     problems: list[TableError] = []
-    for name in names[:_MOST_PARTS]:
+    for name in parts_of(path)[:_MOST_PARTS]:
         try:
             found.append(
                 _of_database(path, name)
@@ -100,6 +95,9 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
     converted = {step.column for step in steps if not isinstance(step, Tidy | Drop)}
     missing = _missing(shown, converted, is_whole=is_whole)
     both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
+    if raw.lost:
+        name = raw.frame.columns[0]
+        both[name] = ", ".join(filter(None, [both[name], f"without {' and '.join(raw.lost)}"]))
     return Impression(part, len(raw.frame), _kinds(head, both), first)
 
 

@@ -19,16 +19,6 @@ _Cells = tuple[int, int, int, int]
 """First row and column, last row and column of merged cells, counted from 0."""
 
 
-def sheet_names(path: Path) -> list[str]:
-    """Return the names of a workbook's sheets.
-
-    Raises:
-        TableError: If it cannot be opened.
-    """
-    with _opened(path) as book:
-        return [str(name) for name in book.sheet_names]
-
-
 def _opened(path: Path) -> Any:
     import pandas as pd
 
