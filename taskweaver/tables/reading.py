@@ -176,7 +176,9 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:
     twice = raw.frame.columns[raw.frame.columns.duplicated()]
     if len(twice):
         raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
-    return _of_records(raw)
+    # Rows are left out by their numbers, which an index of a Parquet file may not be.
+    is_numbered = bool((raw.frame.index == range(len(raw.frame))).all())
+    return _of_records(raw) if is_numbered else raw
 
 
 def _of_records(raw: Raw) -> Raw:
@@ -200,9 +202,9 @@ def _of_records(raw: Raw) -> Raw:
     if plan.reader == "excel":
         steps.append(Tidy("infer"))
     lost = []
-    for kind, rows in (("total row", totals), ("note row", notes)):
-        labels = ", ".join(repr(text[:_LABEL_CHARS]) for text in [*rows.values()][:_MOST_LABELS])
-        lost += [f"{counted(len(rows), kind)} ({labels})"] if rows else []
+    for kind, found in (("total row", totals), ("note row", notes)):
+        shown = ", ".join(repr(text[:_LABEL_CHARS]) for text in [*found.values()][:_MOST_LABELS])
+        lost += [f"{counted(len(found), kind)} ({shown})"] if found else []
     plan = replace(plan, steps=(*plan.steps, *steps))
     frame, first = carry_out(frame, tuple(steps)), () if steps else raw.first
     return replace(

@@ -130,6 +130,17 @@ def test_headers_of_several_rows_are_joined(
     assert "header in several" in sheet.report[0]
 
 
+def test_a_title_of_several_lines_in_quotes_and_footnotes(tmp_path: Path) -> None:
+    title = 'Name:,"Population"\nAbout:,"two\n\nlines"\n=====\n'
+    notes = '=====\nFootnotes\n"1 - Men are 65 when they retire"\n"2 - New councils of the north"\n'
+    rows = "".join(f"{region},{number},{number}.5,1\n" for number, region in enumerate("ABCDEF"))
+
+    table = loaded(written(tmp_path, f"{title} ,Area (sq km),Persons,Homes\n{rows}{notes}"))
+
+    assert table.frame["Area (sq km)"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert "4 note rows" in table.report[-1]
+
+
 def test_a_text_merged_beside_a_total_does_not_name_the_total(tmp_path: Path) -> None:
     rows: list[list[object]] = [
         [None, "Q1", None, None],

@@ -240,20 +240,22 @@ def _is_one_column(lines: Sequence[str]) -> bool:
 def _rows(
     lines: Sequence[str], separator: str, *, has_blanks: bool
 ) -> tuple[list[list[str]], list[int]]:
-    """Return the rows that are not blank, and the line at which each begins."""
+    """Return the rows that are not blank, and the number of lines above each, as pandas counts.
+
+    A line end in quotes ends no line.
+    """
     if separator == r"\s+":
         return [line.split() for line in lines if line.strip()], [
             number for number, line in enumerate(lines) if line.strip()
         ]
-    rows, starts, begin = [], [], 0
+    rows, starts = [], []
     text = io.StringIO("\n".join(lines))
     reader = csv.reader(text, delimiter=separator, skipinitialspace=has_blanks)
     try:
-        for row in reader:
+        for begin, row in enumerate(reader):
             if any(cell.strip() for cell in row):
                 rows.append(row)
                 starts.append(begin)
-            begin = reader.line_num
     except csv.Error:
         return rows, starts  # a field is too large; the rows before it are the sample
     return rows, starts

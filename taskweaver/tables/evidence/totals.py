@@ -16,7 +16,8 @@ _WORDS = frozenset(
 )
 _ENDS = ("合計", "小計", "合计", "小计", "总计", "總計", "総計", "计")
 _NOTE = re.compile(
-    r"\W*(?:(?:data )?sources?|(?:foot)?notes?|quellen?|anmerkung(?:en)?|hinweise?|stand|remarks?"
+    r"\W*|\W*(?:(?:foot)?notes?|sources?|quellen?)\W*"
+    r"|\W*(?:(?:data )?sources?|(?:foot)?notes?|quellen?|anmerkung(?:en)?|hinweise?|stand|remarks?"
     r"|fuentes?|fonte|notas?|remarques?|bron|as of|(?:last )?updated?|ex?ported|generated"
     r"|источник|примечани[ея]|資料|出典|来源|注)\b[^:\uff1a]{0,30}[:\uff1a].*"
     r"|[*†‡§©¹²³⁴] ?[^\W\d].*|[(\[]?[\da-z]{1,2}[)\]] .*",
@@ -44,6 +45,8 @@ def notes_of(frame: Any) -> tuple[dict[int, str], list[str]]:
         for row in first.index[first == names[0]]
         if list(map(str, frame.iloc[row, 1:])) == names[1:]
     }
+    records = frame.head(_MOST_LABELS)
+    records = records[records.count(axis=1) > 1]
     unclear: list[str] = []
     for rows in (range(count), reversed(range(count))):
         for row in rows:
@@ -53,7 +56,7 @@ def notes_of(frame: Any) -> tuple[dict[int, str], list[str]]:
             is_words = not any(map(numeral, cells))
             if not (
                 (is_words and (_NOTE.fullmatch(text) or all(map(_UNIT.fullmatch, cells))))
-                or (is_alone and _is_odd(text, frame[cells.index[0]].drop(index=row)))
+                or (is_alone and _is_odd(text, records[cells.index[0]]))
             ):
                 if is_alone:
                     unclear.append(f"{text!r}, alone in a row, may be a note, and was kept")
@@ -64,7 +67,7 @@ def notes_of(frame: Any) -> tuple[dict[int, str], list[str]]:
 
 def _is_odd(text: str, values: Any) -> bool:
     """Return whether a text is longer than the values of its column, or they are numbers."""
-    others = values.dropna().astype(str).head(_MOST_LABELS)
+    others = values.dropna().astype(str)
     most = max((len(other.split()) for other in others), default=0)
     return len(text.split()) >= most + _MORE_WORDS or all(map(numeral, others))
 

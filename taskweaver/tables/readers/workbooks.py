@@ -14,7 +14,7 @@ from taskweaver.tables.plans.plan import Down, Drop, Option, ReadPlan, Step, Tid
 from taskweaver.tables.plans.steps import carry_out
 from taskweaver.tables.readers.raw import Raw, part_named
 
-_TOP_ROWS = 60
+_TOP_ROWS, _SHOWN_CHARS = 60, 60
 _Cells = tuple[int, int, int, int]
 """First row and column, last row and column of merged cells, counted from 0."""
 
@@ -129,7 +129,9 @@ def _unmerged(
             notes.append(f"`{name}`: merged cells are filled ({len(rows[place])} rows).")
     if headings:
         steps.append(Drop(tuple(headings)))
-        shown = ", ".join(repr(frame.iloc[row].dropna().iloc[0]) for row in headings[:5])
+        shown = ", ".join(
+            repr(str(frame.iloc[row].dropna().iloc[0])[:_SHOWN_CHARS]) for row in headings[:5]
+        )
         notes.append(f"Rows of one merged cell are left out: {shown}.")
     return steps, notes, unclear
 
