@@ -177,7 +177,7 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:
     if len(twice):
         raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
     # Rows are left out by their numbers, which an index of a Parquet file may not be.
-    is_numbered = bool((raw.frame.index == range(len(raw.frame))).all())
+    is_numbered = bool((raw.frame.index == [*range(len(raw.frame))]).all())
     return _of_records(raw) if is_numbered else raw
 
 
