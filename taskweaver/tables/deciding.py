@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,29 @@ NAMES_OF_NUMERALS = re.compile(
     re.IGNORECASE,
 )
 """Names of columns whose numerals are names, not amounts."""
+_SERIALS = (
+    (19_000_101, 21_001_231, "YYYYMMDD"),
+    (1e9, 2.2e9, "seconds since 1970"),
+    (1e12, 2.2e12, "milliseconds since 1970"),
+    (20_000, 60_000, "days since 1900"),
+)
+"""Least and largest numbers that may stand for times, and the form of these."""
+_NAMES_DATES = re.compile(r"(?i:.*(?:date|datum|fecha|dato).*)")
+_NAMES_TIMES = re.compile(
+    r"(?i:.*(?:date|datum|fecha|dato|stamp|epoch|created|updated).*|day|tag|ts|time)|.*(?:_at|At)"
+)
+_LOOKS: Mapping[str, Callable[[str], object]] = {
+    "dates of several forms": looks_like_time,
+    "quarters": re.compile(r"\d{4}[- ]?Q[1-4]|Q[1-4][-/ ]?\d{4}").fullmatch,
+    "weeks": re.compile(r"\d{4}-?W\d\d").fullmatch,
+    "dates with names of months": re.compile(
+        r"(?:[^\W\d]+\.?,? )?\d{1,2}[. ]+(?:de )?[^\W\d]{3,}[., ]*(?:de )?\d{2,4}"
+        r"|[^\W\d]{3}[-. ]+\d{2}"
+    ).fullmatch,
+    "times": re.compile(
+        r"(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})[T ]\d\d?:\d\d.*"
+    ).fullmatch,
+}
 
 
 @dataclass(slots=True)
@@ -81,6 +104,8 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
         frame[column] = converted(frame[column], short)  # as it prints: 0.1, not 0.10000000149
         decided.steps.append(short)
     columns = [c for c in frame.columns if is_of_texts(frame[c]) and c not in kept]
+    for column in frame.select_dtypes("number", exclude="timedelta"):
+        _decide_serial(frame, column, decided)
     samples = {column: counted(sampled(frame[column])) for column in columns}
     if not likely_decimal:
         likely_decimal = shared_decimal(samples.values())
@@ -101,7 +126,43 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
             names_numerals(column) and all(numeral(text) for text, _ in samples[column])
         ):
             decided.texts.append(f"`{column}`")
+        else:
+            _note_look(column, samples[column], decided)
     return decided
+
+
+def _decide_serial(frame: Any, column: str, decided: Decisions) -> None:
+    """Convert numbers that stand for times by the name of their column, or say what they may be."""
+    values = frame[column].dropna()
+    for low, high, form in _SERIALS:
+        is_days = form == "days since 1900"
+        if not len(values) or not values.between(low, high).all():
+            continue
+        if not is_days and (values % 1).any():
+            continue
+        step = ToTime(column, form, is_partial=True)
+        times = converted(frame[column], step)
+        is_named = (_NAMES_DATES if is_days else _NAMES_TIMES).fullmatch(column)
+        is_all = times.count() == len(values)
+        if is_named and is_all:
+            decided.dates.append(
+                f"`{column}` from {form} ({values.iloc[0]} is {times[values.index[0]]})"
+            )
+            frame[column] = times
+            decided.steps.append(step)
+        elif is_named or (is_all and not is_days):
+            decided.unclear.append(
+                f"`{column}` may hold times as {form} ({values.iloc[0]}), and was read as numbers"
+            )
+
+
+def _note_look(column: str, texts: TextCounts, decided: Decisions) -> None:
+    """Note what texts look like that are times of another form, or of several forms."""
+    for look, has_form in _LOOKS.items():
+        if _share(texts, has_form) >= SHARE:
+            shown = " and ".join(_shown(text) for text, _ in texts[:2])
+            decided.unclear.append(f"`{column}` looks like {look} ({shown}), and stays text")
+            return
 
 
 def is_of_texts(series: Any) -> bool:
@@ -155,7 +216,7 @@ def _time_sample(sample: TextCounts) -> TimeForm | None:
     return form if form.share >= 0.9 or form.mixed else None
 
 
-def _share(sample: TextCounts, has_form: Callable[[str], bool]) -> float:
+def _share(sample: TextCounts, has_form: Callable[[str], object]) -> float:
     """Return the share of the values, among those of fifty distinct texts, that have a form."""
     looked = sample[:50]
     total = total_of(looked)
@@ -191,6 +252,9 @@ def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: b
         return
     total = total_of(texts)
     marked = sum(count for text, count in texts if is_marker(text))
+    if sum(count for text, count in texts if looks_like_time(text)) > form.share * total + 0.5:
+        _note_look(column, texts, decided)
+        return
     if form.share < SHARE and form.share * total < SHARE * (total - marked):
         return
     step = ToTime(column, form.format, is_partial=True, is_utc=form.is_utc)
@@ -203,6 +267,14 @@ def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: b
     _note_lost(column, counted(frame[column][missing]), "no dates", decided)
     frame[column] = times
     decided.steps.append(step)
+    _note_form(column, form, times, decided)
+
+
+def _note_form(column: str, form: TimeForm, times: Any, decided: Decisions) -> None:
+    """Note the form of times that have another one than that of ISO 8601."""
+    if "%y" in form.format:
+        span = f"{times.min():%Y} to {times.max():%Y}"
+        decided.unclear.append(f"`{column}`: years of two digits were read as {span}")
     if form.order == "unclear":
         order = "day" if "%d" in form.format[:2] else "month"
         decided.unclear.append(
@@ -214,7 +286,7 @@ def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: b
     elif form.is_utc:
         decided.dates.append(f"`{column}` in UTC")
     elif not form.format.startswith(("%Y", "ISO8601")) or form.format == "%Y-%m":
-        decided.dates.append(f"`{column}` as dates ({_shown(texts[0][0])})")
+        decided.dates.append(f"`{column}` as dates ({_shown(form.example)})")
 
 
 def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> None:

@@ -30,10 +30,16 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             with zipfile.ZipFile(path) as archive, archive.open(_member(archive, path)) as file:
                 yield file
         else:
-            with gzip.open(path) if suffix == ".gz" else path.open("rb") as file:
+            with gzip.open(path) if is_gzip(path) else path.open("rb") as file:
                 yield file  # type: ignore[misc]  # a file of gzip reads like another
     except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile, zlib.error, RuntimeError) as error:
         raise TableError(f"{path.name} is damaged, or cannot be unpacked: {error}.") from error
+
+
+def is_gzip(path: Path) -> bool:
+    """Return whether a file is compressed by gzip, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 def inner_suffix(path: Path) -> str:
@@ -49,7 +55,7 @@ def inner_suffix(path: Path) -> str:
 def source_of(path: str | PurePath) -> Path | io.BytesIO:
     """Return a file as readers take it: its path, or its content after decompression."""
     place = Path(path)
-    if place.suffix.lower() not in PACKED:
+    if place.suffix.lower() != ".zip" and not is_gzip(place):
         return place
     with opened(place) as file:
         return io.BytesIO(file.read())

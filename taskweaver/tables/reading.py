@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +12,10 @@ from stat import S_ISDIR, S_ISREG
 
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.evidence.totals import total_label
+from taskweaver.tables.evidence.totals import labels_of, notes_of, totals_of
 from taskweaver.tables.packing import inner_suffix, opened
-from taskweaver.tables.plans.plan import ReadPlan, Tidy
-from taskweaver.tables.plans.steps import Frame, carry_out, read_source, tidied
+from taskweaver.tables.plans.plan import Drop, ReadPlan, Step, Tidy
+from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.csv_files import read_separated
 from taskweaver.tables.readers.databases import read_database, table_names
 from taskweaver.tables.readers.json_files import read_json
@@ -25,7 +26,28 @@ from taskweaver.utils.text import counted
 
 Stamp = tuple[int, int]
 _MOST_CHARS = 400
-_DATABASE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
+_LOOKED_ROWS = 1_000
+_LABEL_CHARS, _MOST_LABELS = 60, 5
+_WESTERN = frozenset("".join(map(chr, range(128))) + "äöüÄÖÜßéÉáíóúçâîô€…")
+"""Letters of Windows-1252 that are the same in the encodings that it is mistaken for."""
+_HEAD_BYTES = 4_000
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"|\[\s*[\[{])')
+_ROW = re.compile(rb"[^\0\n]*[,;\t|][^\0\n]*\n")
+_WORD = re.compile(rb"\s*\w.*[,;\t|]")
+_STARTS = {
+    b"SQLite format 3\0": "sqlite",
+    b"PAR1": "parquet",
+    b"PK\x03\x04": "excel",
+    b"\xd0\xcf\x11\xe0": "excel",
+}
+"""First bytes of files, and the kinds of the files."""
+_KINDS = {
+    ".json": "json",
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm"), "excel"),
+    ".parquet": "parquet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,37 +151,36 @@ def kind_of(path: Path) -> str:
     """Return the kind of a file: by its first bytes, else by its suffix."""
     try:
         with opened(path) as file:
-            head = file.read(16)
+            head = file.read(_HEAD_BYTES)
         suffix = inner_suffix(path)
     except OSError as error:
         raise _unopened(path, error) from error
-    if head.startswith(b"SQLite format 3\0"):
-        return "sqlite"
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        return "excel"
     if not head:
         raise TableError(f"{path.name} is empty.")
-    if suffix in _DATABASE_SUFFIXES:
+    found = [kind for start, kind in _STARTS.items() if head.startswith(start)]
+    if found and suffix != ".zip":
+        return found[0]
+    named = _KINDS.get(suffix, "text")
+    if named.startswith("json"):
+        return "text" if _WORD.match(head) else named
+    if named == "text" or _ROW.match(head):
+        return "json" if _JSON.match(head) else "text"
+    if named == "sqlite":
         raise TableError(f"{path.name} is no SQLite database.")
-    if suffix in {".xlsx", ".xls", ".xlsm", ".parquet"}:
-        return "excel" if suffix != ".parquet" else "parquet"
-    kinds = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    return kinds.get(suffix, "text")
+    return named
 
 
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
-    raw, label = undecided(path, name, sheet)
+    raw = undecided(path, name, sheet)
     decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
     decided.unclear[:0] = raw.unclear
-    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
+    decided.lost += raw.lost
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
     return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
 
 
-def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]:
-    """Return a table before decisions on its columns, and the label of a row of totals left out.
+def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:
+    """Return the records of a table before decisions on its columns.
 
     Raises:
         TableError: If the file cannot be read as a table.
@@ -173,12 +194,54 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]
     twice = raw.frame.columns[raw.frame.columns.duplicated()]
     if len(twice):
         raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
-    label = total_label(raw.frame)
-    if label:
-        total = Tidy("total")
-        steps = (*raw.plan.steps, total)
-        raw = replace(raw, plan=replace(raw.plan, steps=steps), frame=tidied(raw.frame, total))
-    return raw, label
+    # Rows are left out by their numbers, which an index of a Parquet file may not be.
+    is_numbered = bool((raw.frame.index == [*range(len(raw.frame))]).all())
+    return _of_records(raw) if is_numbered else raw
+
+
+def _of_records(raw: Raw) -> Raw:
+    """Leave out and note the rows that are no records; give objects the types of their values."""
+    notes, doubts = notes_of(raw.frame)
+    doubts += _doubts_of_encoding(raw)
+    frame = carry_out(raw.frame, (Drop(tuple(notes)),)) if notes else raw.frame
+    totals: dict[int, str] = {}
+    if labels := labels_of(frame):
+        decided = frame.infer_objects()
+        decide(decided, likely_decimal=raw.decimal, kept=raw.texts)
+        totals, more_doubts = totals_of(decided, labels)
+        doubts += more_doubts
+    steps: list[Step] = [Drop(tuple(rows)) for rows in (notes, totals) if rows]
+    plan, frame = raw.plan, raw.frame
+    if steps and plan.reader == "csv":
+        # The types of numbers are those of the records alone.
+        kept = {k: v for k, v in plan.options.items() if k not in {"date_format", "decimal"}}
+        plan = replace(plan, options={**kept, "dtype": dict.fromkeys(map(str, frame), "str")})
+        frame = carry_out(read_source(plan), plan.steps)
+    if plan.reader == "excel":
+        steps.append(Tidy("infer"))
+    lost = []
+    for kind, found in (("total row", totals), ("note row", notes)):
+        shown = ", ".join(repr(text[:_LABEL_CHARS]) for text in [*found.values()][:_MOST_LABELS])
+        lost += [f"{counted(len(found), kind)} ({shown})"] if found else []
+    plan = replace(plan, steps=(*plan.steps, *steps))
+    frame, first = carry_out(frame, tuple(steps)), () if steps else raw.first
+    return replace(
+        raw, plan=plan, frame=frame, first=first, unclear=raw.unclear + doubts, lost=lost
+    )
+
+
+def _doubts_of_encoding(raw: Raw) -> list[str]:
+    """Return a phrase on an encoding that is a guess, with a text that shows the guess."""
+    encoding = str(raw.plan.options.get("encoding", "utf-8"))
+    cells = map(str, [*raw.frame.columns, *raw.frame.head(_LOOKED_ROWS).to_numpy().ravel()])
+    texts = [text for text in cells if not text.isascii()]
+    if "encoding_errors" in raw.plan.options:
+        return ["bytes that are not UTF-8 are read as their codes, for example '\\xfc'"]
+    if encoding.startswith("utf") or (
+        encoding == "cp1252" and texts and set("".join(texts)) <= _WESTERN
+    ):
+        return []
+    return [f"the encoding was read as {encoding}" + (f": {texts[0]!r}" if texts else "")]
 
 
 def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:

@@ -47,7 +47,7 @@ class TimeForm:
         format: Format of `strptime`, or ``ISO8601``; empty if there is none.
         is_utc: Whether the values have offsets.
         order: ``day``, ``month`` or ``unclear``, if the column needs it; else empty.
-        example: A value that shows the order.
+        example: A value, one that shows the order if there is any.
         mixed: For two orders in one column: a value of each; the column has no format then.
         share: Share of the texts that have the form.
     """
@@ -80,13 +80,15 @@ def time_form(texts: TextCounts, *, is_day_first_likely: bool = False) -> TimeFo
     if not counts:
         return TimeForm()
     _join_may(counts, by_shape)
+    if "ISO8601" in counts:
+        counts["ISO8601"] += counts.pop("%Y-%m-%d", 0)
     shape, count = counts.most_common(1)[0]
     share = count / total_of(texts)
     if shape.startswith("numeric"):
         return _ordered(shape, by_shape[shape], share, is_day_first_likely=is_day_first_likely)
     if shape == "ISO8601 UTC":
         return TimeForm("ISO8601", is_utc=True, share=share)
-    return TimeForm(shape, share=share)
+    return TimeForm(shape, example=by_shape[shape][0][0], share=share)
 
 
 def _join_may(counts: Counter[str], by_shape: dict[str, list[tuple[str, int]]]) -> None:

@@ -7,6 +7,7 @@ import io
 import re
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,21 @@ from taskweaver.tables.packing import opened
 HEAD_BYTES = 1 << 18
 _MOST_ROWS = 300
 _SEPARATORS = (",", ";", "\t", "|")
+_LOOKED_BYTES = 4_000
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
+_WORD_ENDS = rb"(?<![A-Za-z\x80-\xff])(?:%b)(?![A-Za-z\x80-\xff])"
+_USUAL = {
+    "cp1252": rb"(?<=[A-Za-z])[\xc0-\xff]{1,2}|[\xc0-\xff]{1,2}(?=[A-Za-z])"
+    rb"|(?<![\x80-\xff])[\x80\x85\x91-\x97\xa0-\xbf\xe0](?![\x80-\xff])",
+    "cp1251": _WORD_ENDS % rb"[\xa8\xc0-\xdf]?[\xb8\xe0-\xff]+|[\xa8\xc0-\xdf]+",
+    "koi8-r": _WORD_ENDS % rb"[\xb3\xe0-\xff]?[\xa3\xc0-\xdf]+|[\xb3\xe0-\xff]+",
+    "cp932": rb"[\x82\x83\x88-\x97][\x40-\xfc]",
+    "cp949": rb"[\xb0-\xc8][\xa1-\xfe]",
+    "gb18030": rb"[\xb0-\xd7][\xa1-\xfe]",
+    "big5": rb"[\xa4-\xc6][\x40-\x7e\xa1-\xfe]",
+    "cp850": rb"(?<=[A-Za-z])[\x80-\x9a\xa0-\xa5\xe1]{1,2}|[\x80-\x9a](?=[A-Za-z])",
+}
+"""Patterns of the characters beyond ASCII that are usual in texts of an encoding."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
 _PROSE_WORDS = 6
@@ -34,6 +50,8 @@ class TextForm:
         encoding: Name of the encoding; ``utf-8`` until the whole file shows another.
         skipped: Lines above the header, or above the first row.
         names: Column names; none for a file without a header.
+        has_errors: Whether some bytes are none of the encoding; they are escaped then.
+        is_stacked: Whether names are joined from several rows, and `skipped` counts these too.
         has_row_names: Whether rows have one value more than the header.
         has_empty_end: Whether rows end in a separator, and the header does not.
         has_blanks: Whether blanks follow the separators.
@@ -44,6 +62,8 @@ class TextForm:
     skipped: int
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    has_errors: bool = False
+    is_stacked: bool = False
     has_row_names: bool = False
     has_empty_end: bool = False
     has_blanks: bool = False
@@ -67,12 +87,10 @@ def encoding_of(head: bytes, name: str) -> str:
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    evens, odds = head[:4000:2].count(0), head[1:4000:2].count(0)
-    half = max(len(head[:4000]) // 2, 1)
-    if odds > 0.4 * half and evens < 0.1 * half:
-        return "utf-16-le"
-    if evens > 0.4 * half and odds < 0.1 * half:
-        return "utf-16-be"
+    for encoding in ("utf-16-le", "utf-16-be") if b"\0" in head else ():
+        text = head[:_LOOKED_BYTES].decode(encoding, "replace")
+        if "\n" in text and not _NO_TEXT.search(text):
+            return encoding
     if b"\0" in head or len(_CONTROL.findall(head)) > len(head) // 100:
         raise TableError(f"{name} is a binary file, not a table in text form.")
     if head.startswith(b"\xef\xbb\xbf"):
@@ -86,12 +104,26 @@ def encoding_of(head: bytes, name: str) -> str:
 
 
 def legacy_encoding(content: bytes) -> str:
-    """Return the encoding of bytes that are no UTF-8."""
-    try:
-        content.decode("cp1252")
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "cp1252"
+    """Return the encoding of bytes that are no UTF-8, or UTF-8 if it is that of most.
+
+    Of the encodings that can be, it is the one with the most usual characters beyond ASCII.
+    """
+    content = content.rpartition(b"\n")[0] or content
+    place = len(content) - len(content.lstrip(bytes(range(128))))
+    looked = content[content.rfind(b"\n", 0, place) + 1 :][:HEAD_BYTES]
+    text = looked.decode("utf-8", "replace")
+    if sum(char > "\x7f" for char in text) >= 2 * text.count("\ufffd"):
+        return "utf-8"
+    scores = {"latin-1": 0.0}
+    for encoding, usual in _USUAL.items():
+        pattern = rb"(%b)|[\x81-\xfe][\x30-\xfe]|[\x80-\xff]" % usual
+        found = [(match[0], match[1] or b"") for match in re.finditer(pattern, looked)]
+        with suppress(UnicodeDecodeError):
+            content.decode(encoding)
+            scores[encoding] = len(b"".join(u for _, u in found)) / len(
+                b"".join(m for m, _ in found)
+            )
+    return max(scores, key=scores.__getitem__)
 
 
 def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextForm:
@@ -112,23 +144,25 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
     rows, starts = _rows(lines, separator, has_blanks=has_blanks)
     if not rows or _is_prose(rows, suffix):
         raise TableError(f"{name} holds text, but no table was found in it.")
-    first = header_row(rows)
+    first, header = header_of(rows)
+    is_stacked = len(header) > 0
+    header = header or tuple(cell.strip() for cell in rows[first])
     body = [tuple(row) for row in rows[first + 1 :]]
-    header = tuple(cell.strip() for cell in rows[first])
     extra = statistics.mode(len(row) for row in body) - len(header) if body else 0
     has_empty_end = extra == 1 and all(not row[-1].strip() for row in body if len(row) > 1)
-    if not has_header(header, body):
+    if not is_stacked and not has_header(header, body):
         rows_ = (tuple(rows[first]), *body)
         return TextForm(encoding, separator, starts[first], (), rows_, has_blanks=has_blanks)
     return TextForm(
         encoding,
         separator,
-        starts[first],
+        starts[first] + is_stacked,
         header,
         tuple(body),
-        extra == 1 and not has_empty_end,
-        has_empty_end,
-        has_blanks,
+        is_stacked=is_stacked,
+        has_row_names=extra == 1 and not has_empty_end,
+        has_empty_end=has_empty_end,
+        has_blanks=has_blanks,
     )
 
 
@@ -185,20 +219,22 @@ def _is_one_column(lines: Sequence[str]) -> bool:
 def _rows(
     lines: Sequence[str], separator: str, *, has_blanks: bool
 ) -> tuple[list[list[str]], list[int]]:
-    """Return the rows that are not blank, and the line at which each begins."""
+    """Return the rows that are not blank, and the number of lines above each, as pandas counts.
+
+    A line end in quotes ends no line.
+    """
     if separator == r"\s+":
         return [line.split() for line in lines if line.strip()], [
             number for number, line in enumerate(lines) if line.strip()
         ]
-    rows, starts, begin = [], [], 0
+    rows, starts = [], []
     text = io.StringIO("\n".join(lines))
     reader = csv.reader(text, delimiter=separator, skipinitialspace=has_blanks)
     try:
-        for row in reader:
+        for begin, row in enumerate(reader):
             if any(cell.strip() for cell in row):
                 rows.append(row)
                 starts.append(begin)
-            begin = reader.line_num
     except csv.Error:
         return rows, starts  # a field is too large; the rows before it are the sample
     return rows, starts
@@ -225,6 +261,67 @@ def header_row(rows: Sequence[Sequence[str]]) -> int:
     return 0
 
 
+def header_of(
+    rows: Sequence[Sequence[str]], cells: Sequence[Sequence[str]] = ()
+) -> tuple[int, tuple[str, ...]]:
+    """Return the index of the last row of the header, and names joined from several rows, if any.
+
+    `cells` are the rows with the texts of merged cells in all places that these cover.
+    """
+    first = last = usual = header_row(rows)
+    cells = cells or rows
+    if _is_lower_header(rows[first], rows[first + 1 : first + 2], rows[first + 2 :]):
+        last += 1
+    names = _joined(cells[first : last + 1])
+    while first and _filled(rows[first - 1]) > 1 and _lacks_upper(names, rows[first - 1]):
+        first -= 1
+        names = _joined(cells[first : last + 1])
+    names = (names[0] or "Unnamed: 0", *names[1:])
+    is_stacked = first < last and "" not in names and len({*names}) == len(names)
+    return (last, names) if is_stacked else (usual, ())
+
+
+def _is_lower_header(
+    header: Sequence[str], below: Sequence[Sequence[str]], body: Sequence[Sequence[str]]
+) -> bool:
+    """Return whether the row below a header with gaps fills these with names or with years."""
+    if not below or "" in _joined([header, below[0]]) or "" not in map(str.strip, header):
+        return False
+    cells = [cell.strip() for cell in below[0] if cell.strip()]
+    if all(len(cell) == 4 for cell in cells) and _are_labels(cells):
+        return not below[0][0].strip()
+    return not any(map(_is_value, cells)) and _names_values(below[0], body)
+
+
+def _lacks_upper(names: Sequence[str], above: Sequence[str]) -> bool:
+    """Return whether names repeat, or the first name is missing and stands in the row above."""
+    given = [name for name in names if name]
+    return len({*given}) < len(given) or (not names[0] and bool(above[0].strip()))
+
+
+def _joined(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return names of columns, from rows in which a text also stands for the gaps right of it."""
+    width = max(map(len, rows))
+    header = [[*row, *[""] * (width - len(row))] for row in rows]
+    for row in header[:-1]:
+        for place in range(1, width):
+            if not row[place] and header[-1][place].strip():
+                row[place] = row[place - 1]
+    return tuple(
+        " ".join(dict.fromkeys(cell.strip() for cell in cells if cell.strip()))
+        for cells in zip(*header, strict=True)
+    )
+
+
+def _names_values(row: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Return whether a cell of a row is a name above values."""
+    for index, cell in enumerate(row):
+        below = [line[index] for line in body[:50] if index < len(line) and line[index].strip()]
+        if cell.strip() and not _is_value(cell) and below and all(map(_is_value, below)):
+            return True
+    return False
+
+
 def _filled(row: Sequence[str]) -> int:
     return sum(bool(str(cell).strip()) for cell in row)
 
@@ -237,10 +334,8 @@ def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     if not data_like:
         return True
     named = sum(bool(cell.strip()) and not _is_value(cell) for cell in first)
-    for index, cell in enumerate(first):
-        below = [row[index] for row in body[:50] if index < len(row) and row[index].strip()]
-        if cell.strip() and not _is_value(cell) and below and all(map(_is_value, below)):
-            return True  # a name above values
+    if _names_values(first, body):
+        return True
     return _are_labels([first[index] for index in data_like]) and named > 0
 
 

@@ -1,33 +1,130 @@
-"""Rows of totals at the end of a table, which would count twice in every sum."""
+"""Rows that are no records: totals and subtotals, notes, rows of units, repeated headers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-_LABELS = frozenset(
-    "total|totals|grand total|sum|sum total|overall|gesamt|gesamtsumme|insgesamt|summe|somme|"
-    "total general|total général|suma|suma total|totale|totaal|итого|всего|合計|总计".split("|")
+from taskweaver.tables.evidence.numerals import numeral
+
+_WORDS = frozenset(
+    "total totals subtotal subtotals sub-total sous-total grand overall all sum sums world gesamt"
+    " summe gesamtsumme zwischensumme teilsumme insgesamt gesamtergebnis ergebnis alle somme"
+    " ensemble suma todos totale totali subtotale totaal subtotaal eindtotaal totalt summa razem"
+    " ogółem toplam итого всего подытог".split()
 )
-_FEWEST_ROWS = 3
-_DIGIT = re.compile(r"\d")
+_ENDS = ("合計", "小計", "合计", "小计", "总计", "總計", "総計", "计")
+_NOTE = re.compile(
+    r"\W*|\W*(?:(?:foot)?notes?|sources?|quellen?)\W*"
+    r"|\W*(?:(?:data )?sources?|(?:foot)?notes?|quellen?|anmerkung(?:en)?|hinweise?|stand|remarks?"
+    r"|fuentes?|fonte|notas?|remarques?|bron|as of|(?:last )?updated?|ex?ported|generated"
+    r"|источник|примечани[ея]|資料|出典|来源|注)\b[^:\uff1a]{0,30}[:\uff1a].*"
+    r"|[*†‡§©¹²³⁴] ?[^\W\d].*|[(\[]?[\da-z]{1,2}[)\]] .*",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNIT = re.compile(
+    r"[(\[].*[)\]]|[%‰€$£¥°].*|in .*|[kcm]?[gmlt][²³23]?|usd|eur|gbp|(?:thousand|million|person)s?",
+    re.IGNORECASE,
+)
+_MOST_LOOKED, _MOST_LABELS, _MORE_WORDS = 100_000, 1_000, 2
+_TOLERANCE = 1e-3
+"""Part of a total by which a sum of rounded numbers may differ from the total."""
 
 
-def total_label(frame: Any) -> str:
-    """Return the label of the last row if it holds totals; empty if it does not.
+def notes_of(frame: Any) -> tuple[dict[int, str], list[str]]:
+    """Map rows of notes, units and repeated headers to their texts; add phrases of doubt.
 
-    The label is the first value of the row, occurs nowhere else in its column, and numbers stand
-    behind it.
+    Notes are looked for above and below the records. A note shows by its first words, or is alone
+    in its row and has more words than the values of its column.
     """
-    if len(frame) < _FEWEST_ROWS or not len(frame.columns):
-        return ""
-    last = frame.iloc[-1]
-    places = [place for place, is_missing in enumerate(last.isna()) if not is_missing]
-    if not places or not isinstance(last.iloc[places[0]], str):
-        return ""
-    label = last.iloc[places[0]].strip()
-    has_numbers = any(_DIGIT.search(str(last.iloc[place])) for place in places[1:])
-    if label.casefold().rstrip(":") not in _LABELS or not has_numbers:
-        return ""
-    is_single = (frame.iloc[:, places[0]] == last.iloc[places[0]]).sum() == 1
-    return label if is_single else ""
+    count, names = len(frame), list(map(str, frame.columns))
+    first = frame.iloc[-_MOST_LOOKED:, 0].astype(str).str.strip("\ufeff")
+    found = {
+        row: "repeated header"
+        for row in first.index[first == names[0]]
+        if list(map(str, frame.iloc[row, 1:])) == names[1:]
+    }
+    records = frame.head(_MOST_LABELS)
+    records = records[records.count(axis=1) > 1]
+    unclear: list[str] = []
+    for rows in (range(count), reversed(range(count))):
+        for row in rows:
+            cells = frame.iloc[row].dropna().astype(str)
+            text = ", ".join(cells)
+            is_alone = len(cells) == 1 < len(names) and not numeral(text)
+            is_words = not any(map(numeral, cells))
+            if not (
+                (is_words and (_NOTE.fullmatch(text) or all(map(_UNIT.fullmatch, cells))))
+                or (is_alone and _is_odd(text, records[cells.index[0]]))
+            ):
+                if is_alone:
+                    unclear.append(f"{text!r}, alone in a row, may be a note, and was kept")
+                break
+            found[row] = text or "empty"
+    return found, unclear
+
+
+def _is_odd(text: str, values: Any) -> bool:
+    """Return whether a text is longer than the values of its column, or they are numbers."""
+    others = values.dropna().astype(str)
+    most = max((len(other.split()) for other in others), default=0)
+    return len(text.split()) >= most + _MORE_WORDS or all(map(numeral, others))
+
+
+def labels_of(frame: Any) -> dict[int, str]:
+    """Map rows to a text in them that may name a total."""
+    found: dict[int, str] = {}
+    looked = frame.iloc[-_MOST_LOOKED:].select_dtypes(exclude="number")
+    for name in looked:
+        values = looked[name].dropna().astype(str)
+        labels = [value for value in values.unique() if _words_of_total(value)]
+        found |= values[values.isin(labels)].to_dict()
+    return found if len(found) <= _MOST_LABELS else {}
+
+
+def _words_of_total(text: str) -> list[str]:
+    """Return the words of a text of which the first or the last may name a total; else none."""
+    words = text.casefold().strip(" :*").split()
+    return (
+        words
+        if words and (words[0] in _WORDS or words[-1] in _WORDS or words[-1].endswith(_ENDS))
+        else []
+    )
+
+
+def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], list[str]]:
+    """Select the labels of rows that are sums of other rows; add phrases on the other labels.
+
+    A total is the sum of all other rows, of the records between it and another label, or of the
+    records with the same texts. At most half of its numbers are no sums, for example means.
+    """
+    import numpy as np
+    import pandas as pd
+
+    numbers = frame.select_dtypes("number", exclude="timedelta").to_numpy(float, na_value=np.nan)
+    texts = frame.select_dtypes(exclude="number")
+    plain = texts.astype(str)
+    plain = plain.mask(texts.isna() | plain.isin(set(labels.values())))
+    codes = np.array([pd.factorize(column)[0] for column in plain.T.to_numpy()])
+    is_record = ~frame.index.isin(labels)
+    values = np.c_[np.nan_to_num(numbers), np.ones(len(frame))]
+    until = np.vstack([values[:1] * 0, (values * is_record[:, None]).cumsum(axis=0)])
+    ends = np.array([0, *sorted(labels), len(frame)])
+    counts = dict.fromkeys(labels, 0.0)
+    for row in labels:
+        alike = is_record & ((codes == codes[:, [row]]) | (codes[:, [row]] < 0)).all(axis=0)
+        near = [until[row] - until[ends[ends <= row]], until[ends[ends > row]] - until[row]]
+        sums = np.vstack([*near, values.sum(axis=0) - values[row], values[alike].sum(axis=0)])
+        is_sum = np.isclose(sums[:, :-1], numbers[row], rtol=_TOLERANCE)
+        is_most = 2 * is_sum.sum(axis=1) >= np.isfinite(numbers[row]).sum()
+        is_total = is_most & (is_sum & (numbers[row] != 0)).any(axis=1)
+        counts[row] = sums[is_total, -1].max(initial=0)
+    is_any = max(counts.values()) > 1
+    found = {row: label for row, label in labels.items() if is_any and counts[row]}
+    kept = {label for row, label in labels.items() if row in {0, len(frame) - 1} - found.keys()}
+    return found, [
+        f"{label!r} is not the sum of other rows, and was kept"
+        for label in sorted(kept)
+        if _WORDS.issuperset(_words_of_total(label))
+    ]

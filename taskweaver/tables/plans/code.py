@@ -7,8 +7,17 @@ from pathlib import PurePath
 from typing import Any
 
 from taskweaver.tables.packing import PACKED
-from taskweaver.tables.plans.plan import ReadPlan, Step, Tidy, ToNumber, ToTime, ToType
-from taskweaver.tables.plans.steps import ACCOUNTING, numbered, removal_pattern
+from taskweaver.tables.plans.plan import (
+    Down,
+    Drop,
+    ReadPlan,
+    Step,
+    Tidy,
+    ToNumber,
+    ToTime,
+    ToType,
+)
+from taskweaver.tables.plans.steps import ACCOUNTING, SERIALS, numbered, removal_pattern
 from taskweaver.utils.sqlite_files import quoted_name
 
 MODULES = {
@@ -28,7 +37,6 @@ _TIDY = {
     "index": ".reset_index(names='row')",
     "labels": ".reset_index()",
     "infer": ".infer_objects()",
-    "total": ".iloc[:-1]",
 }
 _NUMBERED = ".rename(columns=lambda number: f'column_{number + 1}')"
 
@@ -42,13 +50,15 @@ def as_code(plan: ReadPlan) -> str:
     parts = [_reader(plan)]
     pending: list[str] = []
     for step in (*plan.steps, None):
-        if step is not None and not isinstance(step, Tidy):
+        if step is not None and not isinstance(step, Tidy | Drop):
             pending.append(f"{step.column!r}: lambda t: {_conversion(step)}")
             continue
         if pending:
             parts.append(_assign(pending))
             pending = []
-        if step is not None:
+        if isinstance(step, Drop):
+            parts.append(f".drop(index={[*step.rows]}).reset_index(drop=True)")
+        elif step is not None:
             parts.append(_TIDY[step.kind])
     code = "".join(parts)
     return code if "\n" not in code else f"(\n    {code}\n)"
@@ -154,10 +164,17 @@ def _conversion(step: Step) -> str:
             utc = ", utc=True" if step.is_utc else ""
             end = ".dt.tz_localize(None)" if step.is_utc else ""
             column = f"t[{step.column!r}]"
-            return f"pd.to_datetime({column}, format={step.format!r}{errors}{utc}){end}"
+            if step.format == "YYYYMMDD":
+                column += ".astype('Int64').astype(str)"
+            how = SERIALS.get(step.format, {"format": step.format})
+            given = "".join(f", {name}={value!r}" for name, value in how.items())
+            return f"pd.to_datetime({column}{given}{errors}{utc}){end}"
         case ToType():
             return f"t[{step.column!r}].astype({step.type!r})"
-        case Tidy():
+        case Down():
+            above = f"t[{step.column!r}].ffill()"
+            return f"t[{step.column!r}].where(~t.index.isin({[*step.rows]}), {above})"
+        case Tidy() | Drop():
             return ""
 
 

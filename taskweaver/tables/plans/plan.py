@@ -6,23 +6,25 @@ the cell, and an export writes it as code (`taskweaver.tables.plans.code`); no c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
 Shape = Literal["records", "nested", "columns", "index", "split"]
 Option = str | int | bool | None | dict[str, str] | list[str]
-TidyKind = Literal["names", "strip", "rows", "columns", "index", "labels", "infer", "total"]
+TidyKind = Literal["names", "strip", "rows", "columns", "index", "labels", "infer"]
 Exact = Literal["boolean", "Int64", "UInt64", "string"]
 OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "sep": str,
     "encoding": str,
+    "encoding_errors": str,
     "decimal": str,
     "compression": str,
     "on_bad_lines": str,
     "skiprows": int,
     "header": type(None),
+    "names": list,
     "index_col": bool,
     "skipinitialspace": bool,
     "dtype": dict,
@@ -54,11 +56,28 @@ class Tidy:
         kind: ``names``: column names become text; ``strip``: without outer blanks; ``rows`` and
             ``columns``: empty ones are dropped; ``index``: row names become a column;
             ``labels``: levels of the index become columns by their names; ``infer``: columns of
-            objects get the types of their values; ``total``: the last row is dropped.
+            objects get the types of their values.
     """
 
     kind: TidyKind
     step: Literal["tidy"] = "tidy"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Removal of rows that are no records, by their numbers from 0."""
+
+    rows: tuple[int, ...]
+    step: Literal["drop"] = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """Repetition of the value above in some rows of a column, which merged cells cover."""
+
+    column: str
+    rows: tuple[int, ...]
+    step: Literal["down"] = "down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +105,7 @@ class ToTime:
     """Conversion of a column of texts to times.
 
     Attributes:
-        format: Format of `strptime`, or ``ISO8601``.
+        format: Format of `strptime`, ``ISO8601``, or a name of numbers in `steps.SERIALS`.
         is_partial: Whether some values are no times, and become missing.
         is_utc: Whether the values have offsets; the times are in UTC.
     """
@@ -107,9 +126,11 @@ class ToType:
     step: Literal["type"] = "type"
 
 
-Step = Tidy | ToNumber | ToTime | ToType
-_STEPS: dict[str, type[Tidy] | type[ToNumber] | type[ToTime] | type[ToType]] = {
+Step = Tidy | Drop | Down | ToNumber | ToTime | ToType
+_STEPS: Mapping[str, Callable[..., Step]] = {
     "tidy": Tidy,
+    "drop": Drop,
+    "down": Down,
     "number": ToNumber,
     "time": ToTime,
     "type": ToType,
@@ -199,6 +220,9 @@ def _is_option(name: object, value: object) -> bool:
 
 
 _ATTRIBUTES: Mapping[str, type] = {
+    "step": str,
+    "remove": str,
+    "rows": int,
     "column": str,
     "type": str,
     "format": str,
@@ -215,18 +239,17 @@ def _step(data: object) -> Step | None:
     """Return the step in plain data; None if it is none."""
     if not isinstance(data, dict) or not isinstance(kind := data.get("step"), str):
         return None
-    values = {name: value for name, value in data.items() if name != "step"}
-    remove = values.pop("remove", [])
-    if not isinstance(remove, list | tuple) or not all(isinstance(text, str) for text in remove):
-        return None
-    if any(not isinstance(value, _ATTRIBUTES.get(str(name), ())) for name, value in values.items()):
-        return None
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        is_list = name in {"remove", "rows"}
+        items = value if is_list and isinstance(value, list | tuple) else [value]
+        if not all(isinstance(item, _ATTRIBUTES.get(str(name), ())) for item in items):
+            return None
+        values[name] = tuple(items) if is_list else value
     choices = {"tidy": ("kind", TidyKind), "type": ("type", Exact)}
     name, known = choices.get(kind, ("", Exact))
     if name and values.get(name) not in get_args(known):
         return None
-    if kind == "number":
-        values["remove"] = tuple(remove)
     try:
         return _STEPS[kind](**values)
     except (KeyError, TypeError):

@@ -11,13 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.packing import source_of
-from taskweaver.tables.plans.plan import ReadPlan, Step, Tidy, ToNumber, ToTime, ToType
+from taskweaver.tables.plans.plan import (
+    Down,
+    Drop,
+    ReadPlan,
+    Step,
+    Tidy,
+    ToNumber,
+    ToTime,
+    ToType,
+)
 from taskweaver.utils.sqlite_files import quoted_name
 
 Frame = Any
 """A frame of pandas, which is not imported here."""
 ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 """Patterns of negative numbers, and replacements."""
+SERIALS: Mapping[str, Mapping[str, str]] = {
+    "YYYYMMDD": {"format": "%Y%m%d"},
+    "seconds since 1970": {"unit": "s"},
+    "milliseconds since 1970": {"unit": "ms"},
+    "days since 1900": {"unit": "D", "origin": "1899-12-30"},
+}
+"""Numbers that stand for times, and the options of pandas that convert these."""
 
 
 def read_source(plan: ReadPlan, **more: Any) -> Frame:
@@ -171,6 +187,8 @@ def carry_out(frame: Frame, steps: tuple[Step, ...]) -> Frame:
     for step in steps:
         if isinstance(step, Tidy):
             frame = tidied(frame, step)
+        elif isinstance(step, Drop):
+            frame = frame.drop(index=[*step.rows]).reset_index(drop=True)
         else:
             frame[step.column] = converted(frame[step.column], step)
     return frame
@@ -189,11 +207,9 @@ def tidied(frame: Frame, step: Tidy) -> Frame:
             return frame.reset_index(names="row" if step.kind == "index" else None)
         case "infer":
             return frame.infer_objects()
-        case "total":
-            return frame.iloc[:-1].copy()
 
 
-def converted(series: Any, step: ToNumber | ToTime | ToType) -> Any:
+def converted(series: Any, step: Down | ToNumber | ToTime | ToType) -> Any:
     """Return a column with a step on it carried out."""
     import pandas as pd
 
@@ -204,10 +220,15 @@ def converted(series: Any, step: ToNumber | ToTime | ToType) -> Any:
             return pd.to_numeric(plain_numbers(series, step), errors=errors, **backend)
         case ToTime():
             errors = "coerce" if step.is_partial else "raise"
-            times = pd.to_datetime(series, format=step.format, errors=errors, utc=step.is_utc)
+            if step.format == "YYYYMMDD":
+                series = series.astype("Int64").astype(str)
+            how: Any = SERIALS.get(step.format, {"format": step.format})
+            times = pd.to_datetime(series, errors=errors, utc=step.is_utc, **how)
             return times.dt.tz_localize(None) if step.is_utc else times
         case ToType():
             return series.astype(step.type)
+        case Down():
+            return series.where(~series.index.isin(step.rows), series.ffill())
 
 
 def removal_pattern(remove: tuple[str, ...]) -> str:

@@ -14,15 +14,14 @@ from typing import Any
 from taskweaver.tables.deciding import counted, decide, is_of_texts
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.numerals import is_marker, number_form
-from taskweaver.tables.plans.plan import Tidy, ToNumber
+from taskweaver.tables.plans.plan import Drop, Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
 from taskweaver.tables.profiles.profile_text import ColumnFacts
 from taskweaver.tables.profiles.profiling import profiled
-from taskweaver.tables.readers.databases import first_rows, table_names
+from taskweaver.tables.readers.databases import first_rows
 from taskweaver.tables.readers.raw import Raw
-from taskweaver.tables.readers.workbooks import sheet_names
 from taskweaver.tables.reading import kind_of as kind_of_file
-from taskweaver.tables.reading import undecided
+from taskweaver.tables.reading import parts_of, undecided
 
 _SHOWN_ROWS, _HEAD_ROWS, _MOST_PARTS, _MOST_COLUMNS = 3, 200, 20, 200
 _HEAD_CELLS = 100_000
@@ -59,13 +58,9 @@ def impressions(path: Path, *, is_whole: bool = True) -> list[Impression]:
         TableError: If no table of it can be read.
     """
     kind = kind_of_file(path)
-    if kind == "sqlite":
-        names = table_names(path)
-    else:
-        names = sheet_names(path) if kind == "excel" else [""]
     found: list[Impression] = []
     problems: list[TableError] = []
-    for name in names[:_MOST_PARTS]:
+    for name in parts_of(path)[:_MOST_PARTS]:
         try:
             found.append(
                 _of_database(path, name)
@@ -89,8 +84,8 @@ def _of_database(path: Path, name: str) -> Impression:
 
 
 def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
-    raw, _ = undecided(path, str(path), part)
-    first = _written(raw) if raw.plan.reader == "csv" else _texts(raw.frame)
+    raw = undecided(path, str(path), part)
+    first = _written(raw) if raw.first else _texts(raw.frame)
     shown = raw.frame.iloc[:, :_MOST_COLUMNS]
     head = shown.iloc[: max(_HEAD_ROWS, _HEAD_CELLS // max(len(shown.columns), 1))].copy()
     written = head.copy()
@@ -101,9 +96,12 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
         for name in numbers
         if number_form(counted(written[name].dropna()), raw.decimal).thousands
     }
-    converted = {step.column for step in steps if not isinstance(step, Tidy)}
+    converted = {step.column for step in steps if not isinstance(step, Tidy | Drop)}
     missing = _missing(shown, converted, is_whole=is_whole)
     both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
+    if raw.lost:
+        name = raw.frame.columns[0]
+        both[name] = ", ".join(filter(None, [both[name], f"without {' and '.join(raw.lost)}"]))
     columns = _columns(head, both, is_whole=is_whole and len(head) == len(shown))
     return Impression(part, len(raw.frame), columns, first)
 

@@ -29,7 +29,7 @@ from taskweaver.tables.evidence.sniffing import (
     sniff,
 )
 from taskweaver.tables.evidence.zeros import may_hold_names
-from taskweaver.tables.packing import inner_suffix, opened
+from taskweaver.tables.packing import inner_suffix, is_gzip, opened
 from taskweaver.tables.plans.plan import Option, ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.raw import (
@@ -40,13 +40,13 @@ from taskweaver.tables.readers.raw import (
 )
 
 _ENCODING_NAMES = {
-    "utf-8": "UTF-8",
     "utf-8-sig": "UTF-8",
-    "utf-16": "UTF-16",
     "utf-16-le": "UTF-16",
     "utf-16-be": "UTF-16",
     "cp1252": "Windows-1252",
-    "latin-1": "Latin-1",
+    "cp1251": "Windows-1251",
+    "cp932": "Shift-JIS",
+    "cp949": "EUC-KR",
 }
 _SKIPPED = re.compile(r"Skipping line (\d+)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -72,11 +72,12 @@ def read_separated(path: Path, name: str) -> Raw:
     except UnicodeDecodeError:
         with opened(path) as file:
             encoding = legacy_encoding(file.read())
-        return _read(path, name, sniff(head, path.name, suffix=suffix, encoding=encoding))
+        form = sniff(head, path.name, suffix=suffix, encoding=encoding)
+        return _read(path, name, replace(form, has_errors=encoding == "utf-8"))
 
 
 def _read(path: Path, name: str, form: TextForm) -> Raw:
-    options = _options(form)
+    options = _options(path, form)
     samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
     decimal = shared_decimal(samples)
     if decimal == ",":
@@ -97,21 +98,15 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     if not decimal:
         texts_of = [frame[column] for column in frame.columns if is_of_texts(frame[column])]
         decimal = shared_decimal([counted(sampled(series)) for series in texts_of])
-    raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], _ENCODING_NAMES[form.encoding]])
+    encoding = _ENCODING_NAMES.get(form.encoding, form.encoding.upper())
+    raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], encoding])
     raw.notes, raw.texts, raw.decimal = notes, [c for c in types if types[c] == "str"], decimal
     raw.first = form.rows[:_FIRST_ROWS]
     if form.separator == ";" and not decimal:
         raw.unclear = list(_unclear_points(form, frame))
     raw.unclear += reasons
     raw.notes += _merged(form, frame)
-    if form.skipped:
-        raw.form.append(
-            f"header in line {form.skipped + 1}" if form.names else "first lines left out"
-        )
-    if not form.names:
-        raw.notes.append(
-            f"There is no header; the columns are column_1 to column_{frame.shape[1]}."
-        )
+    _note_header(raw, form)
     if decimal == "," and "decimal" not in plan.options:
         # Only later rows have shown the decimal commas.
         plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
@@ -124,16 +119,34 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     return raw
 
 
-def _options(form: TextForm) -> dict[str, Option]:
+def _note_header(raw: Raw, form: TextForm) -> None:
+    if form.skipped:
+        raw.form.append(
+            f"header in line {form.skipped + 1}" if form.names else "first lines left out"
+        )
+    if form.is_stacked:
+        raw.form[-1] = f"header in several lines, the last is line {form.skipped}"
+    if not form.names:
+        columns = raw.frame.shape[1]
+        raw.notes.append(f"There is no header; the columns are column_1 to column_{columns}.")
+
+
+def _options(path: Path, form: TextForm) -> dict[str, Option]:
     options: dict[str, Option] = {}
+    if is_gzip(path) and path.suffix.lower() != ".gz":
+        options["compression"] = "gzip"
     if form.separator != ",":
         options["sep"] = form.separator
     if form.encoding not in {"utf-8", "utf-8-sig"}:
         options["encoding"] = form.encoding
+    if form.has_errors:
+        options["encoding_errors"] = "backslashreplace"
     if form.skipped:
         options["skiprows"] = form.skipped
     if not form.names:
         options["header"] = None
+    if form.is_stacked:
+        options["names"] = list(form.names)
     if form.has_empty_end:
         options["index_col"] = False
     if form.has_blanks:

@@ -25,6 +25,7 @@ class Raw:
         form: Words on the form of the file: ``comma``, ``UTF-8``.
         notes: Sentences on other decisions.
         unclear: Phrases on decisions without evidence.
+        lost: Phrases on rows that are no records.
         texts: Columns of numerals that stay text.
         decimal: Decimal separator of the file; empty for unknown.
         first: First rows as they are written, for a file of separated text.
@@ -35,6 +36,7 @@ class Raw:
     form: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     decimal: str = ""
     first: tuple[tuple[str, ...], ...] = ()
