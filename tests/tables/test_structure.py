@@ -183,7 +183,7 @@ def test_what_a_model_is_shown_counts_records(tmp_path: Path) -> None:
 
     assert shown.rows == 3
     assert shown.first[0] == ("North", "10")
-    assert shown.columns[0] == ("region", "text, without 1 total row ('Total')")
+    assert shown.columns[0] == ("region", "text, North|South|West, without 1 total row ('Total')")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import gzip
 import io
 import json
 import sqlite3
@@ -256,7 +257,7 @@ def test_a_file_that_cannot_be_opened_is_refused_in_a_sentence(tmp_path: Path) -
     (tmp_path / "link.csv").symlink_to("gone.csv")
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     (tmp_path / "two.zip").write_bytes(two_files())
-    (tmp_path / "bad.json.gz").write_bytes(b"no gzip")
+    (tmp_path / "bad.json.gz").write_bytes(gzip.compress(b"[1]")[:12])
     for name, reason in {
         "link.csv": r"link\.csv is a link to gone\.csv, which is missing",
         "loop.csv": "cannot be opened: Too many levels",
