@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from taskweaver.analyst.files.file_list import ListedFile, file_changes, file_list, new_files
-from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
 from taskweaver.role.files import PicturesOf, RoleFiles, no_pictures
+from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import indented, quoted_section
 from taskweaver.utils.text import shorten
 

@@ -16,7 +16,7 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.numerals import is_marker, number_form
 from taskweaver.tables.plans.plan import Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
-from taskweaver.tables.profiles.profiling import kind_of
+from taskweaver.tables.profiles.profiling import kind_of, spellings_of
 from taskweaver.tables.readers.databases import first_rows, table_names
 from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.readers.workbooks import sheet_names
@@ -99,8 +99,18 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
     shown = raw.frame.iloc[:, :_MOST_COLUMNS]
     converted = {step.column for step in steps if not isinstance(step, Tidy)}
     missing = _missing(shown, converted, is_whole=is_whole)
-    both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
+    spelled = {name: _spelled(shown[name]) for name in shown}
+    of_each = (notes, missing, spelled)
+    both = {name: ", ".join(filter(None, (of.get(name) for of in of_each))) for name in shown}
     return Impression(part, len(raw.frame), _kinds(head, both), first)
+
+
+def _spelled(column: Any) -> str:
+    """Return an example of spellings that are one value; empty for none."""
+    found = spellings_of(column.dropna()) if is_of_texts(column) else {}
+    return next(
+        (f"spellings of one value: {text!r} is {value!r}" for text, value in found.items()), ""
+    )
 
 
 def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dict[str, str]:
