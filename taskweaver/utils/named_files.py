@@ -17,7 +17,8 @@ from taskweaver.utils.file_system.safe_fs import is_plain_name
 from taskweaver.utils.files import leaves
 from taskweaver.utils.text import folded
 
-_WORD = re.compile(r"(?:\\.|[^\s\"'`<>|*?;,«»„“”「」『』])+")
+_STOPS = r"\s\"'`<>|*?;,«»„“”「」『』"
+_WORD = re.compile(rf"(?:\\.|[^{_STOPS}(\[{{])(?:\\.|[^{_STOPS}])*")
 _CUT = re.compile(rf"{DATA_SUFFIX}(?=[^\x00-\x7f])", re.IGNORECASE)
 _URL = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 _LIKE_A_FILE = re.compile(r"/|\.\w*[^\W\d]")
@@ -84,11 +85,7 @@ class Finder:
             ends = [end, start + len(word.rstrip(")]}.:!"))]
             ends += [match.end() for match in _CUT.finditer(text, start, end)]
             spellings = [
-                spelled
-                for first in (*starts, start)
-                if first >= behind
-                for last in ends
-                for spelled in (text[first:last], text[first:last].lstrip("([{"))
+                text[first:last] for first in (*starts, start) if first >= behind for last in ends
             ]
             for spelled in filter(_END.search, dict.fromkeys(spellings)):
                 named = self.find(spelled, in_data_only=not is_likely)

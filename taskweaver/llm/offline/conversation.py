@@ -34,6 +34,8 @@ _ASKED = re.compile(r"^> ?(?:The user asked: )(.+)$|^The user asked: (.+)$", re.
 _ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
 _NAMES = re.compile(r"^names here of files in the message: (\{.+\})$", re.MULTILINE)
 _REFUSED = re.compile(r"^files not added: (.+\.)$", re.MULTILINE)
+_PROSE = re.compile(r".*?(?:```|\b(?:run|execute)\b[^\n]*?:\s|\Z)", re.DOTALL | re.IGNORECASE)
+"""A request up to the code or SQL in it, which is run as it is."""
 _LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
@@ -61,14 +63,17 @@ class PromptMessage:
     def request(self) -> str:
         """The user's own words: the text without what is put before it.
 
-        These are notes of the session, and the history of a chat that it was not part of. Files
-        have the names of their copies in it.
+        These are notes of the session, and the history of a chat that it was not part of. Outside
+        of code, files have the names of their copies.
         """
         request = _EARLIER.sub("", _NOTES.sub("", self.text, count=1)).strip()
         names = _NAMES.search(self.text)
+        prose = _PROSE.match(request)
+        end = prose.end() if prose else 0
+        said = request[:end]
         for spelled, name in json.loads(names[1]).items() if names else ():
-            request = request.replace(spelled, name)
-        return request
+            said = said.replace(spelled, name)
+        return said + request[end:]
 
     @property
     def refused(self) -> str:
