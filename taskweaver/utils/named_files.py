@@ -23,7 +23,9 @@ _CUT = re.compile(rf"{DATA_SUFFIX}(?=[^\x00-\x7f])", re.IGNORECASE)
 _URL = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 _LIKE_A_FILE = re.compile(r"/|\.\w*[^\W\d]")
 _END = re.compile(r"\w[^/]*/?\Z")
-_MOST_WORDS, _MOST_NAMES, _LONGEST = 5_000, 20_000, 8
+_MOST_WORDS, _MOST_NAMES = 5_000, 20_000
+_MOST_TYPED, _LONGEST = 500, 8
+"""Words of a text in which names may have blanks, and blanks of such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Finder:
         self._here, self._data, self._root = here, data, root
         self._tables_only = tables_only
         self._listings: dict[Path, dict[str, str]] = {}
+        self._folders: dict[Path, Path | None] = {}
 
     def in_text(self, text: str) -> list[NamedFile]:
         """Return the files that a text names, in order; of names within names the longest.
@@ -77,13 +80,15 @@ class Finder:
         """
         found: dict[str, NamedFile] = {}
         words = [match.span() for match in islice(_WORD.finditer(text), _MOST_WORDS)]
+        longest = _LONGEST if len(words) <= _MOST_TYPED else 0
         behind = 0
         for at, (start, end) in enumerate(words):
             word = text[start:end]
             is_likely = _LIKE_A_FILE.search(word) is not None
-            starts = [first for first, _ in words[max(0, at - _LONGEST) : at] if is_likely]
+            starts = [first for first, _ in words[max(0, at - longest) : at] if is_likely]
             ends = [end, start + len(word.rstrip(")]}.:!"))]
-            ends += [match.end() for match in _CUT.finditer(text, start, end)]
+            cut = _CUT.search(text, start, end)
+            ends += [cut.end()] if cut else []
             spellings = [
                 text[first:last] for first in (*starts, start) if first >= behind for last in ends
             ]
@@ -100,7 +105,7 @@ class Finder:
         places = [] if in_data_only or self._here is None else _paths(spelled, self._here)
         if self._data is not None and "/" not in spelled:
             places.append(self._data / spelled)
-        for source in map(self._entry, places if spelled.isprintable() else ()):
+        for source in filter(None, map(self._entry, places if spelled.isprintable() else ())):
             name = source.name
             is_hidden = self._tables_only and (name[:1] == "." or not is_data_file(name))
             if is_plain_name(name) and not (is_hidden and source.parent == self._data):
@@ -113,15 +118,23 @@ class Finder:
             spelled, source, Path(os.path.realpath(source)), _problem(source, self._root)
         )
 
-    def _entry(self, path: Path) -> Path:
-        """Return a path as the folders spell it; that of no file if there is none."""
+    def _entry(self, path: Path) -> Path | None:
+        """Return a path as the folders spell it; None if there is none."""
         if _is_there(path):
             return path
-        found = Path(path.anchor)
-        for part in path.parts[1:]:
-            is_exact = _is_there(found / part)
-            found /= part if is_exact else self._names(found).get(folded(part), "")
-        return found if len(found.parts) == len(path.parts) else Path()
+        folder = path.parent
+        if folder not in self._folders:
+            found: Path | None = Path(path.anchor)
+            for part in path.parts[1:-1]:
+                found = self._within(found, part)
+            self._folders[folder] = found
+        return self._within(self._folders[folder], path.name)
+
+    def _within(self, folder: Path | None, name: str) -> Path | None:
+        if folder is None or _is_there(folder / name):
+            return folder and folder / name
+        known = self._names(folder).get(folded(name))
+        return folder / known if known else None
 
     def _names(self, folder: Path) -> dict[str, str]:
         """Return the names in a folder by their folded form."""

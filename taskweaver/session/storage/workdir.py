@@ -214,7 +214,7 @@ class WorkingFiles:
             is_other = name in self._brought and self._brought[name][0].source != named.source
             return "" if is_other else name
         for name, (known, _, copy) in self._brought.items():
-            if known.source == named.source and copy == self._stamp_here(name):
+            if known.path == named.path and copy == self._stamp_here(name):
                 return name
         names = numbered(named.source.name)
         return next(name for name in names if self._is_for(name, named, given, new))
