@@ -126,10 +126,11 @@ class Chat:
         for named in self.session.config.finder(here).in_text(message):
             if named.problem:
                 self.note(f"not added: {safe(named.spelled)} {named.problem}", is_warning=True)
-            elif not named.is_bare:
-                is_there = stamp_of(named.path.stat()) in there.values()
-                added += [] if is_there else [named.path]
-            elif named.source.parent == here and named.source.name not in there:
+            elif (
+                named.source.parent == here and named.source.name not in there
+                if named.is_bare
+                else stamp_of(named.path.stat()) not in there.values()
+            ):
                 added.append(named.path)
         if added:
             self.note(f"adding {', '.join(map(display_path, added))}")

@@ -103,12 +103,11 @@ class Finder:
     def find(self, spelled: str, *, in_data_only: bool = False) -> NamedFile | None:
         """Return the file or folder of a path or name; None if there is none."""
         places = [] if in_data_only or self._here is None else _paths(spelled, self._here)
-        if self._data is not None and "/" not in spelled:
+        is_hidden = folded(spelled)[:1] == "." or not is_data_file(spelled)
+        if self._data is not None and "/" not in spelled and not (self._tables_only and is_hidden):
             places.append(self._data / spelled)
         for source in filter(None, map(self._entry, places if spelled.isprintable() else ())):
-            name = source.name
-            is_hidden = self._tables_only and (name[:1] == "." or not is_data_file(name))
-            if is_plain_name(name) and not (is_hidden and source.parent == self._data):
+            if is_plain_name(source.name):
                 return self.of(spelled, source)
         return None
 

@@ -140,8 +140,12 @@ def test_rights_are_part_of_the_reason(tmp_path: Path) -> None:
 def test_words_name_files_of_the_data_folder_and_paths_none_without_a_place(home: Path) -> None:
     text = f"README, o.csv, other, ./notes.md, other/o.csv, ../x, {home}/z.zip, file://{home}/z.zip"
     assert [named.source.name for named in Finder(None, home).in_text(text)] == ["README", "o.csv"]
-    tables = Finder(None, home, tables_only=True).in_text(text)
+    (home / ".hidden.csv").touch()
+    asked = f"{text} .hidden.csv \uff0ehidden.csv notes.md"
+    tables = Finder(None, home, tables_only=True).in_text(asked)
     assert [named.source.name for named in tables] == ["o.csv"]
+    standing_there = Finder(home, home, tables_only=True).in_text("o.csv and notes.md")
+    assert [named.source.name for named in standing_there] == ["o.csv", "notes.md"]
 
 
 def test_a_folder_of_many_files_is_listed_once(
