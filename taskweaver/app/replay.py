@@ -101,7 +101,8 @@ class ReplayRunner:
 
     def _files(self, said: str, data: Mapping[str, Path]) -> list[AddedFile]:
         """Return the files the conversation named, or those given in their place."""
-        files = self._config.mentioned_files(said)
+        named = self._config.finder().in_text(said)
+        files = {file.source.name: file.path for file in named if not file.problem}
         unknown = sorted(name for name in data if name not in files and name not in said)
         if unknown:
             raise SessionError(f"The conversation does not use {', '.join(unknown)}.")

@@ -97,7 +97,9 @@ class AppService:
             SessionError: As `Session.send_message`.
         """
         listener = _Listener(report)
-        return _result(session, session.send_message(question, listener), listener)
+        return _result(
+            session, session.at(session.branch).send_message(question, listener), listener
+        )
 
     @staticmethod
     def run_code(session: Session, code: str, report: Report) -> RoundResult:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
 from taskweaver.console.terminal.blocks import AnswerBlock, FactsBlock, FailureBlock, NoteBlock
 from taskweaver.console.terminal.confirmation import TerminalConfirmation
@@ -16,11 +15,9 @@ from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
-from taskweaver.session.errors import FileNotAdded
 from taskweaver.session.session import Session
 from taskweaver.session.storage.store import working_folder
-from taskweaver.session.storage.workdir import files_in
-from taskweaver.utils.files import leaves
+from taskweaver.session.storage.workdir import AddedFile, chosen_file, files_in, stamp_of
 from taskweaver.utils.text import counted
 
 _MOST_SHOWN = 10
@@ -43,7 +40,7 @@ class Chat:
         """
         self.app = app
         self.surface = surface
-        self.waiting: list[Path] = []
+        self.waiting: list[AddedFile] = []
         if resume is None:
             self.session: Session = self._new_session()
         else:
@@ -109,23 +106,34 @@ class Chat:
             KeyboardInterrupt: If the user stopped it; the session continues.
         """
         session = self.session
-        root = session.config.data_root
-        named = mentioned_files(message, Path.cwd(), session.execution_cwd, root)
-        paths = list(dict.fromkeys([*self.waiting, *named]))
-        if named:
-            self.note(f"adding {', '.join(map(display_path, named))}")
+        self._note_files(message)
         folder_of = partial(working_folder, session.workspace)
         view = RoundView(self.surface, folder_of, lambda: session.usage)
         try:
             with self.surface.working(view.status):
-                answered = session.send_message(
-                    message, view, [{"name": path.name, "path": path} for path in paths]
-                )
+                answered = session.send_message(message, view, list(self.waiting))
         except TaskWeaverError as error:
             self.refuse(safe(str(error)))
             return None
         self.waiting.clear()
         return answered
+
+    def _note_files(self, message: str) -> None:
+        """Show which files of the user a message adds, and which it cannot."""
+        here, cwd = Path.cwd(), self.session.execution_cwd
+        there = {path.name: stamp_of(path.stat()) for path in files_in(cwd)}
+        added = []
+        for named in self.session.config.finder(here).in_text(message):
+            if named.problem:
+                self.note(f"not added: {safe(named.spelled)} {named.problem}", is_warning=True)
+            elif (
+                named.source.parent == here and named.source.name not in there
+                if named.is_bare
+                else stamp_of(named.path.stat()) not in there.values()
+            ):
+                added.append(named.path)
+        if added:
+            self.note(f"adding {', '.join(map(display_path, added))}")
 
     def reset(self) -> None:
         """Start a new session in place of this one.
@@ -142,16 +150,18 @@ class Chat:
         names = {path.name for path in self.session.config.data_files()}
         return sorted(names | {path.name for path in files_in(self.session.execution_cwd)})
 
-    def add_file(self, path: Path) -> None:
-        """Let a file go with the next message.
+    def add_file(self, path: str | Path) -> Path | None:
+        """Let a file go with the next message; return its path, or None if it waits already.
 
         Raises:
-            FileNotAdded: If a link leads it out of the project, which is not allowed.
+            FileNotAdded: If there is none, or it cannot be used.
         """
-        if leaves(path, self.session.config.data_root):
-            raise FileNotAdded(f"{display_path(path)} leads out of the project by a link.")
-        if path.resolve() not in self.waiting:
-            self.waiting.append(path.resolve())
+        named = chosen_file(path, self.session.config.data_root)
+        file: AddedFile = {"name": named.source.name, "path": named.path}
+        if file in self.waiting:
+            return None
+        self.waiting.append(file)
+        return named.path
 
     def close(self) -> None:
         """Stop the session and the application; variables are stored first."""

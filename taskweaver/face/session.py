@@ -20,7 +20,7 @@ from taskweaver.module.events import RoundEventType, SessionEventHandler, TaskWe
 from taskweaver.session.errors import FileNotAdded, SessionBusy
 from taskweaver.session.session import Session
 from taskweaver.session.storage.compare import BranchDifference
-from taskweaver.session.storage.workdir import AddedFile
+from taskweaver.session.storage.workdir import AddedFile, chosen_file
 
 Files = str | Path | Sequence[str | Path]
 """Paths of files that go with a question; relative ones start at the current folder."""
@@ -120,8 +120,9 @@ class TaskSession:
         """Ask a question, and wait for its answer.
 
         Args:
-            question: The question. Tables of the project's data folder are found by name.
-            files: Files that go with it; each is copied into the working folder.
+            question: The question of a user of this machine. The files that it names, by a path
+                or by a name in the current or the data folder, go with it.
+            files: Further files that go with it; each is copied into the working folder.
 
         Raises:
             RoundFailed: If it is not answered; says why.
@@ -246,33 +247,18 @@ def added_files(files: Files) -> list[AddedFile]:
     """Return files in the form in which a session takes them.
 
     Raises:
-        FileNotAdded: If one does not exist, or is a folder, or two have the same name.
+        FileNotAdded: If one does not exist, or cannot be used.
     """
     paths = [files] if isinstance(files, str | os.PathLike) else list(files)
-    added = [_added(path) for path in paths]
-    names = [file["name"] for file in added]
-    twice = next((name for name in names if names.count(name) > 1), "")
-    if twice:
-        raise FileNotAdded(
-            f"Two files are called {twice}, and code opens them by name. Rename one."
-        )
-    return added
+    return [_added(path) for path in paths]
 
 
 def _added(given: object) -> AddedFile:
     if not isinstance(given, str | os.PathLike):
         remedy = "Save it, as with `to_csv`, and give the path."
         raise FileNotAdded(f"A {type(given).__name__} is not the path of a file. {remedy}")
-    try:
-        path = Path(given).expanduser()
-    except RuntimeError as error:  # the home folder of an unknown user
-        raise FileNotAdded(f"{given}: {error}") from error
-    if path.is_dir():
-        raise FileNotAdded(f"{path} is a folder. Name the files in it.")
-    if not path.exists():
-        place = "" if path.is_absolute() else f" in {Path.cwd()}"
-        raise FileNotAdded(f"There is no file {path}{place}. Give its path.")
-    return {"name": path.name, "path": path}
+    named = chosen_file(given)
+    return {"name": named.source.name, "path": named.path}
 
 
 def _name(other: TaskSession | str) -> str:

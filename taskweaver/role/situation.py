@@ -17,13 +17,14 @@ from taskweaver.analyst.files.file_list import (
     listed_in_full,
     new_files,
 )
-from taskweaver.analyst.files.mentions import find_files, is_data_file
+from taskweaver.analyst.files.mentions import find_files
 from taskweaver.analyst.files.world import FileInfo, PartInfo
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
 from taskweaver.role.files import PicturesOf, RoleFiles, no_pictures
+from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import indented, quoted_section
 from taskweaver.utils.text import shorten
 
@@ -157,7 +158,7 @@ class Situations:
         variables = variables_of(rounds[:-1])
         if is_whole:
             made = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
-            in_full = listed_in_full(files, made | named_files(rounds, files))
+            in_full = listed_in_full(files, made | files_named(rounds, files))
             head = _head(
                 file_list(files, made, in_full),
                 variables_text(variables.items(), _SITUATION_CHARS),
@@ -167,7 +168,7 @@ class Situations:
             return
         now = {file.name: file for file in files}
         before = frozenset().union(*(entry.in_full for entry in self._entries.values()))
-        named = named_files(rounds[-1:], files)
+        named = files_named(rounds[-1:], files)
         changes = _changes(self._files, now) | {name: now[name] for name in named - before}
         # Files without tables that cells wrote stand in the reports on the cells.
         posts = (post for round_ in rounds for post in round_.post_list) if changes else ()
@@ -209,7 +210,7 @@ class Situations:
         return _sum(entry.variables for entry in self._entries.values())
 
 
-def named_files(rounds: Iterable[Round], files: Sequence[ListedFile]) -> frozenset[str]:
+def files_named(rounds: Iterable[Round], files: Sequence[ListedFile]) -> frozenset[str]:
     """Return the names of the files that requests name."""
     infos = [
         FileInfo(file.name, tuple(PartInfo(table.name) for table in file.tables)) for file in files

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.config.module_config import ModuleConfig
-from taskweaver.session.storage.workdir import files_in, mentioned_files
+from taskweaver.session.storage.workdir import files_in
+from taskweaver.utils.named_files import Finder
 
 
 class AppSessionConfig(ModuleConfig):
@@ -51,8 +52,9 @@ class AppSessionConfig(ModuleConfig):
         """Return the files of the data folder."""
         return list(files_in(self.data_dir, self.data_root, tables_only=self.has_tables_only))
 
-    def mentioned_files(self, text: str) -> dict[str, Path]:
-        """Return the files of the data folder that a text names, by name."""
-        return mentioned_files(
-            text, self.data_dir, self.data_root, tables_only=self.has_tables_only
-        )
+    def finder(self, here: Path | None = None) -> Finder:
+        """Return a finder of the files that a text names.
+
+        Names of the data folder are found; paths too, from the folder `here`, unless it is None.
+        """
+        return Finder(here, self.data_dir, self.data_root, tables_only=self.has_tables_only)

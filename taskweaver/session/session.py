@@ -153,7 +153,9 @@ class Session:
         event. A KeyboardInterrupt cancels model call and cell, and is raised again.
 
         Args:
-            message: The user's message. Files of the data folder it names are added.
+            message: The message of a user of this machine: files that it names by a path, or by a
+                name in the current or in the data folder, are added. `at` gives a branch whose
+                messages, of users elsewhere, name files of the data folder alone.
             event_handler: Listens during this round.
             files: Files to put into the working directory first.
 
@@ -167,7 +169,7 @@ class Session:
             LimitReached: If the session has reached its limit; see `extend_limits`.
             FileNotAdded: If a file cannot be added; nothing was asked then.
         """
-        return self._here.send_message(message, event_handler, files)
+        return self._here.send_message(message, event_handler, files, Path.cwd())
 
     def run_code(self, code: str, event_handler: SessionEventHandler | None = None) -> Round:
         """Run code of the user's own in the session's kernel, as a round; no model is asked.

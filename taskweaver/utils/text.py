@@ -7,6 +7,7 @@ removed from its view of all earlier rounds (search results, retrieved documents
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache
 
 TEMPORAL_START = "{{DELIMITER_START_TEMPORAL}}"
@@ -70,6 +71,12 @@ def unfenced(text: str) -> str:
     """Return `text` without the one fence around it, if there is one, and without outer space."""
     match = _FENCE.fullmatch(text)
     return (match[1] if match else text).strip()
+
+
+def folded(text: str) -> str:
+    """Return a text as spellings of one name are compared: without case, accents in one form."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(unicodedata.normalize("NFKC", plain).split())
 
 
 def counted(count: int, noun: str) -> str:

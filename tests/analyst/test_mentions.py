@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.mentions import find_files, is_data_file, nearest_file
+from taskweaver.analyst.files.mentions import find_files, nearest_file
 from taskweaver.analyst.files.world import FileInfo, PartInfo
+from taskweaver.utils.data_files import is_data_file
 
 FILES = (
     FileInfo("penguins.csv"),

@@ -9,13 +9,12 @@ import pytest
 from support import Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.mentions import mentioned_files as mentioned_by_a_user
 from taskweaver.ext_role.document_retriever.index import DocumentIndex
 from taskweaver.session.receipts.inputs import files_for
 from taskweaver.session.receipts.receipt import Input, ReceiptError
-from taskweaver.session.storage.workdir import mentioned_files
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import leaves
+from taskweaver.utils.named_files import Finder
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -82,8 +81,15 @@ def test_prompts_show_their_content_or_not_also_when_a_copy_vanishes(
 
 
 def test_they_are_not_named_as_data(project: Path) -> None:
-    assert set(mentioned_files("leak.csv own.csv", project / "data", project)) == {"own.csv"}
-    assert set(mentioned_files("leak.csv own.csv", project / "data")) == {"leak.csv", "own.csv"}
+    text = "leak.csv own.csv"
+    held = Finder(None, project / "data", project).in_text(text)
+    free = Finder(None, project / "data").in_text(text)
+    leads_out = "leads out of the project by a link"
+    assert [(named.spelled, named.problem) for named in held] == [
+        ("leak.csv", leads_out),
+        ("own.csv", ""),
+    ]
+    assert [(named.spelled, named.problem) for named in free] == [("leak.csv", ""), ("own.csv", "")]
 
 
 @pytest.mark.parametrize("start", ["", "data"])
@@ -92,11 +98,14 @@ def test_a_word_of_the_user_follows_none_inside_the_project(
 ) -> None:
     here = project / start
     word = "leak.csv" if start else "data/leak.csv"
-    assert mentioned_by_a_user(word, here, tmp_path / "cwd", project) == []
-    assert mentioned_by_a_user(word, here, tmp_path / "cwd") == [tmp_path / "secret.csv"]
+    (held,) = Finder(here, None, project).in_text(word)
+    (free,) = Finder(here).in_text(word)
+    assert held.problem == "leads out of the project by a link"
+    assert (free.path, free.problem) == (tmp_path / "secret.csv", "")
     # A file elsewhere that the user names by its own path is the user's choice.
-    beside = str(tmp_path / "secret.csv")
-    assert mentioned_by_a_user(beside, here, tmp_path / "cwd", project) == [Path(beside)]
+    beside = tmp_path / "secret.csv"
+    (named,) = Finder(here, None, project).in_text(str(beside))
+    assert (named.path, named.problem) == (beside, "")
 
 
 def test_a_folder_on_the_way_may_be_the_link(project: Path, tmp_path: Path) -> None:

@@ -33,9 +33,10 @@ from taskweaver.session.storage.clone import copy_working_folder
 from taskweaver.session.storage.compare import differing_files
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import remove_session
-from taskweaver.session.storage.workdir import WorkingFiles, add_files, mentioned_files
+from taskweaver.session.storage.workdir import WorkingFiles, add_files
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_text, write_yaml
+from taskweaver.utils.named_files import Finder
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -216,7 +217,8 @@ def test_copies_of_a_working_directory_hold_nothing_of_elsewhere(cwd: Path) -> N
 @given(message=st.lists(NAMES, max_size=5).map(" ".join))
 @FUZZ
 def test_mentions_find_only_files_of_the_folder(cwd: Path, message: str) -> None:
-    assert all(path.parent == cwd for path in mentioned_files(message, cwd).values())
+    found = Finder(None, cwd).in_text(message)
+    assert all(named.source.parent == cwd for named in found)
 
 
 @given(name=NAMES | st.sampled_from(TRAPS))

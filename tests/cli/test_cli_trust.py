@@ -138,7 +138,7 @@ def test_without_trust_the_chat_works_and_none_of_it_acts(strangers: Strangers) 
     assert "Not trusted and off:" in said.stderr
     said = strangers.run("--no-trust", "-m", QUESTION)
     assert said.exit_code == 1
-    assert "There is no file `leak.csv`" in said.stdout
+    assert "leak.csv leads out of the project by a link" in said.stdout
     assert strangers.traces == set()
     with TaskWeaverApp(strangers.folder, trust=False) as app:
         assert app.sandbox == _with_defaults(strangers.folder.parent).sandbox

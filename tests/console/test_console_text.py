@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.terminal.blocks import (
     AnswerBlock,
     Block,
@@ -163,21 +162,6 @@ def test_a_path_is_shown_the_shortest_way(tmp_path: Path) -> None:
     assert display_path(Path.home() / "x.csv", tmp_path) == str(Path("~/x.csv"))
     assert display_path(Path("/elsewhere/x.csv"), tmp_path) == "/elsewhere/x.csv"
     assert display_path(Path("/elsewhere/x.csv"), Path("/")) == "/elsewhere/x.csv"
-
-
-def test_files_a_message_names_are_found(tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    for name in ("a.csv", "b c.csv", "sub/d.db", "README", "known.csv"):
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        (here / name).write_text("x")
-    there.mkdir()
-    (there / "known.csv").write_text("changed")
-    message = (
-        "compare (a.csv), 'b c.csv' and ./sub/d.db. Then README, known.csv, gone.csv, sub/ and"
-        f" a.csv again; {'x' * 5000}.csv \0.csv ~nobody/x.csv"
-    )
-    found = mentioned_files(message, here, there)
-    assert [path.name for path in found] == ["b c.csv", "a.csv", "d.db"]
 
 
 HOSTILE = (

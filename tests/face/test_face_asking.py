@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 import threading
@@ -147,18 +148,50 @@ def test_a_model_that_refuses_raises_and_the_session_goes_on(project: Path) -> N
             assert session.ask("hi").text == "hello"
 
 
+def test_paths_in_the_question_name_files_and_two_of_one_name_stay_apart(
+    stocked: Path, tmp_path: Path
+) -> None:
+    counts = {"here": 2, "the other": 3, "third": 4}
+    for folder, rows in counts.items():
+        path = tmp_path / folder / "o.csv"
+        path.parent.mkdir()
+        path.write_text("\n".join(["n", *map(str, range(rows))]))
+    (tmp_path / "third" / "o.csv").rename(tmp_path / "third" / "o.csv.gz")
+    packed = tmp_path / "third" / "o.csv.gz"
+    packed.write_bytes(gzip.compress(packed.read_bytes()))
+    with TaskWeaver(stocked, OFFLINE) as tw, tw.session() as session:
+
+        def answer(path: str) -> str:
+            return session.ask(f"how many rows are in {path}?").text.split("**")[1]
+
+        assert answer(f"{tmp_path}/here/o.csv") == "2"
+        assert answer(f"'{tmp_path}/the other/o.csv'") == "3"
+        assert answer(f"file://{tmp_path}/third/o.csv.gz") == "4"
+        assert answer(f"{tmp_path}/HERE/O.csv") == "2"
+        (session.folder / "o.csv").write_text("n\n1\n")  # as code may
+        assert answer("o.csv") == "1"
+        assert answer(f"{tmp_path}/here/o.csv") == "2"
+        (tmp_path / "the other" / "o.csv").write_text("n\n1\n2\n3\n4\n5\n")
+        assert answer(f"{tmp_path}/the\\ other/o.csv") == "5"
+        refused = session.ask(f"how many rows are in {tmp_path}/here?").text
+        assert f"{tmp_path}/here is a folder: name a file in it." in refused
+        both = [tmp_path / folder / "o.csv" for folder in ("here", "the other")]
+        session.ask("how many rows are in o-2.csv?", files=both)
+        assert (session.folder / "o-2.csv").read_bytes() == both[1].read_bytes()
+        # A door hands over what users elsewhere write: paths in it name no file.
+        elsewhere = session.core.at(session.branch)
+        elsewhere.send_message(f"how many rows are in {tmp_path}/third/o.csv.gz, tiny.csv?")
+        assert elsewhere.rounds()[-1].notes == ["files added: tiny.csv."]
+
+
 def test_errors_name_the_remedy(stocked: Path, tmp_path: Path) -> None:
     tw = TaskWeaver(stocked, OFFLINE)
-    copy = tmp_path / "tiny.csv"
-    copy.write_text("a\n1\n")
     with pytest.raises(FileNotAdded, match=r"no file none\.csv in /.*Give its path"):
         tw.ask("mean of price", files="none.csv")
     with pytest.raises(FileNotAdded, match="is a folder"):
         tw.ask("mean of price", files=[tmp_path])
     with pytest.raises(FileNotAdded, match=r"DataFrame is not the path of a file.*to_csv"):
         tw.ask("mean of price", files=[pd.DataFrame()])  # type: ignore[list-item]
-    with pytest.raises(FileNotAdded, match=r"Two files are called tiny\.csv"):
-        tw.ask("mean of price", files=[stocked / "data" / "tiny.csv", copy])
     with pytest.raises(SessionError, match="text"):
         tw.ask("")
     session = tw.session()

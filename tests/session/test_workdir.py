@@ -6,12 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sizes import examples
 
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.session.storage.workdir import WorkingFiles, add_files, files_in, mentioned_files
+from taskweaver.session.storage.workdir import WorkingFiles, add_files, files_in
+from taskweaver.utils.named_files import Finder, NamedFile
 
 
 def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
@@ -66,41 +64,11 @@ def test_a_file_without_path_or_content_is_refused(tmp_path: Path) -> None:
         add_files(tmp_path, [{"name": "a.txt"}])
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "mean of sales.csv?",
-        "`sales.csv`, please",
-        '"sales.csv".',
-        "look at (sales.csv)",
-        "sales.csv",
-    ],
-)
-def test_a_named_file_of_the_folder_is_found(tmp_path: Path, message: str) -> None:
-    (tmp_path / "sales.csv").touch()
-    assert mentioned_files(message, tmp_path) == {"sales.csv": tmp_path / "sales.csv"}
-
-
-@pytest.mark.parametrize("message", ["presales.csv", "sales.csv.bak", "sales", "../sales.csv", ""])
-def test_part_of_a_name_is_not_the_name(tmp_path: Path, message: str) -> None:
-    (tmp_path / "sales.csv").touch()
-    assert mentioned_files(message, tmp_path) == {}
-
-
-def test_a_name_with_a_space_is_found(tmp_path: Path) -> None:
-    (tmp_path / "my sales.csv").touch()
-    assert list(mentioned_files("sum my sales.csv please", tmp_path)) == ["my sales.csv"]
-
-
-def test_a_missing_data_folder_holds_nothing(tmp_path: Path) -> None:
-    assert mentioned_files("sales.csv", tmp_path / "none") == {}
-
-
 def test_a_file_that_is_already_there_is_not_overwritten_by_a_mention(tmp_path: Path) -> None:
     data, cwd = folders(tmp_path)
     (data / "a.csv").write_text("original")
     (cwd / "a.csv").write_text("changed by code")
-    assert WorkingFiles(cwd).bring([], mentioned_files("a.csv", data)) == []
+    assert WorkingFiles(cwd).bring([], named("a.csv", data)) == []
     assert (cwd / "a.csv").read_text() == "changed by code"
 
 
@@ -108,10 +76,10 @@ def test_a_file_that_changed_since_is_brought_again(tmp_path: Path) -> None:
     data, cwd = folders(tmp_path)
     files = WorkingFiles(cwd)
     (data / "a.csv").write_text("one")
-    assert files.bring([], mentioned_files("a.csv", data)) == ["files added: a.csv."]
-    assert files.bring([], mentioned_files("a.csv", data)) == []
+    assert files.bring([], named("a.csv", data)) == ["files added: a.csv."]
+    assert files.bring([], named("a.csv", data)) == []
     (data / "a.csv").write_text("another")
-    first, second = files.bring([], mentioned_files("a.csv", data))
+    first, second = files.bring([], named("a.csv", data))
     assert first == "files added: a.csv."
     assert second == "files changed, read them again: a.csv."
     assert (cwd / "a.csv").read_text() == "another"
@@ -121,15 +89,19 @@ def test_a_copy_that_code_changed_is_kept_and_that_is_said_once(tmp_path: Path) 
     data, cwd = folders(tmp_path)
     files = WorkingFiles(cwd)
     (data / "a.csv").write_text("one")
-    files.bring([], mentioned_files("a.csv", data))
+    files.bring([], named("a.csv", data))
     (cwd / "a.csv").write_text("work of code")
-    assert files.bring([], mentioned_files("a.csv", data)) == []
+    assert files.bring([], named("a.csv", data)) == []
     (data / "a.csv").write_text("another")
-    (note,) = files.bring([], mentioned_files("a.csv", data))
+    (note,) = files.bring([], named("a.csv", data))
     assert "a.csv" in note
     assert "not the copy here" in note
     assert (cwd / "a.csv").read_text() == "work of code"
-    assert files.bring([], mentioned_files("a.csv", data)) == []
+    assert files.bring([], named("a.csv", data)) == []
+
+
+def named(text: str, data: Path) -> list[NamedFile]:
+    return Finder(None, data).in_text(text)
 
 
 def folders(tmp_path: Path) -> tuple[Path, Path]:
@@ -137,15 +109,6 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     data.mkdir()
     cwd.mkdir()
     return data, cwd
-
-
-@settings(max_examples=examples(30))
-@given(st.text())
-def test_any_message_is_read_without_error(
-    tmp_path_factory: pytest.TempPathFactory, message: str
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    assert all(path.parent == folder for path in mentioned_files(message, folder).values())
 
 
 @pytest.mark.parametrize("tables_only", [True, False])
@@ -164,11 +127,11 @@ def test_after_a_restart_a_file_that_was_edited_since_is_brought_again(tmp_path:
     cwd.mkdir()
     source = data / "a.csv"
     source.write_text("x\n1\n")
-    WorkingFiles(cwd).bring([], mentioned_files("a.csv", data))
-    assert WorkingFiles(cwd).bring([], mentioned_files("a.csv", data)) == []
+    WorkingFiles(cwd).bring([], named("a.csv", data))
+    assert WorkingFiles(cwd).bring([], named("a.csv", data)) == []
     source.write_text("x\n1\n2\n")
     later = (cwd / "a.csv").stat().st_mtime_ns + 1_000_000_000
     os.utime(source, ns=(later, later))
-    notes = WorkingFiles(cwd).bring([], mentioned_files("a.csv", data))
+    notes = WorkingFiles(cwd).bring([], named("a.csv", data))
     assert "files changed, read them again: a.csv." in notes
     assert (cwd / "a.csv").read_text() == "x\n1\n2\n"

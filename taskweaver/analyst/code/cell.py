@@ -32,6 +32,7 @@ from taskweaver.analyst.readings.reading import (
     TableSource,
     TableView,
 )
+from taskweaver.analyst.wording.inert import column_name, column_names, listed, value_text
 from taskweaver.utils.parsing import parse_expression
 
 _IMPORTS = {"pd": "import pandas as pd", "plt": "import matplotlib.pyplot as plt"}
@@ -40,6 +41,8 @@ _WIDE = 2**62
 _ARITHMETIC = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop,
 )  # fmt: skip
+_MOST_NAMED = 8
+"""Values whose spellings an answer names."""
 
 
 def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
@@ -81,6 +84,8 @@ def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, Tabl
         lines += rows_code(reading, frame)
     else:
         lines += inspection_code(reading, frame)
+    at = len(set(reading.source.tables))
+    lines[at:at] = _merged(reading.source, tables, "\n".join(lines))
     code = "\n".join(map(laid_out, lines))
     imports = [line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.]){name}\.", code)]
     return "\n".join([*imports, *([""] if imports else []), code])
@@ -124,6 +129,35 @@ def _loaded(source: TableSource, tables: Mapping[TableId, TableProfile]) -> tupl
     if len(source.tables) == 1:
         return Frame(joined, columns), lines
     return Frame(RESULT, columns), [*lines, f"{RESULT} = {joined}"]
+
+
+def _merged(source: TableSource, tables: Mapping[TableId, TableProfile], code: str) -> list[str]:
+    """Return the lines that make the spellings of a value one, in the columns that code names."""
+    names = variable_names([*tables, *source.tables])
+    return [
+        f"{column} = {column}.replace({dict(profile.spellings)!r})"
+        for table in dict.fromkeys(source.tables)
+        for profile in (tables[table].columns if table in tables else ())
+        if profile.spellings and repr(profile.name) in code
+        for column in [f"{names[table]}[{profile.name!r}]"]
+    ]
+
+
+def merged_note(code: str, tables: Mapping[TableId, TableProfile]) -> str:
+    """Return the paragraph that names the spellings which a cell counts as one value."""
+    rest = "\n".join(line for line in code.splitlines() if ".replace({" not in line)
+    notes = []
+    for column in (column for table in tables.values() for column in table.columns):
+        if f"[{column.name!r}].replace({dict(column.spellings)!r})" in code:
+            values = list(dict.fromkeys(column.spellings.values()))
+            used = [value for value in values if repr(value) in rest] or values
+            groups = [
+                f"{value_text(value)} ({column_names(texts)})"
+                for value in used[:_MOST_NAMED]
+                for texts in [[f'"{t}"' for t, v in column.spellings.items() if v == value]]
+            ]
+            notes.append(f"Spellings merged in {column_name(column.name)}: {listed(groups)}.")
+    return f"\n\n{' '.join(dict.fromkeys(notes))}" if notes else ""
 
 
 def _read(table: TableId) -> str:

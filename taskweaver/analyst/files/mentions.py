@@ -18,11 +18,9 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from taskweaver.analyst.files.world import FileInfo
+from taskweaver.utils.data_files import DATA_SUFFIX
+from taskweaver.utils.text import folded
 
-EXTENSIONS = (
-    "csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet", "xlsx", "xlsm", "xls", "sqlite3",
-    "sqlite", "db",
-)  # fmt: skip
 _QUOTES = {
     '"': '"', "'": "'", "`": "`", "«": "»", "»": "«", "„": "“”", "“": "”", "”": "”",
     "\u201a": "\u2018\u2019", "\u2018": "\u2019", "\u2019": "\u2019",
@@ -39,10 +37,9 @@ _BOUNDARY = r"(?<![^\W_])(?<![^\W_][-.'])"
 _JOINT = re.compile(
     r"[\s,(]*(?:'s\b|(?:of|in|from|inside)\b)?\s*(?:the\s+)?(?:file\s+)?[\s(]*", re.I
 )
-_EXTENSION = rf"\.(?:{'|'.join(EXTENSIONS)})"
-_FILE_END = re.compile(rf"{_EXTENSION}(?:#[^#]*)?\s*\Z", re.IGNORECASE)
+_FILE_END = re.compile(rf"{DATA_SUFFIX}(?:#[^#]*)?\s*\Z", re.IGNORECASE)
 _FILE_WORD = re.compile(
-    rf"[^\s\"'`«»„“”\u201a\u2018\u2019\u2039\u203a「」『』()\[\],;:]*{_EXTENSION}(?:#\w+)?(?!\w)(?!\.\w)",
+    rf"[^\s\"'`«»„“”\u201a\u2018\u2019\u2039\u203a「」『』()\[\],;:]*{DATA_SUFFIX}(?:#\w+)?(?!\.\w)",
     re.IGNORECASE,
 )
 _FOLDER = r"(?<![\w.-])(?P<folder>[^\s\"'`«»„“\u201a\u2018\u2039「(,;]*[/\\])?"
@@ -86,11 +83,6 @@ def find_files(text: str, files: Sequence[FileInfo]) -> tuple[Mention, ...]:
     return tuple(_joined(text, sorted(found, key=lambda mention: mention.start)))
 
 
-def is_data_file(name: str) -> bool:
-    """Return whether a file's extension is one of tables; receipts of answers are none."""
-    return _FILE_END.search(name) is not None and not name.lower().endswith(".receipt.json")
-
-
 def nearest_file(name: str, files: Sequence[FileInfo]) -> str:
     """Return the file whose name is most like a name that no file has; empty for none."""
 
@@ -131,7 +123,7 @@ def _named(text: str, files: Sequence[FileInfo]) -> Iterator[Mention]:
             continue
         forms = {file.name, *(unicodedata.normalize(form, file.name) for form in ("NFC", "NFD"))}
         spellings = "|".join(map(re.escape, forms))
-        pattern = rf"{_FOLDER}(?:{spellings})(?:#(?P<part>\w+))?(?!\w)(?!\.\w)"
+        pattern = rf"{_FOLDER}(?:{spellings})(?:#(?P<part>\w+))?(?![a-z0-9_])(?!\.\w)"
         for match in re.finditer(pattern, text, re.IGNORECASE):
             folder = re.split(r"[/\\]", match["folder"] or "/")[-2]
             name = file.name if folder.casefold() in _OWN_FOLDERS else ""
@@ -155,7 +147,7 @@ def _resolved(
     *folders, name = re.split(r"[/\\]", path)
     here = {folder.casefold() for folder in folders[-1:]} <= _OWN_FOLDERS
     for file in files:
-        if _folded(file.name) in {_folded(path), _folded(name) if here else None}:
+        if folded(file.name) in {folded(path), folded(name) if here else None}:
             return Mention(start, end, file.name, _part(file, part))
     if not _FILE_END.search(path):
         return None
@@ -222,13 +214,13 @@ def _stem_forms(stem: str, users: Mapping[str, int]) -> list[str]:
         for form in dict.fromkeys(forms)
         if len(form) > 1
         and not form.isdigit()
-        and users.get(_folded(form), 0) == (_folded(form) in own)
+        and users.get(folded(form), 0) == (folded(form) in own)
     ]
 
 
 def _folded_stems(stem: str) -> set[str]:
     """Return a stem in full and without year, as they are compared."""
-    return {_folded(stem), _folded(_undated(stem))}
+    return {folded(stem), folded(_undated(stem))}
 
 
 def _undated(stem: str) -> str:
@@ -262,14 +254,14 @@ def _joined(text: str, mentions: Sequence[Mention]) -> Iterator[Mention]:
 
 def _part(file: FileInfo, name: str) -> str:
     """Return a part's name as the file spells it; the name itself where parts are not known."""
-    known = {_folded(part.name): part.name for part in file.parts}
-    return known.get(_folded(name), name)
+    known = {folded(part.name): part.name for part in file.parts}
+    return known.get(folded(name), name)
 
 
 def _is_similar(name: str, other: str) -> bool:
     """Return whether a name is another with one slip: its extension, its number, one letter."""
-    stem, wanted = _folded(_stem(name)), _folded(_stem(other))
-    if stem == wanted or _folded(_other_number(stem)) == wanted:
+    stem, wanted = folded(_stem(name)), folded(_stem(other))
+    if stem == wanted or folded(_other_number(stem)) == wanted:
         return True
     if min(len(stem), len(wanted)) < _SIMILAR_CHARS or _digits(stem) != _digits(wanted):
         return False
@@ -292,17 +284,13 @@ def _digits(text: str) -> str:
 
 
 def _stem(name: str) -> str:
-    return PurePosixPath(name).stem
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+    return PurePosixPath(name.removesuffix(".gz").removesuffix(".zip")).stem
 
 
 def _may_hold(text: str, name: str) -> bool:
     """Return whether the first word of a name occurs in a text: a quick test before a search."""
     words = re.split(r"[\s_-]+", name.strip(" _-"))
-    return _folded(words[0]) in _folded(text)
+    return folded(words[0]) in folded(text)
 
 
 def _flexible(name: str) -> str:

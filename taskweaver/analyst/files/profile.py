@@ -32,6 +32,7 @@ class ColumnProfile:
         low: Smallest value as text (ISO 8601 for times); empty for texts.
         high: Largest value as text.
         values: All distinct values as text, of columns with few; None for others.
+        spellings: Further spellings of values, and the value each is counted as.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ColumnProfile:
     low: str = ""
     high: str = ""
     values: tuple[str, ...] | None = None
+    spellings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

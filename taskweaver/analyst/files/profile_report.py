@@ -26,6 +26,7 @@ _COLUMN = re.compile(
     rf"column (?P<name>{_TEXT}): (?P<kind>number|integer|time|text|flag)"
     rf", (?P<distinct>{_NUMBER}) distinct(?:, (?P<missing>{_NUMBER}) missing)?"
     rf"(?:, from (?P<low>{_TEXT}) to (?P<high>{_TEXT}))?"
+    rf"(?:, spellings (?P<spellings>\{{{_TEXT}: {_TEXT}(?:, {_TEXT}: {_TEXT})*\}}))?"
     rf"(?:, values (?P<values>\[(?:{_TEXT}(?:, {_TEXT})*)?\]))?"
 )
 _MATCH = re.compile(
@@ -143,6 +144,7 @@ def _column(found: re.Match[str]) -> ColumnProfile:
         _text(found["low"] or '""'),
         _text(found["high"] or '""'),
         tuple(json.loads(values)) if values else None,
+        json.loads(found["spellings"] or "{}"),
     )
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from taskweaver.ces.inkernel.smaller_image import smaller_image
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.tables.errors import TableError
+from taskweaver.utils.data_files import TEXTS
 
 Overview = dict[str, Any]
 _LIMIT_S = 5.0
 _PROBLEM_CHARS = 200
-_TEXTS = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson"}
 
 
 def overviews(payload: Mapping[str, Any]) -> Overview:
@@ -50,12 +50,12 @@ def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
     """
     from taskweaver.tables.profiles.impressions import impressions
 
-    suffix, is_whole = path.suffix.lower(), len(content) == size
-    if not is_whole and suffix not in _TEXTS:
+    suffix, is_whole = path.suffix.lower().lstrip("."), len(content) == size
+    if not is_whole and suffix not in TEXTS:
         raise TableError("It is too large to be looked at in passing.")
     path.write_bytes(content if is_whole else _whole_lines(content, path.name))
     found = impressions(path, is_whole=is_whole)
-    if suffix == ".txt" and len(found[0].columns) < 2:
+    if suffix == "txt" and len(found[0].columns) < 2:
         raise TableError("It holds text, no table.")
     scale = 1.0 if is_whole else size / max(len(content), 1)
     return [

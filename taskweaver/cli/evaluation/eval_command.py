@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
+from taskweaver.cli.options import FILE, FOLDER, NEW_FILE
 
 
 @click.command(name="eval")
@@ -17,7 +18,7 @@ from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
     "--project",
     "own_project",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Project folder whose model, plugins and prompts are tried.",
 )
 @click.option(
@@ -31,13 +32,13 @@ from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
 @click.option(
     "--out",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Append a line of JSON for each case; cases that are there already are not repeated.",
 )
 @click.option(
     "--against",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="Compare with the results of an earlier run.",
 )
 @click.option("--only", metavar="NAME", multiple=True, help="Play this case; may be repeated.")

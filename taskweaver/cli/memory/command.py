@@ -363,7 +363,9 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
 
 
 @memory.command()
-@click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument(
+    "logdir", type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
+)
 @click.argument("target", type=NEW_FILE)
 @click.option("--file", "name", default="", metavar="NAME", help="Only the rows of this file.")
 @JSON

@@ -21,7 +21,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--text": {"help": "Every occurrence of a text; - reads it from the standard input."},
     "--logs folders": {
         "multiple": True,
-        "type": click.Path(exists=True, file_okay=False, path_type=Path),
+        "type": click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
         "help": "A folder of prompt logs; all files in it are looked through.",
     },
     "--dry-run": {"is_flag": True, "help": "Only print where it is."},

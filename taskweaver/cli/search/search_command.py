@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from taskweaver.cli.opening.folder import require_folder
-from taskweaver.cli.options import NEW_FILE, PATH
+from taskweaver.cli.options import FILE, PATH
 
 _EXAMPLES = """\b
 Examples:
@@ -81,11 +81,10 @@ def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> f
 
 
 _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
-_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
 
 
 @search.command()
-@click.argument("idea", required=False, type=NEW_FILE)
+@click.argument("idea", required=False)
 @click.option("--load_ideas", "--load-ideas", type=PATH, hidden=True)
 @click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
 @click.option("--name", help="Name of a new run's folder.")
@@ -110,7 +109,7 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
     help="Phases in a workspace, or one script in a kernel.",
 )
 @click.option("--config", "bfts", type=PATH, help="A bfts_config.yaml of the original.")
-@click.option("--resources", type=_FILE, help="A file of resources: data, code and models.")
+@click.option("--resources", type=FILE, help="A file of resources: data, code and models.")
 @click.option("--memory/--no-memory", "with_memory", default=None, help="Whether nodes remember.")
 @click.option(
     "--memory_db",
@@ -127,16 +126,21 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--until_input_ends", is_flag=True, hidden=True)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
-def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **options: Any) -> None:
+def run(project: Path | None, /, *, idea: str | None, resume: str | None, **options: Any) -> None:
     """Search; IDEA is a Markdown file with the task and the way to measure it.
 
     Ctrl-C stops it cleanly: finished work is kept, and --resume continues.
     """
     from taskweaver.cli.search.run_search import search_and_show
     from taskweaver.cli.search.search_options import read_options
+    from taskweaver.utils.named_files import Finder
 
     is_plain, is_owned = options.pop("plain"), options.pop("until_input_ends")
-    choice = read_options(options.pop("load_ideas") or idea, resume, options)
+    path = options.pop("load_ideas")
+    if idea:
+        found = Finder(Path.cwd()).find(idea) or Finder(project).find(idea)
+        path = found.path if found else Path(idea)
+    choice = read_options(path, resume, options)
     sys.exit(search_and_show(project, choice, is_plain=is_plain, is_owned=is_owned))
 
 
@@ -180,8 +184,8 @@ def open_(project: Path | None, run: str) -> None:
 
 
 @search.command(name="eval")
-@click.argument("configurations", nargs=-1, required=True, type=_FILE)
-@click.option("--idea", "ideas", multiple=True, type=_FILE, help="An idea to search; repeatable.")
+@click.argument("configurations", nargs=-1, required=True, type=FILE)
+@click.option("--idea", "ideas", multiple=True, type=FILE, help="An idea to search; repeatable.")
 @click.option("--seeds", type=_ANY, default=40, show_default=True, help="Runs of each landscape.")
 @click.option("--runs", type=_SOME, default=2, show_default=True, help="Runs of each idea.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")

@@ -86,7 +86,9 @@ def read_options(idea: Path | None, resume: str | None, options: dict[str, Any])
         else:
             ignored.append("memory.db_path")
     note = (
-        f"not used of {file}: {', '.join(ignored)}; see docs/search-reference.md" if ignored else ""
+        f"not used of {file.name}: {', '.join(ignored)}; see docs/search-reference.md"
+        if ignored
+        else ""
     )
     return SearchOptions(
         idea,

@@ -30,6 +30,7 @@ from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_text
+from taskweaver.utils.named_files import Finder
 from taskweaver.utils.text import counted
 
 COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
@@ -114,21 +115,17 @@ def _reset(chat: Chat, _: str) -> None:
 
 
 def _load(chat: Chat, arguments: str) -> None:
-    paths = [Path(name).expanduser() for name in _split(arguments)]
-    if not paths:
+    names = _split(arguments)
+    if not names:
         chat.refuse("Which file? /load PATH...")
-    for path in paths:
-        if not path.is_file():
-            why = "is a folder" if path.is_dir() else "does not exist"
-            chat.refuse(f"{path} {why}.")
-        elif path.resolve() not in chat.waiting:
-            chat.add_file(path)
-            chat.note(f"{display_path(path.resolve())} goes with the next message")
+    for name in names:
+        if path := chat.add_file(name):
+            chat.note(f"{display_path(path)} goes with the next message")
 
 
 def _split(arguments: str) -> list[str]:
     """Split names at spaces, unless quoted or all of it is one file's name."""
-    if Path(arguments).expanduser().is_file():
+    if arguments and Finder(Path.cwd()).find(arguments):
         return [arguments]
     try:
         return shlex.split(arguments)

@@ -18,7 +18,8 @@ from acp.schema import (
 )
 
 from taskweaver.doors.acp.errors import INVALID_PARAMS, refused
-from taskweaver.session.storage.workdir import AddedFile, mentioned_files
+from taskweaver.session.storage.workdir import AddedFile
+from taskweaver.utils.named_files import Finder, numbered
 
 _LOCAL = {"", "localhost"}
 
@@ -47,8 +48,10 @@ def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
         prompt.text += _taken(block, prompt)
     if not prompt.text.strip():
         raise refused(INVALID_PARAMS, "The prompt is empty: it needs a text.")
-    for name, path in mentioned_files(prompt.text, folder, folder, tables_only=True).items():
-        prompt.files.setdefault(name, AddedFile(name=name, path=path))
+    for named in Finder(None, folder, folder, tables_only=True).in_text(prompt.text):
+        if not named.problem:
+            name = named.source.name
+            prompt.files.setdefault(name, AddedFile(name=name, path=named.path))
     return prompt
 
 
@@ -97,9 +100,8 @@ def _embedded(block: EmbeddedResourceContentBlock, prompt: AcpPrompt) -> str:
 
 def _added(name: str, prompt: AcpPrompt, file: AddedFile) -> str:
     """Add a file, under another name where another file of the prompt has its name."""
-    chosen, number = name, 1
-    while chosen in prompt.files and prompt.files[chosen] != {**file, "name": chosen}:
-        number += 1
-        chosen = f"{Path(name).stem}-{number}{Path(name).suffix}"
-    prompt.files[chosen] = AddedFile({**file, "name": chosen})
+    for chosen in numbered(name):
+        own = AddedFile({**file, "name": chosen})
+        if prompt.files.setdefault(chosen, own) == own:
+            break
     return chosen

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.code.cell import as_code
+from taskweaver.analyst.code.cell import as_code, merged_note
 from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.files.mentions import find_files
 from taskweaver.analyst.files.world import World
@@ -98,7 +98,7 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     is_about_files = not (
         isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )
-    missing = missing_file(request, world) if is_about_files else ""
+    missing = talk.round[0].refused or missing_file(request, world) if is_about_files else ""
     if isinstance(outcome, NotUnderstood) and not world.files:
         missing = missing or NO_FILES
     words = outcome.words if isinstance(outcome, NotUnderstood) else ()
@@ -210,7 +210,7 @@ def _after_report(talk: PromptConversation, worker: str) -> dict[str, str]:
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
     if isinstance(outcome, Understood):
         text = answer(outcome, output, result, artifacts(report))
-        text += _origin(request, world, outcome.reading)
+        text += merged_note(order, world.tables) + _origin(request, world, outcome.reading)
     else:  # the look before it was summarised meanwhile: the result stands for itself
         text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,21 +14,28 @@ from taskweaver.analyst.files.file_list import (
     listed_tables,
     new_files_in,
 )
-from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.analyst.files.profile import TableId, TableProfile
 from taskweaver.analyst.files.profile_report import merged
 from taskweaver.analyst.files.world import FileInfo, World
 from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage
+from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import MARK, quoted_section
 
 _START = "Let's start the new conversation!"
 _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)
-_NOTE = r"files added: |files changed[^:\n]*: |variable that is gone, |The Python session is new: "
+_NOTE = (
+    r"files (?:not )?added: |files changed[^:\n]*: |names here of files in the message: "
+    r"|variable that is gone, |The Python session is new: "
+)
 _NOTES = re.compile(rf"(?:^(?:{_NOTE})[^\n]*\n)+", re.MULTILINE)
 _EARLIER = re.compile(r"\AEarlier in this chat:\n.*\nThe question now:\n", re.DOTALL)
 _ASKED = re.compile(r"^> ?(?:The user asked: )(.+)$|^The user asked: (.+)$", re.MULTILINE)
 _ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
+_NAMES = re.compile(r"^names here of files in the message: (\{.+\})$", re.MULTILINE)
+_REFUSED = re.compile(r"^files not added: (.+\.)$", re.MULTILINE)
+_PROSE = re.compile(r".*?(?:```|\b(?:run|execute)\b[^\n]*?:\s|\Z)", re.DOTALL | re.IGNORECASE)
+"""A request up to the code or SQL in it, which is run as it is."""
 _LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
@@ -55,9 +63,23 @@ class PromptMessage:
     def request(self) -> str:
         """The user's own words: the text without what is put before it.
 
-        These are notes of the session, and the history of a chat that it was not part of.
+        These are notes of the session, and the history of a chat that it was not part of. Outside
+        of code, files have the names of their copies.
         """
-        return _EARLIER.sub("", _NOTES.sub("", self.text, count=1)).strip()
+        request = _EARLIER.sub("", _NOTES.sub("", self.text, count=1)).strip()
+        names = _NAMES.search(self.text)
+        prose = _PROSE.match(request)
+        end = prose.end() if prose else 0
+        said = request[:end]
+        for spelled, name in json.loads(names[1]).items() if names else ():
+            said = said.replace(spelled, name)
+        return said + request[end:]
+
+    @property
+    def refused(self) -> str:
+        """Files that the text names and that could not be added, with the reasons."""
+        found = _REFUSED.search(self.text)
+        return found[1] if found else ""
 
 
 @dataclass(frozen=True, slots=True)

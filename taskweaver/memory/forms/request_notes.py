@@ -4,12 +4,21 @@ from __future__ import annotations
 
 FILES_ADDED = "files added"
 FILES_CHANGED = "files changed, read them again"
-FILES_KEPT = "files changed in the data folder, but not the copy here, which code changed"
+FILES_KEPT = "files changed, but not the copy here, which code changed"
+FILES_REFUSED = "files not added"
+FILE_NAMES = "names here of files in the message"
 VARIABLE_GONE = "variable that is gone, make it again before use"
 ALL_VARIABLES_GONE = "The Python session is new: the variables of earlier rounds are gone."
 
 _FILES = (f"{FILES_ADDED}: ", f"{FILES_CHANGED}: ")
-_NOTES = (*_FILES, f"{FILES_KEPT}: ", f"{VARIABLE_GONE}: ", ALL_VARIABLES_GONE)
+_NOTES = (
+    *_FILES,
+    f"{FILES_KEPT}: ",
+    f"{FILES_REFUSED}: ",
+    f"{FILE_NAMES}: ",
+    f"{VARIABLE_GONE}: ",
+    ALL_VARIABLES_GONE,
+)
 
 
 def split_notes(query: str) -> tuple[list[str], str]:

@@ -112,8 +112,11 @@ class AnsweringBranch:
         message: str,
         event_handler: SessionEventHandler | None = None,
         files: Sequence[AddedFile] | None = None,
+        here: Path | None = None,
     ) -> Round:
         """Answer a message on this branch; see `Session.send_message`.
+
+        Paths in the message name files only for a user of this machine, who is in folder `here`.
 
         Raises:
             SessionBusy: If this branch is at work.
@@ -124,9 +127,10 @@ class AnsweringBranch:
             self._record_foreign_cells()
             self._spending.begin_round(self._session_models.usage)
             branch = self._branch
-            named = "\n".join([message, *branch.files.brought])
-            mentioned = self._branches.config.mentioned_files(named)
-            notes = branch.files.bring(files or [], mentioned)
+            finder = self._branches.config.finder(here)
+            again = [finder.of(named.spelled, named.source) for named in branch.files.brought]
+            named = [*finder.in_text(message), *(found for found in again if not found.problem)]
+            notes = branch.files.bring(files or [], named)
             notes += branch.take_note(self.restoring())
             return self._play(branch, "\n".join([*notes, message]), branch.play)
 

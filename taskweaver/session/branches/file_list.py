@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from taskweaver.analyst.files.file_list import ListedFile, TableOverview
-from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
@@ -26,11 +25,11 @@ from taskweaver.role.files import CellPicture
 from taskweaver.session.branches.pictures import CellPictures
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
+from taskweaver.utils.data_files import TEXTS, is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
 from taskweaver.utils.files import leaves
 
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
-_TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})
 _MOST_FILES, _PROBLEM_CHARS = 200, 200
 
 
@@ -79,7 +78,7 @@ class BranchFiles:
 
     def bring(self, text: str) -> None:
         """Copy the files of the data folder that a text names; see `RoleFiles`."""
-        named = self._config.mentioned_files(text)
+        named = self._config.finder().in_text(text)
         if named:
             self._working.bring([], named)
 
@@ -123,8 +122,8 @@ class BranchFiles:
     def _beginning(self, name: str, stamp: Stamp, left: int) -> bytes:
         """Return the bytes of a file that the kernel reads; none where it would need more."""
         size = stamp[1]
-        most = min(left, _TEXT_BYTES if _suffix(name) in _TEXTS else _BINARY_BYTES)
-        if size > most and (_suffix(name) not in _TEXTS or most < _TEXT_BYTES):
+        most = min(left, _TEXT_BYTES if _suffix(name) in TEXTS else _BINARY_BYTES)
+        if size > most and (_suffix(name) not in TEXTS or most < _TEXT_BYTES):
             return b""
         try:
             with Folder.at(self._cwd) as folder:

@@ -15,9 +15,10 @@ from taskweaver.memory.forms.request_notes import file_notes
 from taskweaver.memory.reading.cells import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
-from taskweaver.session.storage.workdir import AddedFile, mentioned_files
+from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.file_system.safe_fs import Folder, open_ordinary
 from taskweaver.utils.files import leaves
+from taskweaver.utils.named_files import Finder
 
 EMBEDDED_BYTES = 10 << 20
 """Most bytes of inputs that a receipt holds, the smallest files first."""
@@ -48,15 +49,19 @@ def _added(rounds: Sequence[Round], cwd: Path, folder: Folder, data_dir: Path) -
     added: dict[str, float] = {}
     for round_ in rounds:
         began = _time_of(round_.id)
-        for name in mentioned_files(file_notes(round_.user_query), cwd):
+        for name in _names(file_notes(round_.user_query), cwd):
             added[name] = began
         code = "\n".join(cell.code for cell in executed_cells([round_]))
-        for name in mentioned_files(code, cwd):
+        for name in _names(code, cwd):
             facts = folder.stat(name)
             was_there = facts is not None and facts.st_mtime < began
             if name not in added and facts and (was_there or (data_dir / name).is_file()):
                 added[name] = began
     return added
+
+
+def _names(text: str, cwd: Path) -> list[str]:
+    return [named.source.name for named in Finder(None, cwd).in_text(text) if not named.problem]
 
 
 def _inputs(folder: Folder, added: Mapping[str, float], data_dir: Path) -> tuple[Input, ...]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
-from taskweaver.analyst.files.mentions import is_data_file
-from taskweaver.memory.forms.request_notes import FILES_ADDED, FILES_CHANGED, FILES_KEPT
+from taskweaver.memory.forms.request_notes import (
+    FILE_NAMES,
+    FILES_ADDED,
+    FILES_CHANGED,
+    FILES_KEPT,
+    FILES_REFUSED,
+)
 from taskweaver.session.errors import FileNotAdded
+from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder, copy_in, is_plain_name
 from taskweaver.utils.files import leaves
+from taskweaver.utils.named_files import Finder, NamedFile, numbered
 
-_WORD = re.compile(r"[^\s`'\"<>|*?]+")
-_TRAILING = ".,;:!?)]}"
 _MOST_TABLES = 200
 
 Stamp = tuple[int, int]
@@ -34,6 +40,21 @@ class AddedFile(TypedDict):
     name: str
     path: NotRequired[str | Path]
     content: NotRequired[bytes | str]
+
+
+def chosen_file(given: str | os.PathLike[str], root: Path | None = None) -> NamedFile:
+    """Return the file that a user of this machine gives by its path; `root` is as for `files_in`.
+
+    Raises:
+        FileNotAdded: If there is none, or it cannot be used.
+    """
+    named = Finder(Path.cwd(), None, root).find(str(given))
+    if named is None:
+        place = "" if Path(given).is_absolute() else f" in {Path.cwd()}"
+        raise FileNotAdded(f"There is no file {given}{place}. Give its path.")
+    if named.problem:
+        raise FileNotAdded(f"{given} {named.problem}.")
+    return named
 
 
 def add_files(cwd: Path, files: Iterable[AddedFile]) -> list[str]:
@@ -78,6 +99,15 @@ def _write(folder: Folder, name: str, file: AddedFile) -> None:
         raise FileNotAdded(f"{name}: a file needs a path or its content.")
 
 
+def _apart(files: Sequence[AddedFile]) -> dict[str, AddedFile]:
+    """Return files by names of their own: of two with one name the second gets a number."""
+    apart: dict[str, AddedFile] = {}
+    for file in files:
+        name = next(name for name in numbered(_name(file)) if name not in apart)
+        apart[name] = {**file, "name": name}
+    return apart
+
+
 def _name(file: AddedFile) -> str:
     """Return the name of a file without folders."""
     given: object = file.get("name")
@@ -92,36 +122,13 @@ def _is_there(folder: Folder, name: str, source: Path) -> bool:
     return copy is not None and os.path.samestat(copy, source.stat())
 
 
-def mentioned_files(
-    message: str, folder: Path, root: Path | None = None, *, tables_only: bool = False
-) -> dict[str, Path]:
-    """Find the files of a folder that a message names, by file name.
-
-    Only whole words count, and only files that lie directly in `folder`.
-
-    Links may not leave the project folder `root`, and the paths that are returned hold none; None
-    allows any target. `tables_only` is as for `files_in`.
-    """
-    files = {
-        path.name: path if root is None else path.resolve()
-        for path in files_in(folder, root, tables_only=tables_only)
-        if is_plain_name(path.name)
-    }
-    odd = [name for name in files if not _WORD.fullmatch(name) and name in message]
-    for name in odd:  # part of such a name is not the name of another file
-        message = message.replace(name, " ")
-    words = (match.group().rstrip(_TRAILING).lstrip("([{") for match in _WORD.finditer(message))
-    plain = [word for word in words if word in files]
-    return {name: files[name] for name in [*plain, *odd]}
-
-
 def files_in(
     folder: Path, root: Path | None = None, *, tables_only: bool = False
 ) -> Iterator[Path]:
     """Yield the files directly in a folder; none of one that is not there.
 
-    `root` is as for `mentioned_files`. With `tables_only` they are the first `_MOST_TABLES` by name
-    that have the extension of a table and are not hidden.
+    Links may not leave the project folder `root`; None allows any target. With `tables_only` they
+    are the first `_MOST_TABLES` by name that have the suffix of a table and are not hidden.
     """
     if not folder.is_dir():
         return
@@ -139,43 +146,93 @@ class WorkingFiles:
     """The user's files in a working directory: each is brought once, and again when it changed.
 
     A copy that code has changed since is the user's work too: it is kept, and the roles are
-    informed. Of a copy that an earlier process brought, the later of file and copy counts.
+    informed. Of a copy that an earlier process brought, the later of file and copy counts. A path
+    means that very file: if the name of the copy is taken, it gets another one.
     """
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
-        self._brought: dict[str, tuple[Stamp, Stamp | None]] = {}
-        self._found = _stamps(cwd)
+        self._brought: dict[str, tuple[NamedFile, Stamp, Stamp | None]] = {}
+        self._found = stamps_in(cwd)
 
-    def bring(self, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
+    def bring(self, files: Sequence[AddedFile], mentioned: Iterable[NamedFile]) -> list[str]:
         """Add the user's files, and those a message names that are new or changed.
 
         Files that the user gives replace those that are there.
 
         Returns:
-            The changes, a line each, in words for the roles.
+            The changes, and names that differ from the message's, a line each, for the roles.
 
         Raises:
             FileNotAdded: If one cannot be read or written.
         """
-        given = {_name(file) for file in files}
-        named = {name: path for name, path in mentioned.items() if name not in given}
-        states = {name: self._state(name, path) for name, path in named.items()}
-        new = [name for name, state in states.items() if state == "new"]
+        given = _apart(files)
+        renamed = zip(files, given, strict=True)
+        other = {
+            str(file["path"]): name
+            for file, name in renamed
+            if name != _name(file) and "path" in file
+        }
+        new: dict[str, NamedFile] = {}
+        refused = []
+        for named in mentioned:
+            if named.problem:
+                refused.append(f"{named.spelled} {named.problem}")
+            elif name := self._name_for(named, given, new):
+                new[name] = named
+                other |= {named.spelled: name} if named.spelled != name else {}
+        states = {n: self._state(n, new[n].path) for n in new if n not in given}
+        fresh = [name for name, state in states.items() if state in {"new", "changed"}]
+        copied: list[AddedFile] = [{"name": name, "path": new[name].path} for name in fresh]
+        added = add_files(self._cwd, [*given.values(), *copied])
+        for name in (name for name, state in states.items() if state != "same"):
+            stamp = _stamp_at(new[name].path)
+            self._brought[name] = replace(new[name], spelled=name), stamp, self._stamp_here(name)
         changed = [name for name, state in states.items() if state == "changed"]
         kept = [name for name, state in states.items() if state == "kept"]
-        added = add_files(self._cwd, files)
-        for name in new + changed:
-            added += add_files(self._cwd, [{"name": name, "path": named[name]}])
-        for name in new + changed + kept:
-            self._brought[name] = _stamp_at(named[name]), self._stamp_here(name)
-        notes = {FILES_ADDED: added, FILES_CHANGED: changed, FILES_KEPT: kept}
-        return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
+        lists = ((FILES_ADDED, added), (FILES_CHANGED, changed), (FILES_KEPT, kept))
+        notes = [
+            f"{note}: {', '.join(items)}."
+            for note, items in (*lists, (FILES_REFUSED, refused))
+            if items
+        ]
+        return (
+            [*notes, f"{FILE_NAMES}: {json.dumps(other, ensure_ascii=False)}"] if other else notes
+        )
 
     @property
-    def brought(self) -> tuple[str, ...]:
-        """Names of the files of the data folder that were brought before."""
-        return tuple(self._brought)
+    def brought(self) -> list[NamedFile]:
+        """Files that messages named before, by the names of their copies."""
+        return [named for named, _, _ in self._brought.values()]
+
+    def _name_for(
+        self, named: NamedFile, given: Mapping[str, AddedFile], new: Mapping[str, NamedFile]
+    ) -> str:
+        """Return the name of the copy of a file; empty where its name means another file here."""
+        if named.is_bare:
+            name = named.spelled if named.spelled in self._brought else named.source.name
+            is_other = name in self._brought and self._brought[name][0].source != named.source
+            return "" if is_other else name
+        for name, (known, _, copy) in self._brought.items():
+            if known.path == named.path and copy == self._stamp_here(name):
+                return name
+        names = numbered(named.source.name)
+        return next(name for name in names if self._is_for(name, named, given, new))
+
+    def _is_for(
+        self,
+        name: str,
+        named: NamedFile,
+        given: Mapping[str, AddedFile],
+        new: Mapping[str, NamedFile],
+    ) -> bool:
+        """Return whether the copy of a file may have a name: it is free, or has its content."""
+        if name in given:
+            return os.path.realpath(given[name].get("path", "")) == str(named.path)
+        if name in new:
+            return new[name].path == named.path
+        copy = self._stamp_here(name)
+        return copy is None or (name not in self._brought and copy == _stamp_at(named.path))
 
     def _state(self, name: str, source: Path) -> Literal["new", "same", "changed", "kept"]:
         copy_now = self._stamp_here(name)
@@ -184,7 +241,7 @@ class WorkingFiles:
         if name not in self._brought:  # code, the user or an earlier process put it there
             is_later = self._found.get(name) == copy_now and _stamp_at(source) > copy_now
             return "changed" if is_later else "same"
-        source_then, copy_then = self._brought[name]
+        _, source_then, copy_then = self._brought[name]
         if _stamp_at(source) == source_then:
             return "same"
         return "changed" if copy_now == copy_then else "kept"
@@ -199,7 +256,7 @@ class WorkingFiles:
         return None if facts is None else stamp_of(facts)
 
 
-def _stamps(cwd: Path) -> dict[str, Stamp]:
+def stamps_in(cwd: Path) -> dict[str, Stamp]:
     """Return the stamps of the data files directly in a working directory.
 
     None of one that cannot be read: an error is raised as soon as a file is brought to it.

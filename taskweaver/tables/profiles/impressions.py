@@ -17,7 +17,7 @@ from taskweaver.tables.evidence.numerals import is_marker, number_form
 from taskweaver.tables.plans.plan import Drop, Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
 from taskweaver.tables.profiles.profile_text import ColumnFacts
-from taskweaver.tables.profiles.profiling import profiled
+from taskweaver.tables.profiles.profiling import profiled, spellings_of
 from taskweaver.tables.readers.databases import first_rows
 from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.reading import kind_of as kind_of_file
@@ -98,12 +98,19 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
     }
     converted = {step.column for step in steps if not isinstance(step, Tidy | Drop)}
     missing = _missing(shown, converted, is_whole=is_whole)
-    both = {name: ", ".join(filter(None, [notes.get(name), missing.get(name)])) for name in shown}
-    if raw.lost:
-        name = raw.frame.columns[0]
-        both[name] = ", ".join(filter(None, [both[name], f"without {' and '.join(raw.lost)}"]))
+    lost = {str(raw.frame.columns[0]): f"without {' and '.join(raw.lost)}"} if raw.lost else {}
+    of_each = (notes, missing, {name: _spelled(shown[name]) for name in shown}, lost)
+    both = {name: ", ".join(filter(None, (of.get(name) for of in of_each))) for name in shown}
     columns = _columns(head, both, is_whole=is_whole and len(head) == len(shown))
     return Impression(part, len(raw.frame), columns, first)
+
+
+def _spelled(column: Any) -> str:
+    """Return an example of spellings that are one value; empty for none."""
+    found = spellings_of(column.dropna()) if is_of_texts(column) else {}
+    return next(
+        (f"spellings of one value: {text!r} is {value!r}" for text, value in found.items()), ""
+    )
 
 
 def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dict[str, str]:

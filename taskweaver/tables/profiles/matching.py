@@ -93,7 +93,7 @@ class ValueFinder:
 
     def _look_at(self, column: str, value: str) -> None:
         raw = value.casefold()
-        name = raw
+        name = " ".join(raw.split())
         if not raw.replace(" ", "").isalnum():
             raw = raw.strip()
             if raw and self._occurs(raw):

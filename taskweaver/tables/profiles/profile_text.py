@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from taskweaver.tables.profiles.matching import Match
 
@@ -27,6 +27,7 @@ class ColumnFacts:
     Attributes:
         kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
         values: All distinct values, if they are few; else None.
+        spellings: Further spellings of values, and the value each is counted as.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ColumnFacts:
     low: str
     high: str
     values: tuple[str, ...] | None
+    spellings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,9 @@ def _column(column: ColumnFacts) -> str:
     text += f", {column.missing} missing" if column.missing else ""
     if column.low or column.high:
         text += f", from {quoted(column.low)} to {quoted(column.high)}"
+    if column.spellings:
+        pairs = (f"{quoted(text)}: {quoted(value)}" for text, value in column.spellings.items())
+        text += f", spellings {{{', '.join(pairs)}}}"
     return text
 
 

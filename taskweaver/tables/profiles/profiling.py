@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import re
+import unicodedata
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.tables.profiles.matching import ValueFinder
 from taskweaver.tables.profiles.profile_text import ColumnFacts, TableFacts, profile_text
+from taskweaver.utils.text import folded
 
 MOST_VALUES = 30
 _LONGEST_VALUE = 80
+_MOST_DISTINCT, _SPELLINGS_CHARS = 20_000, 1_500
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,8 +46,9 @@ def _column(name: str, series: Any, finder: ValueFinder) -> ColumnFacts:
     kind = kind_of(series)
     present = series.dropna()
     if kind in {"text", "flag"}:
+        spellings = spellings_of(present)
         try:
-            distinct = list(map(str, present.unique().tolist()))
+            distinct = list(map(str, present.replace(spellings).unique().tolist()))
         except TypeError:  # lists and dictionaries
             distinct = [str(value) for value in present.astype(str).unique()]
         if kind == "text":
@@ -50,7 +56,7 @@ def _column(name: str, series: Any, finder: ValueFinder) -> ColumnFacts:
         is_short = len(distinct) <= MOST_VALUES and all(len(v) <= _LONGEST_VALUE for v in distinct)
         values = tuple(sorted(distinct)) if is_short else None
         missing = len(series) - len(present)
-        return ColumnFacts(name, kind, len(distinct), missing, "", "", values)
+        return ColumnFacts(name, kind, len(distinct), missing, "", "", values, spellings)
     low, high = (_text(present.min()), _text(present.max())) if len(present) else ("", "")
     if kind == "time" and low.endswith("T00:00:00") and high.endswith("T00:00:00"):
         low, high = low[:10], high[:10]
@@ -59,6 +65,49 @@ def _column(name: str, series: Any, finder: ValueFinder) -> ColumnFacts:
     return ColumnFacts(
         name, kind, int(present.nunique()), len(series) - len(present), low, high, None
     )
+
+
+def spellings_of(present: Any) -> dict[str, str]:
+    """Map spellings of values to the most frequent one, where case, blanks or accents differ.
+
+    A column with more of them than a profile has room for is left as it is.
+    """
+    try:
+        counts = present.value_counts()
+    except TypeError:  # lists and dictionaries
+        return {}
+    groups: dict[str, list[str]] = {}
+    if len(counts) <= _MOST_DISTINCT:
+        for value, _ in sorted(counts.items(), key=lambda item: (-item[1], str(item[0]))):
+            if isinstance(value, str) and value.strip():
+                groups.setdefault(folded(value), []).append(value)
+    is_key = 2 * len(counts) > len(present)
+    found = {
+        value: " ".join(group[0].split())
+        for group in groups.values()
+        if len(group) > 1 and _is_one(group, is_key=is_key)
+        for value in group
+        if value != " ".join(group[0].split())
+    }
+    return found if sum(map(len, [*found, *found.values()])) <= _SPELLINGS_CHARS else {}
+
+
+def _is_one(spellings: Collection[str], *, is_key: bool) -> bool:
+    """Return whether spellings are one value: in keys such as ``aB1`` and ``Ab1`` case has meaning.
+
+    Of a column that repeats its values, one spelling may have capitals inside, as ``iPhone``.
+    """
+    plain = {" ".join(unicodedata.normalize("NFKC", text).split()) for text in spellings}
+    odd = [
+        text
+        for text in plain
+        if any(
+            word not in {word.lower(), word.upper(), word.capitalize()}
+            or (is_key and not word.isalpha())
+            for word in re.findall(r"\w+", text)
+        )
+    ]
+    return len(plain) == 1 or len(odd) <= (not is_key)
 
 
 def kind_of(series: Any) -> str:

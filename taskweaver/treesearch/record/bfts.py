@@ -62,7 +62,7 @@ def read_bfts(file: Path) -> Bfts:
     try:
         data = read_yaml(file)
     except FileNotFoundError as error:
-        raise SearchError(f"There is no file {file}.") from error
+        raise SearchError(f"There is no file {file.name}.") from error
     except (OSError, ValueError) as error:
         raise SearchError(f"{file} cannot be read: {error}.") from error
     if not isinstance(data, Mapping):

@@ -21,6 +21,7 @@ from taskweaver.analyst.language.words.names import (
 )
 from taskweaver.analyst.language.words.tokens import is_unusual
 from taskweaver.analyst.readings.reading import TableSource
+from taskweaver.utils.text import folded
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
 _LABEL_WORDS = ("name", "title", "label")
@@ -116,13 +117,15 @@ class DataScope:
             if column.kind in ("text", "flag"):
                 for value in column.values or ():
                     match = ValueMatch(column.name, value)
-                    key = " ".join(value.casefold().split())
-                    found.setdefault(key, {})[column.name, value] = match
+                    found.setdefault(folded(value), {})[column.name, value] = match
+                for text, value in column.spellings.items():
+                    match = ValueMatch(column.name, value)
+                    found.setdefault(folded(text), {})[column.name, value] = match
         for table in self.tables:
             for words, matches in table.matches.items():
                 for match in matches:
                     if match.column in self.columns:
-                        known = found.setdefault(" ".join(words.casefold().split()), {})
+                        known = found.setdefault(folded(words), {})
                         known.setdefault((match.column, match.value), match)
         return {words: tuple(matches.values()) for words, matches in found.items()}
 
@@ -132,7 +135,7 @@ class DataScope:
 
     def values(self, text: str) -> tuple[ValueMatch, ...]:
         """Return the values that a text may mean: exact ones, else forms of them."""
-        key = " ".join(text.casefold().split())
+        key = folded(text)
         found = self._value_index.get(key, ())
         exact = tuple(match for match in found if match.is_exact)
         if exact:

@@ -1,0 +1,80 @@
+"""Spellings of a value that differ in case, blanks or the form of accents are one value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from taskweaver import TaskWeaver
+from taskweaver.tables.profiles.impressions import impressions
+from taskweaver.tables.profiles.profiling import spellings_of
+
+BARE = {"execution.sandbox": "none", "execution.zygote": False, "llm.api_type": "offline"}
+STATUS = (
+    ["shipped"] * 53 + ["Shipped"] * 52 + ["SHIPPED "] * 53 + ["open"] * 5 + ["Open"] * 2
+    + ["in transit"] * 2 + ["in  Transit"] + ["in\u00a0transit"]
+    + ["pr\u00eat"] * 2 + ["pre\u0302t"]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("orders")
+    frame = pd.DataFrame({"status": STATUS, "weight": range(len(STATUS))})
+    frame["town"] = [f"Town {at // 4}{'' if at % 2 else ' '}".upper() for at in frame.index]
+    frame.to_csv(folder / "orders.csv", index=False)
+    return folder / "orders.csv"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "named"),
+    [
+        ("how many orders were shipped?", ["**158**"], '`"Shipped"`'),
+        ("how many were SHIPPED?", ["**158**"], '`"shipped"`'),
+        ("how many are not shipped?", ["**14**"], '`"Shipped"`'),
+        ("how many are shipped or open?", ["**165**"], '`"Open"`'),
+        ("how many are in transit?", ["**4**"], '`"in Transit"`'),
+        ("how many are prêt?", ["**3**"], "prêt"),
+        ("sum of weight where status is open and weight > 160", ["**650**"], '`"Open"`'),
+        ("how many different status are there?", ["**4**"], '`"Open"`'),
+        ("number of rows per status", ["in transit 4", "open 7", "prêt 3"], '`"Open"`'),
+        ("how many are in town 3?", ["**4**"], ""),
+    ],
+)
+def test_questions_count_all_spellings_and_name_them(
+    orders: Path, question: str, answer: list[str], named: str
+) -> None:
+    with TaskWeaver(config=BARE) as tw:
+        told = tw.ask(question, files=orders).text
+    plain = " ".join(told.split())
+    assert all(part in plain for part in answer), told
+    assert named in told
+
+
+@pytest.mark.parametrize(
+    ("values", "merged"),
+    [
+        (["Bob Ray", "bob ray", "Ann"], {"bob ray": "Bob Ray"}),
+        (["aB1", "Ab1", "x9"], {}),
+        (["A1b", "a1b", "x9"], {}),
+        (["q2hF", "q2HF"] * 9, {}),
+        (["key", "key "], {"key ": "key"}),
+        (["iPhone", "iphone", "IPHONE"] * 5, {"iphone": "IPHONE", "iPhone": "IPHONE"}),
+        (["Q1", "q1", "Q1 "] * 5, {"Q1 ": "Q1", "q1": "Q1"}),
+        (["straße", "STRASSE"] * 5, {"straße": "STRASSE"}),
+        ([" ", "", "a"], {}),
+        ([["a"], ["A"]], {}),
+        ([f"{case(f'word{at}')}" for at in range(2_000) for case in (str.lower, str.upper)], {}),
+    ],
+)
+def test_spellings_of_names_are_merged_and_keys_are_kept(
+    values: list[object], merged: dict[str, str]
+) -> None:
+    assert spellings_of(pd.Series(values, dtype=object)) == merged
+
+
+def test_a_model_is_shown_that_there_are_spellings(orders: Path) -> None:
+    (table,) = impressions(orders)
+    assert "spellings of one value: " in dict(table.columns)["status"]
