@@ -23,6 +23,8 @@ from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 
 Stamp = tuple[int, int]
+DOUBT = "Not certain"
+"""First words of the line on decisions without evidence."""
 _MOST_CHARS = 400
 _LOOKED_ROWS = 1_000
 _LABEL_CHARS, _MOST_LABELS = 60, 5
@@ -263,7 +265,7 @@ def _lines(name: str, raw: Raw, decided: Decisions) -> list[str]:
     ]
     columns_line = ". ".join(f"{title}: {_listed(found)}" for title, found in phrases if found)
     lines = [f"{name}: {form}", " ".join(raw.notes), columns_line]
-    lines.append(f"Not certain: {_listed(decided.unclear, ';')}" if decided.unclear else "")
+    lines.append(f"{DOUBT}: {_listed(decided.unclear, ';')}" if decided.unclear else "")
     lines.append(f"Left out: {_listed(decided.lost, ';')}" if decided.lost else "")
     # A name in the file with a line end would begin a line of its own, such as a number of rows.
     return [" ".join(without_steering(with_line_feeds(line)).split()) for line in lines if line]
