@@ -157,7 +157,7 @@ def kind_of(path: Path) -> str:
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
     raw = undecided(path, name, sheet)
     decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
-    decided.unclear[:0] = raw.unclear
+    decided.unclear = list(dict.fromkeys([*raw.unclear, *decided.unclear]))
     decided.lost += raw.lost
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
     return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
