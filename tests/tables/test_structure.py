@@ -168,7 +168,7 @@ def test_merged_cells_are_filled_and_amounts_count_once(tmp_path: Path) -> None:
         [None, "e", 70, 50],
     ]
 
-    table = loaded(book(tmp_path, rows, "A2:D2", "A3:A4", "C3:C4", "A5:A6"))
+    table = loaded(book(tmp_path, rows, "A2:D2", "A3:A4", "C3:C4", "A5:A6", "X1:Z9"))
     report = "\n".join(table.report)
 
     assert table.frame.region.tolist()[:4] == ["N", "N", "S", "S"]

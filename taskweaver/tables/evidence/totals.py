@@ -24,7 +24,8 @@ _NOTE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _UNIT = re.compile(
-    r"[(\[].*[)\]]|[%‰€$£¥°].*|in .*|[kcm]?[gmlt][²³23]?|usd|eur|gbp|units?|einheit(?:en)?|(?:thousand|million|person)s?",
+    r"[(\[].*[)\]]|[%‰€$£¥°].*|in .*|[kcm]?[gmlt][²³23]?|usd|eur|gbp"
+    r"|(?:unit|thousand|million|person)s?|einheit(?:en)?",
     re.IGNORECASE,
 )
 _MOST_LOOKED, _MOST_LABELS, _MORE_WORDS = 100_000, 1_000, 2
