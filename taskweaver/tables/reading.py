@@ -25,6 +25,8 @@ from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 
 Stamp = tuple[int, int]
+DOUBT = "Not certain"
+"""First words of the line on decisions without evidence."""
 _MOST_CHARS = 400
 _LOOKED_ROWS = 1_000
 _LABEL_CHARS, _MOST_LABELS = 60, 5
@@ -173,7 +175,7 @@ def kind_of(path: Path) -> str:
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
     raw = undecided(path, name, sheet)
     decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
-    decided.unclear[:0] = raw.unclear
+    decided.unclear = list(dict.fromkeys([*raw.unclear, *decided.unclear]))
     decided.lost += raw.lost
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
     return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
@@ -287,7 +289,7 @@ def _lines(name: str, raw: Raw, decided: Decisions) -> list[str]:
     ]
     columns_line = ". ".join(f"{title}: {_listed(found)}" for title, found in phrases if found)
     lines = [f"{name}: {form}", " ".join(raw.notes), columns_line]
-    lines.append(f"Not certain: {_listed(decided.unclear, ';')}" if decided.unclear else "")
+    lines.append(f"{DOUBT}: {_listed(decided.unclear, ';')}" if decided.unclear else "")
     lines.append(f"Left out: {_listed(decided.lost, ';')}" if decided.lost else "")
     # A name in the file with a line end would begin a line of its own, such as a number of rows.
     return [" ".join(without_steering(with_line_feeds(line)).split()) for line in lines if line]

@@ -10,7 +10,7 @@ from typing import Any
 
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.plans.plan import MOST_READS, TableRead
-from taskweaver.tables.reading import Stamp, Table, existing, load, parts_of, stamp
+from taskweaver.tables.reading import DOUBT, Stamp, Table, existing, load, parts_of, stamp
 
 MOST_KEPT_BYTES = 512 << 20
 """Bytes of frames that a profile keeps for the read after it."""
@@ -134,8 +134,9 @@ def profiles(path: FilePath, find: str, *, matches_only: bool = False) -> Any:
             problems.append(error)
     if problems and not tables:
         raise problems[0]
-    for problem in problems:
-        print(problem)  # noqa: T201 - as the decisions
+    lines = [] if matches_only else [line for _, table in tables for line in table.report]
+    for text in [*problems, *(line for line in lines if line.startswith(DOUBT))]:
+        print(text)  # noqa: T201 - as the decisions
     READS.forget()
     found = tuple(profiled(table.frame, os.fspath(path), part, find) for part, table in tables)
     for part, table in tables:

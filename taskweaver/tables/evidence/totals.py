@@ -24,7 +24,8 @@ _NOTE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _UNIT = re.compile(
-    r"[(\[].*[)\]]|[%‰€$£¥°].*|in .*|[kcm]?[gmlt][²³23]?|usd|eur|gbp|(?:thousand|million|person)s?",
+    r"[(\[].*[)\]]|[%‰€$£¥°].*|in .*|[kcm]?[gmlt][²³23]?|usd|eur|gbp"
+    r"|(?:unit|thousand|million|person)s?|einheit(?:en)?",
     re.IGNORECASE,
 )
 _MOST_LOOKED, _MOST_LABELS, _MORE_WORDS = 100_000, 1_000, 2
@@ -93,11 +94,18 @@ def _words_of_total(text: str) -> list[str]:
     )
 
 
+def _name_of(label: str) -> str:
+    """Return the words of a label that do not say that it is one of a total."""
+    words = _words_of_total(label)
+    return " ".join(w for w in words if w not in _WORDS and not w.endswith(_ENDS))
+
+
 def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], list[str]]:
     """Select the labels of rows that are sums of other rows; add phrases on the other labels.
 
     A total is the sum of all other rows, of the records between it and another label, or of the
-    records with the same texts. At most half of its numbers are no sums, for example means.
+    records with the same texts. At most half of its numbers are no sums, for example means. The sum
+    of a single record has no name but that of a total, or one that is a text of a record.
     """
     import numpy as np
     import pandas as pd
@@ -111,6 +119,7 @@ def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], li
     values = np.c_[np.nan_to_num(numbers), np.ones(len(frame))]
     until = np.vstack([values[:1] * 0, (values * is_record[:, None]).cumsum(axis=0)])
     ends = np.array([0, *sorted(labels), len(frame)])
+    is_given = values[is_record, :-1].any(axis=0)
     counts = dict.fromkeys(labels, 0.0)
     for row in labels:
         alike = is_record & ((codes == codes[:, [row]]) | (codes[:, [row]] < 0)).all(axis=0)
@@ -118,13 +127,18 @@ def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], li
         sums = np.vstack([*near, values.sum(axis=0) - values[row], values[alike].sum(axis=0)])
         is_sum = np.isclose(sums[:, :-1], numbers[row], rtol=_TOLERANCE)
         is_most = 2 * is_sum.sum(axis=1) >= np.isfinite(numbers[row]).sum()
-        is_total = is_most & (is_sum & (numbers[row] != 0)).any(axis=1)
+        is_total = is_most & (is_sum & is_given).any(axis=1)
         counts[row] = sums[is_total, -1].max(initial=0)
     is_any = max(counts.values()) > 1
-    found = {row: label for row, label in labels.items() if is_any and counts[row]}
+    names = {"", *map(str.casefold, plain[is_record].to_numpy(str).ravel())}
+    found = {
+        row: label
+        for row, label in labels.items()
+        if is_any and counts[row] > (_name_of(label) not in names)
+    }
     kept = {label for row, label in labels.items() if row in {0, len(frame) - 1} - found.keys()}
     return found, [
-        f"{label!r} is not the sum of other rows, and was kept"
+        f"{label!r} may name a total, is no sum of other rows by its numbers, and was kept"
         for label in sorted(kept)
         if _WORDS.issuperset(_words_of_total(label))
     ]

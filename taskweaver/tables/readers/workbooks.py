@@ -101,7 +101,7 @@ def _with_merged(top: Sequence[Sequence[str]], merged: Sequence[_Cells]) -> list
     for upper, left, lower, right in merged:
         for number in range(upper, min(lower + 1, len(rows))):
             row = rows[number]
-            row[left : right + 1] = [rows[upper][left]] * len(row[left : right + 1])
+            row[left : right + 1] = rows[upper][left : left + 1] * len(row[left : right + 1])
             rows[number] = [cell or " " for cell in row]
     return rows
 
@@ -120,7 +120,7 @@ def _unmerged(
     filled = frame.notna().to_numpy()
     for upper, left, lower, right in sorted(merged, key=lambda cells: cells[1]):
         first, below = upper - skipped, range(upper - skipped + 1, lower - skipped + 1)
-        if not 0 <= first < len(frame) or not filled[first, left]:
+        if not 0 <= first < len(frame) or not filled[first, left : left + 1].any():
             continue
         if left < right and filled[first].sum() == 1:
             headings.append(first)
