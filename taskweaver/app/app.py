@@ -29,6 +29,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.role.in_force import without_effect
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
@@ -117,10 +118,13 @@ class TaskWeaverApp:
     def _inspect(self) -> None:
         _ = self.mcp_servers  # a mistake in their configuration is told now
         self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
+        self.warnings += without_effect(self.config)
         self.warnings += filter(None, [self.app_injector.get(SandboxChoice).warning])
         self.warnings += filter(None, [self._tracing.problem])
         self.warnings += [str(error) for error in self.roles.broken]
         self.warnings += [str(error) for error in self.plugins.broken.values()]
+        for warning in self.warnings:
+            self._logger.warning(warning)
 
     @property
     def roles(self) -> RoleRegistry:

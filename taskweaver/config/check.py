@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import UNSET, AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import BY_NAME, find
@@ -58,7 +58,8 @@ def _check_value(src: AppConfigSource, key: Key) -> list[str]:
     refused = refusal(key.name, setting.value)
     if refused is not None:  # an error where it is used; commands that do not use it still work
         return [f"{key.name} cannot be {setting.value}: {refused}"]
-    src.read(key, None)
+    may_be_null = key.default is None or (not key.default and key.type in ("str", "path", "dict"))
+    src.read(key, None if may_be_null else UNSET)
     if not isinstance(setting.value, str):
         return []
     meant, note = VALUES.get((key.name, setting.value), ("", ""))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
+from taskweaver.role.forms.offer import USER
 
 _CODE = re.compile(r"\A## Code\n(?P<mark>`{3,})python\n(?P<code>.*?)\n(?P=mark)\n+", re.DOTALL)
 _KEPT = (AttachmentType.thought, AttachmentType.plan)
@@ -31,6 +32,37 @@ def led_examples(examples: Sequence[Conversation], leader: str, runner: str) -> 
             example,
             rounds=[
                 replace(round_, post_list=list(_led(round_.post_list, leader, runner)))
+                for round_ in example.rounds
+            ],
+        )
+        for example in examples
+    ]
+
+
+def cell_examples(examples: Sequence[Conversation], leader: str, runner: str) -> list[Conversation]:
+    """Return examples of a runner's own model as those of a leader: orders are the user's."""
+
+    def led(post: Post) -> Iterator[Post]:
+        if post.send_from != runner:
+            yield replace(post, send_from=USER, send_to=leader)
+        elif "text" in map(_content, post.get_attachment(AttachmentType.reply_type)) or not _code(
+            post
+        ):
+            yield replace(post, send_from=leader, send_to=USER)
+        else:
+            thoughts, results = (
+                "\n".join(map(_content, post.get_attachment(kind)))
+                for kind in (AttachmentType.thought, AttachmentType.execution_result)
+            )
+            cell = [*post.get_attachment(AttachmentType.thought), *_cell(post)]
+            yield Post.create(thoughts, leader, runner, cell)
+            yield Post.create(results or _CODE.sub("", post.message), runner, leader)
+
+    return [
+        replace(
+            example,
+            rounds=[
+                replace(round_, post_list=[made for post in round_.post_list for made in led(post)])
                 for round_ in example.rounds
             ],
         )
@@ -68,6 +100,10 @@ def _cell(report: Post | None) -> list[Attachment]:
         return []
     kinds = {AttachmentType.reply_type: "python", AttachmentType.reply_content: code[-1]}
     return [Attachment.create(kind, text) for kind, text in kinds.items()]
+
+
+def _content(item: Attachment) -> str:
+    return str(item.content)
 
 
 def _is_order(post: Post, leader: str, runner: str) -> bool:
