@@ -17,8 +17,13 @@ from taskweaver.trust.finding import Finding, finding
 from taskweaver.trust.keys import Risk, known_key, risk_of
 from taskweaver.utils.text import fill
 
-_LOCAL_MODELS = frozenset(
-    "auto none offline function recorded ollama lmstudio llamacpp vllm".split()
+_USUAL_MODELS = frozenset(
+    "auto none offline function recorded ollama lmstudio llamacpp vllm openai".split()
+)
+"""Providers that are on this machine, or asked without a setting where the user has a key."""
+_OPENAI = "https://api.openai.com/v1"
+_SIGN_IN = tuple(
+    f"llm.aad_{name}" for name in ("tenant_id", "client_id", "api_resource", "api_scope")
 )
 _WEB_ROLES = frozenset({"web_search", "web_explorer"})
 
@@ -26,10 +31,14 @@ _WEB_ROLES = frozenset({"web_search", "web_explorer"})
 def findings_in_values(src: AppConfigSource) -> Iterator[Finding]:
     """Yield the effects of values in the configuration file that need consent.
 
-    A value that cannot be read as its type has none: opening the project is an error.
+    A value that cannot be read as its type has none: opening the project is an error. Neither has
+    one that the environment or the program overrides, nor a default.
     """
     for name, value in src.json_file_store.items():
-        risk = risk_of(name)
+        risk, key = risk_of(name), known_key(name)
+        setting = src.lookup(key.name) if key is not None else None
+        if setting is not None and setting.source != "json":
+            continue
         if risk == "programs":
             yield from _programs(name, value, src.app_base_path)
         elif risk == "models":
@@ -46,7 +55,9 @@ def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
         read = coerce(key, value, base)
     except ValueError:
         return
-    sentence = _if_set(_IF_SET.get(risk, ""), name, read)
+    if read == key.default or (key.name == "llm.api_base" and read.rstrip("/") == _OPENAI):
+        return
+    sentence = _if_set(_IF_SET.get(key.name, _IF_SET.get(risk, "")), name, read)
     if risk in _SENTENCES:
         sentence = _SENTENCES[risk](name, key, read, base)
     if sentence:
@@ -139,7 +150,7 @@ def _policy(name: str, key: Key, value: Any, _: Path) -> str:
 
 
 def _provider(name: str, _key: Key, value: Any, _: Path) -> str:
-    if value in _LOCAL_MODELS or value == "duckduckgo":
+    if value in _USUAL_MODELS or value == "duckduckgo":
         return ""
     return f"Send questions and data to {value} ({name})."
 
@@ -168,6 +179,7 @@ def _path(name: str, _key: Key, value: Any, base: Path) -> str:
 
 _IF_SET = {
     "address": "Send questions, data or keys to {VALUE} ({NAME}).",
+    **dict.fromkeys(_SIGN_IN, "Sign in with {VALUE} ({NAME})."),
     "scheduler": "Run attempts on the machines of {VALUE}, which answers with code ({NAME}).",
     "browser": "Run the program {VALUE} as the browser ({NAME}).",
     "account": "Use the account of a key that stands in the project ({NAME}).",
