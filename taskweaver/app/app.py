@@ -28,7 +28,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.memory.plugin import PluginModule, PluginRegistry
 from taskweaver.role.in_force import without_effect
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.session.replay import ReplayedCell
@@ -107,6 +107,7 @@ class TaskWeaverApp:
             modules = [
                 AppModule(self.config, model, kernels),
                 LoggingModule(self._logger, self._tracing),
+                PluginModule(),
             ]
             self.app_injector = Injector(modules)
             self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
