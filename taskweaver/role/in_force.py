@@ -1,6 +1,6 @@
 """Settings of roles that are not in force, and their files that are not read, with the reasons.
 
-Each text for a model is in some request, or named here; docs/configuration.md has the table.
+Each text for a model is in some request, or named here; docs/roles.md has the table.
 """
 
 from __future__ import annotations
