@@ -98,8 +98,8 @@ class AppConfigSource:
         """Return the value set for `name`, unconverted, or None when it is not set.
 
         In each source, a value for the chosen provider goes first, see `provider_name`, and the
-        original's name of a key last. A word of
-        the environment that is one of the key's `choices` is that choice, ``none`` too.
+        original's name of a key last. A word of the environment that is one of the key's `choices`
+        is that choice, ``none`` too.
         """
         special = self.provider_name(name)
         alias = [old for old, new in ALIASES.items() if new == name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
@@ -19,50 +19,23 @@ def led_examples(examples: Sequence[Conversation], leader: str, runner: str) -> 
     """Return examples in which the leader's orders to a runner of cells carry the cells.
 
     An order whose cell is not recorded stays one in words.
-
-    Args:
-        examples: Examples.
-        leader: Alias of the Planner.
-        runner: Alias of the role that runs its cells; empty returns the examples as they are.
     """
-    if not runner:
-        return list(examples)
-    return [
-        replace(
-            example,
-            rounds=[
-                replace(round_, post_list=list(_led(round_.post_list, leader, runner)))
-                for round_ in example.rounds
-            ],
-        )
-        for example in examples
-    ]
+    return _rewritten(examples, lambda posts: _led(posts, leader, runner))
 
 
 def cell_examples(examples: Sequence[Conversation], leader: str, runner: str) -> list[Conversation]:
-    """Return examples of a runner's own model as those of a leader: orders are the user's."""
+    """Return examples of a runner's own model as a leader's, to whom the user gives the orders."""
+    return _rewritten(examples, lambda posts: _asked(posts, leader, runner))
 
-    def led(post: Post) -> Iterator[Post]:
-        if post.send_from != runner:
-            yield replace(post, send_from=USER, send_to=leader)
-        elif "text" in map(_content, post.get_attachment(AttachmentType.reply_type)) or not _code(
-            post
-        ):
-            yield replace(post, send_from=leader, send_to=USER)
-        else:
-            thoughts, results = (
-                "\n".join(map(_content, post.get_attachment(kind)))
-                for kind in (AttachmentType.thought, AttachmentType.execution_result)
-            )
-            cell = [*post.get_attachment(AttachmentType.thought), *_cell(post)]
-            yield Post.create(thoughts, leader, runner, cell)
-            yield Post.create(results or _CODE.sub("", post.message), runner, leader)
 
+def _rewritten(
+    examples: Sequence[Conversation], rewrite: Callable[[Sequence[Post]], Iterator[Post]]
+) -> list[Conversation]:
     return [
         replace(
             example,
             rounds=[
-                replace(round_, post_list=[made for post in round_.post_list for made in led(post)])
+                replace(round_, post_list=list(rewrite(round_.post_list)))
                 for round_ in example.rounds
             ],
         )
@@ -90,6 +63,23 @@ def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
             yield post
 
 
+def _asked(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
+    """Yield the posts, with an order to the leader in place of each to the runner."""
+    for post in posts:
+        kinds = [item.content for item in post.get_attachment(AttachmentType.reply_type)]
+        if post.send_from != runner:
+            yield replace(post, send_from=USER, send_to=leader)
+        elif "text" in kinds or not _code(post):
+            yield replace(post, send_from=leader, send_to=USER)
+        else:
+            thoughts = post.get_attachment(AttachmentType.thought)
+            results = post.get_attachment(AttachmentType.execution_result)
+            words = "\n".join(str(item.content) for item in thoughts)
+            outcome = "\n".join(str(item.content) for item in results)
+            yield Post.create(words, leader, runner, [*thoughts, *_cell(post)])
+            yield Post.create(outcome or _CODE.sub("", post.message), runner, leader)
+
+
 def _cell(report: Post | None) -> list[Attachment]:
     """Return the cell of a report, from its attachments or else from its text."""
     if report is None:
@@ -100,10 +90,6 @@ def _cell(report: Post | None) -> list[Attachment]:
         return []
     kinds = {AttachmentType.reply_type: "python", AttachmentType.reply_content: code[-1]}
     return [Attachment.create(kind, text) for kind, text in kinds.items()]
-
-
-def _content(item: Attachment) -> str:
-    return str(item.content)
 
 
 def _is_order(post: Post, leader: str, runner: str) -> bool:

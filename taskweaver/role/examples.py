@@ -45,7 +45,7 @@ def load_examples(
         except ConversationError as error:
             if tell is None:
                 raise
-            tell(f"The example {error}")
+            tell(f"Example left out: {error}")
             continue
         if conversation.enabled and (role_set is None or set(conversation.roles) <= role_set):
             found.append(conversation)

@@ -53,7 +53,7 @@ def without_effect(src: AppConfigSource) -> Iterator[str]:
         path = src.get_path(f"{section}.prompt_file_path", None)
         unread = ", ".join(unread_texts(Path(path))) if path else ""
         if unread:
-            yield f"{path}: {unread} has no effect: texts around messages are the packaged ones."
+            yield f"{path}: no prompt has {unread}: texts around messages are the packaged ones."
 
 
 def _rules(

@@ -10,18 +10,18 @@ from typing import Any
 import psutil
 
 from taskweaver.config.coercion import coerce
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import AppConfigSource, env_name
 from taskweaver.config.keys.key import Key
 from taskweaver.trust.content import digest_of_file, is_inside
 from taskweaver.trust.finding import Finding, finding
 from taskweaver.trust.keys import Risk, known_key, risk_of
 from taskweaver.utils.text import fill
 
-_USUAL_MODELS = frozenset(
-    "auto none offline function recorded ollama lmstudio llamacpp vllm openai".split()
+_LOCAL_MODELS = frozenset(
+    "auto none offline function recorded ollama lmstudio llamacpp vllm".split()
 )
-"""Providers that are on this machine, or asked without a setting where the user has a key."""
 _OPENAI = "https://api.openai.com/v1"
+_USUAL = {("llm.api_type", "openai"), ("llm.api_base", _OPENAI), ("llm.openai.api_base", _OPENAI)}
 _SIGN_IN = tuple(
     f"llm.aad_{name}" for name in ("tenant_id", "client_id", "api_resource", "api_scope")
 )
@@ -35,16 +35,29 @@ def findings_in_values(src: AppConfigSource) -> Iterator[Finding]:
     one that the environment or the program overrides, nor a default.
     """
     for name, value in src.json_file_store.items():
-        risk, key = risk_of(name), known_key(name)
-        setting = src.lookup(key.name) if key is not None else None
-        if setting is not None and setting.source != "json":
+        if _is_overridden(src, name) or _is_usual(src, name, value):
             continue
+        risk = risk_of(name)
         if risk == "programs":
             yield from _programs(name, value, src.app_base_path)
         elif risk == "models":
             yield from _models(name, value, src.app_base_path)
         elif risk not in ("harmless", "path"):
             yield from _value(name, value, risk, src.app_base_path)
+
+
+def _is_overridden(src: AppConfigSource, name: str) -> bool:
+    """Return whether the environment or the program sets a key under this very name."""
+    is_in_environment = bool(os.environ.get(env_name(name), "").strip())
+    return is_in_environment or src.in_memory_store.get(name) is not None
+
+
+def _is_usual(src: AppConfigSource, name: str, value: Any) -> bool:
+    """Return whether a value names the endpoint that a user's own key leads to without it."""
+    chosen = src.lookup("llm.api_type")
+    is_default = chosen is None or chosen.value in ("auto", "openai")
+    is_usual = (name, str(value).rstrip("/")) in _USUAL
+    return is_default and is_usual and not os.environ.get("OPENAI_BASE_URL")
 
 
 def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
@@ -55,7 +68,7 @@ def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
         read = coerce(key, value, base)
     except ValueError:
         return
-    if read == key.default or (key.name == "llm.api_base" and read.rstrip("/") == _OPENAI):
+    if read == key.default:
         return
     sentence = _if_set(_IF_SET.get(key.name, _IF_SET.get(risk, "")), name, read)
     if risk in _SENTENCES:
@@ -150,7 +163,7 @@ def _policy(name: str, key: Key, value: Any, _: Path) -> str:
 
 
 def _provider(name: str, _key: Key, value: Any, _: Path) -> str:
-    if value in _USUAL_MODELS or value == "duckduckgo":
+    if value in _LOCAL_MODELS or value == "duckduckgo":
         return ""
     return f"Send questions and data to {value} ({name})."
 
