@@ -28,7 +28,8 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.memory.plugin import PluginModule, PluginRegistry
+from taskweaver.role.in_force import without_effect
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
@@ -106,6 +107,7 @@ class TaskWeaverApp:
             modules = [
                 AppModule(self.config, model, kernels),
                 LoggingModule(self._logger, self._tracing),
+                PluginModule(),
             ]
             self.app_injector = Injector(modules)
             self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
@@ -117,10 +119,13 @@ class TaskWeaverApp:
     def _inspect(self) -> None:
         _ = self.mcp_servers  # a mistake in their configuration is told now
         self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
+        self.warnings += without_effect(self.config)
         self.warnings += filter(None, [self.app_injector.get(SandboxChoice).warning])
         self.warnings += filter(None, [self._tracing.problem])
         self.warnings += [str(error) for error in self.roles.broken]
         self.warnings += [str(error) for error in self.plugins.broken.values()]
+        for warning in self.warnings:
+            self._logger.warning(warning)
 
     @property
     def roles(self) -> RoleRegistry:

@@ -27,7 +27,6 @@ from taskweaver.mcp.servers import MCPServers
 from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.workplace import Workplace
 from taskweaver.session.branches.parts import SessionMetadata
@@ -158,12 +157,6 @@ class AppModule(Module):
         """The MCP servers of the project."""
         folder = logger.path.parent if logger.path else None
         return MCPServers(config.servers, folder, tracing)
-
-    @singleton
-    @provider
-    def plugins(self, folders: FoldersConfig) -> PluginRegistry:
-        """The plugins of the project."""
-        return PluginRegistry(folders.plugins)
 
     @singleton
     @provider

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from injector import Injector
 
@@ -49,6 +49,7 @@ _LEADER = "planner"
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+@runtime_checkable
 class SessionStore(Protocol):
     """Container of running sessions."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables
@@ -170,6 +170,7 @@ class ForkedWriter(Protocol):
         """Discard it, whether or not it was stored."""
 
 
+@runtime_checkable
 class Client(Protocol):
     """One session's kernel."""
 
@@ -343,6 +344,7 @@ class Client(Protocol):
         """
 
 
+@runtime_checkable
 class Manager(Protocol):
     """Owner of all kernels of an application."""
 

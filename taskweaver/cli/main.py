@@ -57,6 +57,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Commands(click.Group):
     """Command group that reports an error in one line; ``--debug`` adds the traceback."""
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; ``server`` is the original's name of ``serve``."""
+        return super().get_command(ctx, "serve" if cmd_name == "server" else cmd_name)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         try:
@@ -84,6 +88,11 @@ def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
     ctx.exit(status)
 
 
+def _server_url(_ctx: click.Context, _option: click.Parameter, url: str | None) -> None:
+    if url is not None:
+        raise click.UsageError(f"Set execution.server, or run: EXECUTION_SERVER={url} taskweaver")
+
+
 def chat_options(command: F) -> F:
     """Add the options for the question and its answer."""
     options = (
@@ -106,6 +115,7 @@ def chat_options(command: F) -> F:
             help="Continue an earlier session; without an id, with the last one.",
         ),
         click.option("--node", metavar="RUN/NODE", help="Continue from a node of a search."),
+        click.option("--server-url", hidden=True, expose_value=False, callback=_server_url),
     )
     for option in reversed(options):
         command = option(command)

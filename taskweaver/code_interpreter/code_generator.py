@@ -61,7 +61,7 @@ class CodeGenerator:
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
         self._example_folder = ExampleFolder(
-            config.example_base_path, is_dynamic=config.dynamic_example_sub_path
+            config.example_base_path, logger.warning, is_dynamic=config.dynamic_example_sub_path
         )
 
     def set_alias(self, alias: str, scope: Scope) -> None:

@@ -40,6 +40,7 @@ from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.asking import PostAsking
 from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
+from taskweaver.role.in_force import own_texts
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
 from taskweaver.role.situation import Situations
 from taskweaver.utils.text import fill
@@ -98,6 +99,7 @@ class CodeInterpreter(Role, Interpreter):
         self.scope = config.scope
         self.generator = generator
         generator.set_alias(self.alias, self.scope)
+        self.examples = generator.examples
         self._registry = plugin_registry if generator.config.load_plugin else None
         self._client = client
         limit_s, confirmations = config.confirmation_timeout_s, event_emitter.confirmations
@@ -138,8 +140,8 @@ class CodeInterpreter(Role, Interpreter):
 
     @property
     def has_own_model(self) -> bool:
-        """Whether a further model is configured to write its cells."""
-        return bool(self.generator.config.llm_alias)
+        """Whether it takes orders in words: a model or texts of its own are configured."""
+        return bool(own_texts(self.config.src, self.name))
 
     def cell_guide(self, memory: Memory) -> str:
         """Return what another author of its cells has to know; see `CellRunner`."""

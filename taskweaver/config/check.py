@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import UNSET, AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import BY_NAME, find
 from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
-from taskweaver.config.replaced import REMOVED, VALUES, provider_key, refusal, removed
+from taskweaver.config.replaced import ALIASES, REMOVED, VALUES, provider_key, refusal, removed
 
 _PACKAGED = ("planner", "code_interpreter", *INTERPRETERS, "code_generator", *EXT_ROLES)
 _EXT_LLMS = "ext_llms.llm_configs"
@@ -32,7 +32,7 @@ def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]
     for name in dict.fromkeys([*src.names(), *_PLAIN, *filter(src.lookup, _REMOVED)]):
         key = _known(name, roles)
         if key is not None:
-            warnings += _check_value(src, key)
+            warnings += [*_check_value(src, key), *_hidden(src, name)]
         elif not _is_owned(name, roles):
             warnings.append(removed(name) or _unknown(name, roles))
     return warnings + _check_models(src)
@@ -58,11 +58,21 @@ def _check_value(src: AppConfigSource, key: Key) -> list[str]:
     refused = refusal(key.name, setting.value)
     if refused is not None:  # an error where it is used; commands that do not use it still work
         return [f"{key.name} cannot be {setting.value}: {refused}"]
-    src.read(key, None)
+    may_be_null = key.default is None or (not key.default and key.type in ("str", "path", "dict"))
+    src.read(key, None if may_be_null else UNSET)
     if not isinstance(setting.value, str):
         return []
     meant, note = VALUES.get((key.name, setting.value), ("", ""))
     return [f"{key.name} {setting.value} is read as {meant}: {note}"] if note else []
+
+
+def _hidden(src: AppConfigSource, name: str) -> list[str]:
+    """Return a notice if a key under the original's name does not count."""
+    own = ALIASES.get(name)
+    if own and own in src.names():
+        return [f"{name} has no effect: {own} is set."]
+    is_idle = own == "execution.server_token" and src.lookup("execution.server") is None
+    return [f"{name} has no effect: it needs execution.server."] if is_idle else []
 
 
 def _is_owned(name: str, roles: tuple[str, ...]) -> bool:

@@ -20,7 +20,7 @@ from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.key import Key, KeyType
 from taskweaver.config.keys.known_keys import find
-from taskweaver.config.replaced import AZURE_AD_KEYS, PROVIDER_KEYS, replaced
+from taskweaver.config.replaced import ALIASES, AZURE_AD_KEYS, PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 
 Source = Literal["override", "app", "env", "json"]
@@ -97,11 +97,13 @@ class AppConfigSource:
     def lookup(self, name: str, choices: Sequence[str] = ()) -> Setting | None:
         """Return the value set for `name`, unconverted, or None when it is not set.
 
-        In each source, a value for the chosen provider goes first, see `provider_name`. A word of
-        the environment that is one of the key's `choices` is that choice, ``none`` too.
+        In each source, a value for the chosen provider goes first, see `provider_name`, and the
+        original's name of a key last. A word of the environment that is one of the key's `choices`
+        is that choice, ``none`` too.
         """
         special = self.provider_name(name)
-        return self._lookup(*([special] if special else []), name, choices=choices)
+        alias = [old for old, new in ALIASES.items() if new == name]
+        return self._lookup(*([special] if special else []), name, *alias, choices=choices)
 
     def provider_name(self, name: str) -> str | None:
         """Return the key that stands for one of ``llm.`` under the provider that is chosen.

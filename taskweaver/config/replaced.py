@@ -21,11 +21,17 @@ AZURE_AD_KEYS = frozenset(
 )
 """Keys of ``llm.`` that can be set for the provider ``azure_ad``."""
 
+ALIASES = {
+    "execution_service.server.url": "execution.server",
+    "execution_service.server.api_key": "execution.server_token",
+}
+"""Keys of the original that are read, with their names here."""
+
 _SENT = "it is not sent; set it at the endpoint."
 _AD = "it is used with llm.api_type azure_ad."
 _TOKENS = "tokens are kept in memory."
 _RECORDED = "the mock asks no endpoint; to record replies set llm.api_type recorded."
-_KERNELS = "no server is needed; execution.server names one, see docs/server.md."
+_KERNELS = "no server is started; execution.server names one, see docs/server.md."
 
 _SELECTION = "set the key of this name under code_interpreter."
 
@@ -137,7 +143,9 @@ def replaced(name: str, value: object) -> Any:
 
 
 def provider_key(name: str, providers: tuple[str, ...]) -> str | None:
-    """Return the key that one of a provider stands for, such as ``llm.model``; None for others."""
+    """Return the key that an alias or one of a provider stands for, such as ``llm.model``."""
+    if name in ALIASES:
+        return ALIASES[name]
     section, _, rest = name.rpartition(".")
     provider = section.removeprefix("llm.")
     known = AZURE_AD_KEYS | PROVIDER_KEYS if provider == "azure_ad" else PROVIDER_KEYS

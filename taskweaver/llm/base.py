@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from taskweaver.llm.types import Chunk, ModelRequest
 
 
+@runtime_checkable
 class CompletionService(Protocol):
     """A model behind one method. Implementations are thread-safe and keep no conversation."""
 
@@ -31,6 +32,7 @@ class CompletionService(Protocol):
         ...
 
 
+@runtime_checkable
 class EmbeddingService(Protocol):
     """Texts to vectors."""
 

@@ -349,7 +349,7 @@ def _forms(
     for form in FORMS:
         if config.form == form:
             return fixed(form)
-    if endpoint is None or facts is None:
+    if endpoint is None or facts is None or config.response_format != "auto":
         return fixed("json")
     base, learnt = endpoint.api_base, facts.learnt
 

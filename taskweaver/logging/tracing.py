@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.logging.log import TelemetryLogger
@@ -36,13 +36,44 @@ def current_agent() -> str:
 _NO_SPAN = Span()
 
 
+class _NoRecord:
+    """A span with the methods of OpenTelemetry's, and its own context; records nothing."""
+
+    trace_id = span_id = 0
+    is_valid = is_remote = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the block."""
+
+    def is_recording(self) -> bool:
+        """Return False."""
+        return False
+
+    def get_span_context(self) -> Self:
+        """Return a context that is not valid."""
+        return self
+
+    def end(self, *_: object, **__: object) -> None:
+        """Do nothing, as each method below."""
+
+    set_attribute = set_attributes = set_status = record_exception = end
+    add_event = add_link = update_name = end
+
+
 class _NoTracer:
     """A tracer that records nothing, for code that asks `get_tracer` while tracing is off."""
 
+    def start_span(self, name: str, *_: object, **__: object) -> _NoRecord:  # noqa: ARG002 - kept
+        """Return a span that records nothing."""
+        return _NoRecord()
+
     @contextmanager
-    def start_as_current_span(self, name: str, **_: object) -> Iterator[Span]:  # noqa: ARG002 - kept
+    def start_as_current_span(self, name: str, *_: object, **__: object) -> Iterator[_NoRecord]:
         """Run the block; nothing is recorded."""
-        yield _NO_SPAN
+        yield self.start_span(name)
 
 
 class Tracing:

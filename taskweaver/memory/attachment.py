@@ -7,7 +7,7 @@ The wire form of an attachment is ``{id, type, content, extra}``. `extra` is pla
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, nonmember
 from typing import Any, NotRequired, Self, TypedDict
 
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
@@ -52,8 +52,7 @@ class AttachmentType(Enum):
     text = "text"
     image_url = "image_url"
 
-
-_DROPPED = frozenset({"init_plan"})
+    init_plan = nonmember("init_plan")  # handlers of the original compare types with it
 
 
 class AttachmentDict(TypedDict):
@@ -111,7 +110,7 @@ class Attachment:
         Raises:
             ValueError: If the type is unknown, or a shared entry is malformed.
         """
-        if data["type"] in _DROPPED:
+        if data["type"] == AttachmentType.init_plan:
             return None
         extra = data.get("extra")
         if data["type"] == AttachmentType.shared_memory_entry.value and isinstance(extra, dict):

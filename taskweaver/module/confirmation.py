@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.module.lanes import in_turn
@@ -86,6 +86,7 @@ class ConfirmationHandlerFailed(NotConfirmed):
         return f"the program's confirmation handler failed, so no person was asked ({shown})."
 
 
+@runtime_checkable
 class ConfirmationHandler(Protocol):
     """Asks a person."""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class EventScope(Enum):
@@ -105,6 +105,7 @@ def on_branch(name: str) -> Iterator[None]:
         _branch.reset(token)
 
 
+@runtime_checkable
 class SessionEventHandler(Protocol):
     """Whoever listens. Called in the thread where the event happens, in order."""
 

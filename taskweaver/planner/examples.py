@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
+from taskweaver.role.forms.offer import USER
 
 _CODE = re.compile(r"\A## Code\n(?P<mark>`{3,})python\n(?P<code>.*?)\n(?P=mark)\n+", re.DOTALL)
 _KEPT = (AttachmentType.thought, AttachmentType.plan)
@@ -18,19 +19,23 @@ def led_examples(examples: Sequence[Conversation], leader: str, runner: str) -> 
     """Return examples in which the leader's orders to a runner of cells carry the cells.
 
     An order whose cell is not recorded stays one in words.
-
-    Args:
-        examples: Examples.
-        leader: Alias of the Planner.
-        runner: Alias of the role that runs its cells; empty returns the examples as they are.
     """
-    if not runner:
-        return list(examples)
+    return _rewritten(examples, lambda posts: _led(posts, leader, runner))
+
+
+def cell_examples(examples: Sequence[Conversation], leader: str, runner: str) -> list[Conversation]:
+    """Return examples of a runner's own model as a leader's, to whom the user gives the orders."""
+    return _rewritten(examples, lambda posts: _asked(posts, leader, runner))
+
+
+def _rewritten(
+    examples: Sequence[Conversation], rewrite: Callable[[Sequence[Post]], Iterator[Post]]
+) -> list[Conversation]:
     return [
         replace(
             example,
             rounds=[
-                replace(round_, post_list=list(_led(round_.post_list, leader, runner)))
+                replace(round_, post_list=list(rewrite(round_.post_list)))
                 for round_ in example.rounds
             ],
         )
@@ -56,6 +61,23 @@ def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
             yield replace(post, message=_CODE.sub("", post.message, count=1))
         else:
             yield post
+
+
+def _asked(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
+    """Yield the posts, with an order to the leader in place of each to the runner."""
+    for post in posts:
+        kinds = [item.content for item in post.get_attachment(AttachmentType.reply_type)]
+        if post.send_from != runner:
+            yield replace(post, send_from=USER, send_to=leader)
+        elif "text" in kinds or not _code(post):
+            yield replace(post, send_from=leader, send_to=USER)
+        else:
+            thoughts = post.get_attachment(AttachmentType.thought)
+            results = post.get_attachment(AttachmentType.execution_result)
+            words = "\n".join(str(item.content) for item in thoughts)
+            outcome = "\n".join(str(item.content) for item in results)
+            yield Post.create(words, leader, runner, [*thoughts, *_cell(post)])
+            yield Post.create(outcome or _CODE.sub("", post.message), runner, leader)
 
 
 def _cell(report: Post | None) -> list[Attachment]:

@@ -20,7 +20,7 @@ from taskweaver.memory.reading.cells import has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.planner.examples import has_order_in_words, led_examples
+from taskweaver.planner.examples import cell_examples, has_order_in_words, led_examples
 from taskweaver.planner.leader_prompt import LeaderPrompt
 from taskweaver.planner.prompt import PlannerPrompt
 from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel
@@ -112,12 +112,14 @@ class Planner(Role):
         )
 
     def _load_examples(self, memory: Memory | None) -> None:
+        self.examples = []
         self.role_load_example({self.alias, *self.prompt.offer.recipients}, memory)
         if self._runner is not None:
             runner = self._runner.alias
             self.examples = led_examples(self.examples, self.alias, runner)
             if has_order_in_words(self.examples, self.alias, runner):
                 self.prompt.offer = self.prompt.offer.with_role(runner)
+            self.examples += cell_examples(self._runner.examples, self.alias, runner)
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Return the first post of `replies`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.memory import Memory
 
 
@@ -12,6 +13,7 @@ class CellRunner(Protocol):
     """A role that runs cells that another role wrote."""
 
     alias: str
+    examples: list[Conversation]
 
     @property
     def language(self) -> str:
@@ -20,7 +22,7 @@ class CellRunner(Protocol):
 
     @property
     def has_own_model(self) -> bool:
-        """Whether a further model is configured to write its cells."""
+        """Whether it takes orders in words: a model or texts of its own are configured."""
         ...
 
     def cell_guide(self, memory: Memory) -> str:

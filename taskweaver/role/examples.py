@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.errors import SubPathRefused
+from taskweaver.memory.errors import ConversationError, SubPathRefused
 from taskweaver.memory.memory import Memory
 from taskweaver.utils.files import inside
 
@@ -15,6 +16,8 @@ def load_examples(
     folder: Path,
     sub_path: str | None = None,
     role_set: AbstractSet[str] | None = None,
+    *,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Conversation]:
     """Read the enabled example conversations of a folder, sorted by file name.
 
@@ -22,9 +25,10 @@ def load_examples(
         folder: Folder of ``*.yaml`` conversations; a missing one holds no examples.
         sub_path: Folder inside `folder` to read instead.
         role_set: Aliases that take part; a conversation with any other role is left out.
+        tell: Receives the problem of each broken file, which is left out.
 
     Raises:
-        ConversationError: If a file is not a conversation.
+        ConversationError: If a file is not a conversation, without `tell`.
         SubPathRefused: If `sub_path` leads out of `folder`.
         FileNotFoundError: If `sub_path` is given and does not exist.
     """
@@ -34,12 +38,18 @@ def load_examples(
         raise SubPathRefused(str(sub_path), f"{error}.") from error
     if sub_path and not where.is_dir():
         raise FileNotFoundError(f"no folder of examples at {where}")
-    read = (Conversation.from_yaml(path) for path in sorted(where.glob("*.yaml")))
-    return [
-        conversation
-        for conversation in read
-        if conversation.enabled and (role_set is None or set(conversation.roles) <= role_set)
-    ]
+    found = []
+    for path in sorted(where.glob("*.yaml")):
+        try:
+            conversation = Conversation.from_yaml(path)
+        except ConversationError as error:
+            if tell is None:
+                raise
+            tell(f"Example left out: {error}")
+            continue
+        if conversation.enabled and (role_set is None or set(conversation.roles) <= role_set):
+            found.append(conversation)
+    return found
 
 
 class ExampleFolder:
@@ -50,8 +60,9 @@ class ExampleFolder:
     examples: an entry is for all roles, and not each has examples for everything.
     """
 
-    def __init__(self, folder: Path, *, is_dynamic: bool) -> None:
+    def __init__(self, folder: Path, tell: Callable[[str], object], *, is_dynamic: bool) -> None:
         self._folder = folder
+        self._tell = tell
         self._is_dynamic = is_dynamic
         self._read: dict[tuple[str, frozenset[str]], list[Conversation]] = {}
 
@@ -61,7 +72,6 @@ class ExampleFolder:
         The shared entries are in `memory`; None before there is any.
 
         Raises:
-            ConversationError: If a file is not a conversation.
             SubPathRefused: If an entry leads out of the folder.
         """
         sub_path = ""
@@ -73,7 +83,7 @@ class ExampleFolder:
         key = (sub_path, frozenset(role_set))
         if key not in self._read:
             try:
-                self._read[key] = load_examples(self._folder, sub_path, role_set)
+                self._read[key] = load_examples(self._folder, sub_path, role_set, tell=self._tell)
             except FileNotFoundError:
                 return []
         return self._read[key]

@@ -15,6 +15,7 @@ from typing import Any
 from taskweaver.utils.files import read_yaml
 
 _SCHEMA = "response_json_schema"
+_READ = {"version", "instruction_template", "content", "requirements", _SCHEMA}
 _MARK = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
@@ -46,6 +47,16 @@ class OriginalPrompt:
             if isinstance(texts.get(theirs), str)
         }
         return {**read_yaml(self.packaged), **found}
+
+
+def unread_texts(path: Path) -> list[str]:
+    """Return the names of texts of the original's prompt file that no prompt takes up."""
+    try:
+        texts = read_yaml(path)
+    except (OSError, ValueError):  # told where the role reads it
+        return []
+    is_original = isinstance(texts, Mapping) and isinstance(texts.get(_SCHEMA), str)
+    return [str(name) for name in texts if name not in _READ] if is_original else []
 
 
 def _filled(template: str, places: Mapping[str, str]) -> str:

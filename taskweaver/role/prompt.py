@@ -166,11 +166,12 @@ def with_head(messages: list[ChatMessage], head: str) -> list[ChatMessage]:
         return messages
     first = messages[0]
     content = first["content"] or ""
-    if isinstance(content, str):
-        opened = format_chat_message(first["role"], f"{head}\n\n{content}")
-    else:
-        opened = {**first, "content": [{"type": "text", "text": head}, *content]}
-    return [opened, *messages[1:]]
+    opened = (
+        f"{head}\n\n{content}"
+        if isinstance(content, str)
+        else [{"type": "text", "text": head}, *content]
+    )
+    return [{**first, "content": opened}, *messages[1:]]
 
 
 def with_tail(message: ChatMessage, text: str) -> ChatMessage:

@@ -98,7 +98,7 @@ class Role:
         self.intro = role_entry.intro if role_entry else ""
         self.examples: list[Conversation] = []
         self._example_folder = ExampleFolder(
-            config.example_base_path, is_dynamic=config.dynamic_example_sub_path
+            config.example_base_path, logger.warning, is_dynamic=config.dynamic_example_sub_path
         )
 
     def get_intro(self) -> str:
@@ -145,8 +145,7 @@ class Role:
                 no examples then.
 
         Raises:
-            ConversationError: If an example file is not a conversation, or the named folder is
-                not inside the configured one (`SubPathRefused`).
+            SubPathRefused: If the named folder is not inside the configured one.
         """
         if self.config.use_example:
             self.examples = self._example_folder.examples(role_set, memory)

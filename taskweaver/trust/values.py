@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 from taskweaver.config.coercion import coerce
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import AppConfigSource, env_name
 from taskweaver.config.keys.key import Key
 from taskweaver.trust.content import digest_of_file, is_inside
 from taskweaver.trust.finding import Finding, finding
@@ -20,15 +20,23 @@ from taskweaver.utils.text import fill
 _LOCAL_MODELS = frozenset(
     "auto none offline function recorded ollama lmstudio llamacpp vllm".split()
 )
+_OPENAI = "https://api.openai.com/v1"
+_USUAL = {("llm.api_type", "openai"), ("llm.api_base", _OPENAI), ("llm.openai.api_base", _OPENAI)}
+_SIGN_IN = tuple(
+    f"llm.aad_{name}" for name in ("tenant_id", "client_id", "api_resource", "api_scope")
+)
 _WEB_ROLES = frozenset({"web_search", "web_explorer"})
 
 
 def findings_in_values(src: AppConfigSource) -> Iterator[Finding]:
     """Yield the effects of values in the configuration file that need consent.
 
-    A value that cannot be read as its type has none: opening the project is an error.
+    A value that cannot be read as its type has none: opening the project is an error. Neither has
+    one that the environment or the program overrides, nor a default.
     """
     for name, value in src.json_file_store.items():
+        if _is_overridden(src, name) or _is_usual(src, name, value):
+            continue
         risk = risk_of(name)
         if risk == "programs":
             yield from _programs(name, value, src.app_base_path)
@@ -36,6 +44,20 @@ def findings_in_values(src: AppConfigSource) -> Iterator[Finding]:
             yield from _models(name, value, src.app_base_path)
         elif risk not in ("harmless", "path"):
             yield from _value(name, value, risk, src.app_base_path)
+
+
+def _is_overridden(src: AppConfigSource, name: str) -> bool:
+    """Return whether the environment or the program sets a key under this very name."""
+    is_in_environment = bool(os.environ.get(env_name(name), "").strip())
+    return is_in_environment or src.in_memory_store.get(name) is not None
+
+
+def _is_usual(src: AppConfigSource, name: str, value: Any) -> bool:
+    """Return whether a value names the endpoint that a user's own key leads to without it."""
+    chosen = src.lookup("llm.api_type")
+    is_default = chosen is None or chosen.value in ("auto", "openai")
+    is_usual = (name, str(value).rstrip("/")) in _USUAL
+    return is_default and is_usual and not os.environ.get("OPENAI_BASE_URL")
 
 
 def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
@@ -46,7 +68,9 @@ def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
         read = coerce(key, value, base)
     except ValueError:
         return
-    sentence = _if_set(_IF_SET.get(risk, ""), name, read)
+    if read == key.default:
+        return
+    sentence = _if_set(_IF_SET.get(key.name, _IF_SET.get(risk, "")), name, read)
     if risk in _SENTENCES:
         sentence = _SENTENCES[risk](name, key, read, base)
     if sentence:
@@ -168,6 +192,7 @@ def _path(name: str, _key: Key, value: Any, base: Path) -> str:
 
 _IF_SET = {
     "address": "Send questions, data or keys to {VALUE} ({NAME}).",
+    **dict.fromkeys(_SIGN_IN, "Sign in with {VALUE} ({NAME})."),
     "scheduler": "Run attempts on the machines of {VALUE}, which answers with code ({NAME}).",
     "browser": "Run the program {VALUE} as the browser ({NAME}).",
     "account": "Use the account of a key that stands in the project ({NAME}).",

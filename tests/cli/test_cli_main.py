@@ -84,6 +84,14 @@ def test_wrong_usage_is_told_in_words_with_status_2(
     assert "Traceback" not in said
 
 
+def test_the_original_ways_to_a_server_lead_to_ours() -> None:
+    assert "Serve the project over HTTP" in said_by("server", "-h")[1]
+    for words in (["--server-url", "http://x:1"], ["chat", "--server-url", "http://x:1"]):
+        status, said = said_by(*words)
+        assert status == 2
+        assert "Set execution.server, or run: EXECUTION_SERVER=http://x:1 taskweaver" in said
+
+
 def test_a_closed_standard_input_asks_nothing() -> None:
     command = ["sh", "-c", 'exec "$0" -m taskweaver <&-', sys.executable]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -288,11 +288,20 @@ def test_a_wrong_token_is_named(server: Served, tmp_path: Path, token: str, reas
     manager.clean_up()
 
 
-def test_a_project_runs_its_code_on_a_server(server: Served, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("section", "token"),
+    [
+        ("execution.server", "execution.server_token"),
+        ("execution_service.server.url", "execution_service.server.api_key"),
+    ],
+)
+def test_a_project_runs_its_code_on_a_server(
+    server: Served, tmp_path: Path, section: str, token: str
+) -> None:
     keys = {
         "llm.api_type": "offline",
-        "execution.server": server.url,
-        "execution.server_token": server.token.text,
+        section: server.url,
+        token: server.token.text,
     }
     project = make_project(tmp_path / "p", keys, has_table=False)
     with TaskWeaverApp(project, trust=True) as app:

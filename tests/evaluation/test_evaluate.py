@@ -239,7 +239,7 @@ def test_a_case_of_the_original_is_scored(tmp_path: Path, project: Path) -> None
 def test_programs_of_a_case_run_first_with_consent(tmp_path: Path, project: Path) -> None:
     (tmp_path / "o.yaml").write_text(
         "user_query: what?\nscoring_points: [{score_point: it is seven}]\n"
-        "dependencies: [pandas]\npre_command: ['touch made.txt']\n"
+        "dependencies: [pandas]\npre_command: ['x=made; test -n \"$x\" && touch $x.txt | cat']\n"
     )
     with live("It is 7.") as (_, config):
         assert only(play(tmp_path / "o.yaml", project, config=config)).outcome == "skipped"
@@ -249,6 +249,7 @@ def test_programs_of_a_case_run_first_with_consent(tmp_path: Path, project: Path
         for bad, problem in (
             ("pre_command: ['false']", "'false' ended with 1"),
             ("pre_command: ['no-such-program-here']", "cannot be run"),
+            ("pre_command: ['echo why >&2; exit 3']", "ended with 3: why"),
             ("dependencies: ['pandas<1']", "pandas<1 is needed"),
             ("dependencies: [no-such-package-here]", "is not installed"),
         ):

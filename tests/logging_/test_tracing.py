@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from traces import Recorded, collecting
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -237,3 +238,25 @@ def test_the_metrics_are_those_of_the_conventions() -> None:
         "gen_ai.invoke_agent.duration": "s",
         "gen_ai.workflow.duration": "s",
     }
+
+
+@pytest.mark.parametrize("keys", [ON, {}], ids=["on", "off"])
+def test_a_span_of_the_tracer_has_the_methods_of_opentelemetry(
+    recorded: Recorded, keys: dict[str, Any]
+) -> None:
+    tracing = Tracing(AppConfigSource(None, keys))
+    tracer = get_tracer()
+    with tracer.start_as_current_span("x") as span, tracer.start_span("y") as other:
+        for one in (span, other):
+            one.set_attribute("prompt_size", 1)
+            one.set_attributes({"a": "b"})
+            one.add_event("e", {"k": 1})
+            one.record_exception(ValueError("v"))
+            one.set_status(trace.StatusCode.ERROR, "why")
+            one.update_name("z")
+            assert one.is_recording() is bool(keys)
+            assert one.get_span_context().is_valid is bool(keys)
+    tracing.close()
+    assert [item.name for item in recorded.spans] == ["z", "z"] * bool(keys)
+    with pytest.raises(ValueError, match="mine"), get_tracer().start_as_current_span("x"):
+        raise ValueError("mine")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from typing import Any, is_typeddict
 
 import pytest
 
@@ -19,7 +19,7 @@ taskweaver.memory.conversation Conversation
 taskweaver.memory.post Post
 taskweaver.memory.round Round
 taskweaver.memory.experience Experience ExperienceGenerator
-taskweaver.memory.plugin PluginEntry PluginParameter PluginRegistry PluginSpec
+taskweaver.memory.plugin PluginModule PluginEntry PluginParameter PluginRegistry PluginSpec
 taskweaver.role Role PostTranslator
 taskweaver.role.role Role RoleConfig RoleEntry RoleRegistry
 taskweaver.role.translator PostTranslator
@@ -147,6 +147,14 @@ def test_a_name_is_where_it_was(line: str) -> None:
     assert not [name for name in names if not hasattr(found, name)]
 
 
+@pytest.mark.parametrize("line", NAMES.strip().splitlines())
+def test_a_class_can_be_asked_for_its_instances(line: str) -> None:
+    module, *names = line.split()
+    found = [getattr(importlib.import_module(module), name) for name in names]
+    asked = [item for item in found if isinstance(item, type) and not is_typeddict(item)]
+    assert not any(isinstance(object(), item) for item in asked)
+
+
 def resolve(path: str) -> Any:
     """Return what a dotted path below the package names; a class's own constructor for a class."""
     parts = path.split(".")
@@ -172,6 +180,22 @@ def test_attachment_types_are_the_ones_in_files() -> None:
     kinds = resolve("memory.attachment.AttachmentType")
     assert {kind.name for kind in kinds} >= set(PLANNED)
     assert all(kind.name == kind.value for kind in kinds)
+
+
+def test_a_type_that_was_removed_is_no_attachments_type() -> None:
+    kinds = resolve("memory.attachment.AttachmentType")
+    shown = [kind.name for kind in kinds if kind in (kinds.plan, kinds.init_plan)]
+    assert shown == ["plan"]
+
+
+def test_the_plugins_are_injected_by_their_module(tmp_path: Any) -> None:
+    from injector import Injector
+
+    module, source = resolve("memory.plugin.PluginModule"), resolve("config.AppConfigSource")
+    registry = resolve("memory.plugin.PluginRegistry")
+    parts = Injector([lambda binder: binder.bind(source, source(None, {}, tmp_path)), module])
+    assert parts.get(registry) is parts.get(registry)
+    assert parts.get(registry).folder == tmp_path / "plugins"
 
 
 def test_options_of_how_a_reply_is_read_are_taken_and_not_sent() -> None:

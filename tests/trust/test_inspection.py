@@ -52,6 +52,7 @@ def test_a_key_without_a_class_needs_consent(
     assert "search.steps" in found.sentence
 
 
+OPENAI = "https://api.openai.com/v1"
 HARMLESS = {
     "llm.model": "x",
     "llm.api_type": "ollama",
@@ -61,6 +62,9 @@ HARMLESS = {
     "session.data_dir": "tables",
     "session.roles": ["planner", "code_interpreter", "echo"],
     "web_search.api_provider": "duckduckgo",
+    "llm.api_base": "https://api.openai.com/v1/",
+    "llm.openai.api_base": OPENAI,
+    "llm.aad_tenant_id": "common",
     "code_interpreter.require_confirmation": True,
     "execution.memory_limit_mb": 512,
     "no.such_key": "http://example.org",
@@ -74,6 +78,7 @@ NEEDING = {
     "llm.api_key": "sk-of-another",
     "llm.aad_api_resource": "https://x.example",
     "ext_llms.llm_configs": {"other": {"llm.api_base": "https://x.example"}},
+    "execution_service.server.url": "https://x.example",
     "tracing.endpoint": "http://x.example",
     "tracing.enabled": True,
     "web_search.searxng_url": "https://x.example",
@@ -123,6 +128,44 @@ def test_a_value_that_loosens_needs_consent_and_has_no_effect_without(
     setting = read(folder).lookup(key)
     assert setting is None or setting.source == "override" or setting.value == {}
     assert read(folder, found.digests).lookup(key).value == NEEDING[key]  # type: ignore[union-attr]
+
+
+def test_a_directory_is_no_place_that_data_goes_to(tmp_path: Path) -> None:
+    (found,) = inspect(project(tmp_path / "p", **{"llm.aad_tenant_id": "contoso"})).findings
+    assert found.sentence == "Sign in with contoso (llm.aad_tenant_id)."
+
+
+def test_a_value_that_the_environment_overrides_needs_no_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_API_BASE", "https://mine.example/v1")
+    keys = {"llm.api_base": "https://x.example", "llm.azure.api_base": "https://y.example"}
+    (found,) = inspect(project(tmp_path / "p", **keys)).findings
+    assert found.subject == "llm.azure.api_base"  # a further model may take it
+    monkeypatch.delenv("LLM_API_BASE")
+    assert len(inspect(project(tmp_path / "p", **keys)).findings) == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "environment"),
+    [
+        ({"llm.api_base": OPENAI}, {"LLM_API_TYPE": "ollama"}),
+        ({"llm.api_base": OPENAI}, {"OPENAI_BASE_URL": "https://mine.example/v1"}),
+        ({"ext_llms.llm_configs": {"x": {"llm.api_type": "openai"}}}, {}),
+        ({"ext_llms.llm_configs": {"x": {"llm.api_base": OPENAI}}}, {}),
+        ({"llm.api_base": "https://api.openai.com.x.example/v1"}, {}),
+        ({"llm.embedding_api_type": "openai"}, {}),
+    ],
+)
+def test_the_usual_endpoint_needs_consent_where_it_is_not_the_users(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: dict[str, Any],
+    environment: dict[str, str],
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert len(inspect(project(tmp_path / "p", **keys)).findings) == 1
 
 
 def test_each_risk_that_is_not_harmless_is_in_the_examples() -> None:

@@ -167,7 +167,7 @@ class KernelServer:
                 reason = text(str(error), 300) or type(error).__name__
                 raise ServerUnreachable(
                     f"The server of the kernels, {self.url}, does not answer: {reason}.",
-                    "Check that it runs, and execution.server.",
+                    "Check that it runs; without execution.server code runs here.",
                 ) from error
 
 

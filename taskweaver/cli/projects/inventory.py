@@ -16,6 +16,7 @@ from taskweaver.memory.experience import Experience
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.errors import RoleError, UnknownRole
+from taskweaver.role.examples import load_examples
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.utils.files import read_yaml
@@ -103,16 +104,11 @@ def role_folder(project: Path | None) -> Path:
 
 
 def examples_of(src: AppConfigSource, role: str) -> Counted:
-    """Read the examples of a role."""
-    usable, off, problems = 0, 0, []
-    for path in sorted(Path(src.get_path(f"{role}.example_base_path")).glob("*.yaml")):
-        try:
-            is_enabled = Conversation.from_yaml(path).enabled
-        except ConversationError as error:
-            problems.append(str(error))
-        else:
-            usable, off = usable + is_enabled, off + (not is_enabled)
-    return Counted(usable, off, problems)
+    """Count the examples of a role; the application names the broken ones."""
+    folder = Path(src.get_path(f"{role}.example_base_path"))
+    broken: list[str] = []
+    usable = len(load_examples(folder, tell=broken.append))
+    return Counted(usable, len(list(folder.glob("*.yaml"))) - usable - len(broken), [])
 
 
 def experiences_of(src: AppConfigSource) -> Counted:

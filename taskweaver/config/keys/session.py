@@ -15,8 +15,8 @@ SESSION_KEYS = (
     key(
         "session.leader_writes_code",
         True,
-        "Whether the Planner writes cells itself; else it gives orders in words to the role that"
-        " does.",
+        "Whether the Planner writes cells itself; else, or where the code model has texts of its"
+        " own, it gives orders in words.",
     ),
     path("session.experience_dir", "${AppBaseDir}/experience", "Where `/save` writes."),
     path(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from taskweaver.memory.round import Round
 
@@ -68,6 +68,7 @@ class NoSummaries:
         """Do nothing."""
 
 
+@runtime_checkable
 class CompactionProvider(Protocol):
     """Keeps a summary of the older rounds of one role.
 
