@@ -20,6 +20,7 @@ from taskweaver.role.answering import AnswerReview, as_list
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction, RoundShortener
 from taskweaver.role.correction import send_back, with_beginning
 from taskweaver.role.experiences import RoleExperiences
+from taskweaver.role.forms.actions import ReplyReading
 from taskweaver.role.forms.kept_replies import KeptReply, keep
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.asking import Asking
@@ -102,6 +103,11 @@ class RoleModel:
     def takes(self, kind: Literal["tools", "images"]) -> bool:
         """Return whether the model is known to receive the tools or images that it is given."""
         return self.llm_api.takes(kind, self.llm_alias)
+
+    def note_form(self, form: Form, reading: ReplyReading) -> None:
+        """Note a reply in another form than `form`; the second of a session lowers it to fences."""
+        if form != "fences" and reading.ignores_form:
+            self.llm_api.note_ignored_tools(self.llm_alias)
 
     def chunks(
         self,

@@ -13,6 +13,7 @@ from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.role.forms.actions import ModelReply, Order, RunCell, Say
+from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.offer import ActionOffer
@@ -51,7 +52,7 @@ def test_a_reply_is_read_again_as_it_was_meant(form: Form) -> None:
             ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
             for call in said.get("tool_calls", [])
         )
-        found = read_reply(ModelReply(str(said["content"]), calls), OFFER, fences_run=True)
+        found = read_reply(ModelReply(str(said["content"]), calls), OFFER, Asked("fences"))
         if form == "fences" and isinstance(meant, RunCell):
             meant = RunCell(meant.code)
         assert found.actions == (meant,)
