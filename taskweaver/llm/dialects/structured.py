@@ -93,3 +93,17 @@ def with_instruction(
         told: ChatMessage = {**first, "content": f"{first['content']}\n\n{words}"}
         return [told, *messages[1:]]
     return [{"role": "system", "content": words}, *messages]
+
+
+def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages with the text of the system at the beginning of the user's first."""
+    texts = [str(message["content"]) for message in messages if message["role"] == "system"]
+    others = [message for message in messages if message["role"] != "system"]
+    first: ChatMessage = {"role": "user", "content": ""}
+    if others and others[0]["role"] == "user":
+        first = others.pop(0)
+    content = first["content"] or ""
+    if isinstance(content, str):
+        return [{**first, "content": "\n\n".join(filter(None, [*texts, content]))}, *others]
+    parts = [{"type": "text", "text": text} for text in texts]
+    return [{**first, "content": [*parts, *content]}, *others]
