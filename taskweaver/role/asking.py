@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool
+from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.compaction import CompactedMessage
@@ -22,8 +23,11 @@ from taskweaver.role.correction import send_back, with_beginning
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.forms.actions import ReplyReading
 from taskweaver.role.forms.kept_replies import KeptReply, keep
+from taskweaver.role.forms.labels import repeats_itself
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.asking import Asking
+
+_GO_ON = "You were cut off at the length limit. Go on exactly where you ended; repeat nothing."
 
 T = TypeVar("T")
 ComposePrompt = Callable[[], list[ChatMessage]]
@@ -118,7 +122,7 @@ class RoleModel:
         *,
         may_call: bool = True,
     ) -> Iterator[Chunk]:
-        """Yield the model's reply, piece by piece.
+        """Yield the model's reply, piece by piece; words cut off at the length limit go on, once.
 
         Args:
             compose: Returns the prompt; called again after rounds of it were summarised.
@@ -130,6 +134,27 @@ class RoleModel:
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
         """
+        text = ""
+        for chunk in self._chunks(compose, tools, schema, proxy, may_call=may_call):
+            text = chunk.text if chunk.begins_again else text + chunk.text
+            if chunk.finish != "length" or chunk.calls or not _goes_on(text):
+                yield chunk
+                continue
+            yield replace(chunk, finish=None)
+            so_far = format_chat_message("assistant", text)
+            longer = partial(_with_messages, compose, so_far, format_chat_message("user", _GO_ON))
+            for more in self._chunks(longer, tools, None, proxy, may_call=False):
+                yield replace(more, record={})
+
+    def _chunks(
+        self,
+        compose: ComposePrompt,
+        tools: Sequence[ModelTool],
+        schema: Mapping[str, object] | None,
+        proxy: PostEventProxy,
+        *,
+        may_call: bool,
+    ) -> Iterator[Chunk]:
         return self.llm_api.stream_chunks(
             compose(),
             llm_alias=self.llm_alias,
@@ -163,6 +188,16 @@ class RoleModel:
     def close(self) -> None:
         """Stop the summaries."""
         self._compaction.stop()
+
+
+def _with_messages(compose: ComposePrompt, *more: ChatMessage) -> list[ChatMessage]:
+    return [*compose(), *more]
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether a text that was cut off is words, and no action or endless repetition."""
+    is_action = text.lstrip().startswith(("{", "[", "<")) or text.count("```") % 2
+    return bool(text.strip()) and not is_action and not repeats_itself(text)
 
 
 class RawReply(Protocol):

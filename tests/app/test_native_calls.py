@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_endpoint import Call, good, serving
+from fake_endpoint import DONE, Call, event, good, serving
 from kept_sessions import KeptSessions
 from sizes import some
 from support import Listener, make_project
@@ -310,3 +310,13 @@ def test_code_that_the_user_asks_only_to_see_does_not_run(project: Path, form: s
             assert file.exists()
     assert round_.post_list[-1].message == SHOWN
     assert len(endpoint.calls) == 1
+
+
+@pytest.mark.parametrize("end", ["stop", "length"])
+def test_an_answer_that_is_cut_off_goes_on_once(kept_sessions: KeptSessions, end: str) -> None:
+    cut = [event("It goes"), event(finish="length"), DONE]
+    (round_,), calls, _ = go_on(kept_sessions, cut, [event(" on."), event(finish=end), DONE])
+    assert len(calls) == 2
+    assert calls[1].body["messages"][-2] == {"role": "assistant", "content": "It goes"}
+    said = round_.answer.text
+    assert said == "It goes on." if end == "stop" else said.startswith("It goes on.\n\n(The answer")

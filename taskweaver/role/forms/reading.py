@@ -78,6 +78,7 @@ _CALL_IN_DOUBT = (
     "The text holds a call, and nothing ran. Call the tool, with no words behind; what is only"
     " shown stands in a ```text block."
 )
+_CUT_OFF = "(The answer is cut off here: the model reached its length limit.)"
 _CODE_FOR_USER = (
     'send_to is "User", and there is code. To run it, send it to the role that runs code; to show'
     " it, put it into message and leave code empty."
@@ -93,7 +94,9 @@ def read_reply(reply: ModelReply, offer: ActionOffer, asked: Asked) -> ReplyRead
     found = _read(reply, offer, asked)
     if reply.is_cut and repeats_itself(reply.text):
         return ReplyReading(problem="The reply repeats the same words without end.")
-    if reply.is_cut and not found.problem and not _is_answer(found):
+    if reply.is_cut and _is_answer(found):
+        found = replace(found, actions=tuple(map(_cut, found.actions)))
+    elif reply.is_cut and not found.problem:
         return ReplyReading(
             problem="The reply ended at the length limit, in the middle of an action."
         )
@@ -119,6 +122,11 @@ def last_words(reply: ModelReply) -> ReplyReading | None:
 
 def _is_answer(found: ReplyReading) -> bool:
     return all(isinstance(action, Say) for action in found.actions) and bool(found.actions)
+
+
+def _cut(action: Action) -> Action:
+    """Return an answer with the note that it is not whole."""
+    return Say(f"{action.text}\n\n{_CUT_OFF}") if isinstance(action, Say) else action
 
 
 def _shown(action: Action, offer: ActionOffer) -> Action:
