@@ -41,7 +41,6 @@ from taskweaver.role.asking import PostAsking
 from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
-from taskweaver.role.situation import Situations
 from taskweaver.utils.text import fill
 
 
@@ -115,7 +114,6 @@ class CodeInterpreter(Role, Interpreter):
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
-        self._situations = Situations()
         self._interpreters = {self.alias: self}
 
     @property
@@ -248,7 +246,7 @@ class CodeInterpreter(Role, Interpreter):
         rounds, generator = memory.conversation.rounds, self.generator
         view = generator.model.view(memory, self.alias)
         shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
-        around = self._situations.around(
+        around = self.situations.around(
             view.rounds,
             rounds,
             self.files,

@@ -38,7 +38,6 @@ from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import Situations
 
 _ANSWER_NOW = "Answer now."
 
@@ -73,7 +72,6 @@ class Planner(Role):
         self.planner_config = config
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
-        self._situations = Situations()
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
@@ -205,7 +203,7 @@ class Planner(Role):
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
         request = rounds[-1].user_query
-        around = self._situations.around(
+        around = self.situations.around(
             view.rounds,
             rounds,
             self.files,

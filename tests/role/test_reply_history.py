@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.role.files import NoFiles
 from taskweaver.role.forms.actions import ModelReply, Order, RunCell, Say
 from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.history import History
@@ -86,9 +87,11 @@ def test_an_unusable_call_never_is_a_call_again() -> None:
     assert (said["content"], asked["content"]) == ('run_python({"code', "Again.")
 
 
-def test_a_picture_is_a_part_of_the_result_it_belongs_to() -> None:
+def test_a_picture_is_a_part_of_the_result_it_belongs_to_until_its_round_is_past() -> None:
     seen = post("CodeInterpreter", "Planner", "drawn", image_url="data:image/png;base64,AA")
-    (result,) = messages("tools", CELL, seen)[1:]
+    newest = History("Planner", "tools", "{MESSAGE}", pictures=NoFiles().pictures)
+    assert messages("tools", CELL, seen)[1]["content"] == "drawn"
+    (result,) = newest.messages([CELL, seen])[1:]
     assert result["role"] == "tool"
     text, picture = cast("list[dict[str, Any]]", result["content"])
     assert text["text"] == "drawn"
