@@ -134,36 +134,28 @@ class RoleModel:
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
         """
+        ask = partial(
+            self.llm_api.stream_chunks,
+            llm_alias=self.llm_alias,
+            tools=tools,
+            on_status=proxy.update_status,
+        )
         text = ""
-        for chunk in self._chunks(compose, tools, schema, proxy, may_call=may_call):
+        for chunk in ask(
+            compose(),
+            tool_choice="auto" if may_call or not tools else "none",
+            json_schema=schema,
+            shortener=self._shortener(compose, proxy),
+        ):
             text = chunk.text if chunk.begins_again else text + chunk.text
             if chunk.finish != "length" or chunk.calls or not _goes_on(text):
                 yield chunk
                 continue
             yield replace(chunk, finish=None)
-            so_far = format_chat_message("assistant", text)
-            longer = partial(_with_messages, compose, so_far, format_chat_message("user", _GO_ON))
-            for more in self._chunks(longer, tools, None, proxy, may_call=False):
-                yield replace(more, record={})
-
-    def _chunks(
-        self,
-        compose: ComposePrompt,
-        tools: Sequence[ModelTool],
-        schema: Mapping[str, object] | None,
-        proxy: PostEventProxy,
-        *,
-        may_call: bool,
-    ) -> Iterator[Chunk]:
-        return self.llm_api.stream_chunks(
-            compose(),
-            llm_alias=self.llm_alias,
-            tools=tools,
-            tool_choice="auto" if may_call or not tools else "none",
-            json_schema=schema,
-            on_status=proxy.update_status,
-            shortener=self._shortener(compose, proxy),
-        )
+            longer = partial(_continued, compose, text)
+            choice: Literal["auto", "none"] = "none" if tools else "auto"
+            more = ask(longer(), tool_choice=choice, shortener=self._shortener(longer, proxy))
+            yield from (replace(piece, record={}) for piece in more)
 
     def _shortener(self, compose: ComposePrompt, proxy: PostEventProxy) -> RoundShortener:
         return RoundShortener(self._compaction, compose, proxy, self._emitter)
@@ -190,7 +182,8 @@ class RoleModel:
         self._compaction.stop()
 
 
-def _with_messages(compose: ComposePrompt, *more: ChatMessage) -> list[ChatMessage]:
+def _continued(compose: ComposePrompt, text: str) -> list[ChatMessage]:
+    more = [format_chat_message("assistant", text), format_chat_message("user", _GO_ON)]
     return [*compose(), *more]
 
 

@@ -23,7 +23,7 @@ CORRECTED = {
 }  # fmt: skip
 FENCED = {"tags", "a fence alone", "words and a fence"}
 CELLS_OF_THEIR_OWN = {"a bare assignment", "print alone", "input()", "a syntax error"}
-CELLS_OF_THEIR_OWN |= {"a name error", "the same cell again"}
+CELLS_OF_THEIR_OWN |= {"a name error", "the same cell again", "a fence inside of a text"}
 
 
 def model_reply(written: Reply) -> ModelReply:

@@ -97,13 +97,13 @@ def with_instruction(
 
 def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """Return messages with the text of the system at the beginning of the user's first."""
-    texts = [str(message["content"]) for message in messages if message["role"] == "system"]
-    others = [message for message in messages if message["role"] != "system"]
-    first: ChatMessage = {"role": "user", "content": ""}
-    if others and others[0]["role"] == "user":
-        first = others.pop(0)
-    content = first["content"] or ""
-    if isinstance(content, str):
-        return [{**first, "content": "\n\n".join(filter(None, [*texts, content]))}, *others]
-    parts = [{"type": "text", "text": text} for text in texts]
-    return [{**first, "content": [*parts, *content]}, *others]
+    first = messages[0] if messages else None
+    if first is None or first["role"] != "system":
+        return messages
+    others = list(messages[1:])
+    if not others or others[0]["role"] != "user":
+        return [{"role": "user", "content": first["content"]}, *others]
+    content = others[0]["content"]
+    part = {"type": "text", "text": first["content"]}
+    told = [part, *content] if isinstance(content, list) else f"{first['content']}\n\n{content}"
+    return [{**others[0], "content": told}, *others[1:]]

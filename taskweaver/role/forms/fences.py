@@ -40,7 +40,7 @@ _HELD = re.compile(
     r"|needn['\u2019]?t|need not|no need to|instead of|rather than)(?: \w+)?(?: be)?"
     r" (?:run|running|ran|execut(?:e|ed|ing))\b"
     rf"(?: (?:it|this|that|them|anything|(?:(?:the|this|that|any|your) )?(?:\w+ )?{_CODE_WORDS}))?"
-    r"(?= ?(?:[^\w\s]|\n|\Z)| (?:for|on|here|now|yet|please|but|and|just|myself|yourself)\b)"
+    r"(?= ?(?:[^\w\s]|\n|\Z)| (?:for|on|in|here|now|yet|please|but|and|just|unless|until|if|myself|yourself)\b)"
     r"|\b(?:nicht|ohne|nie)\b[^.!?\n]{0,20}\b(?:ausführ|auszuführ|ausgeführt|laufen)"
     r"|(?:\bn(?:e |['\u2019])|\bsans )[^.!?\n]{0,12}(?:exécut|lanc)"
     r"|\b(?:no|não|non|sin|sem|senza) (?:\w{1,3} )?(?:ejecut|execut|esegu)|不要?(?:运行|执行)",
@@ -48,7 +48,7 @@ _HELD = re.compile(
 )
 _SHOW = re.compile(
     r"\bsnippets?\b|schnipsel"
-    r"|\b(?:show|give|see|send|zeig\w*)(?: me| us| mir)?(?: just| only| nur)?"
+    r"|\b(?:show|give|see|read|send|zeig\w*|what (?:would|does|is))(?: me| us| mir)?(?: just| only| nur)?"
     r"(?: the| an?| some| den)?(?: python| pandas| shell| bash| sample| example)?"
     rf" {_CODE_WORDS}\b(?! (?:of|per|column))",
     re.IGNORECASE,
