@@ -22,13 +22,13 @@ _CODE_INFOS = {
 }
 _MOST_ENDS = 16
 IN_DOUBT = {
-    "tools": "Nothing ran: code runs by a call of {tool} alone. To show it, send the answer again.",
+    "tools": "Nothing ran: code runs by a call of {TOOL} alone. To show it, send the answer again.",
     "json": (
         "Nothing ran: code in the text is only shown. To run it, put it into code, or send one"
-        " ```{language} block with nothing after it; to show it, use a ```text block."
+        " ```{LANGUAGE} block with nothing after it; to show it, use a ```text block."
     ),
     "fences": (
-        "Nothing ran: to run code, send one ```{language} block with nothing after it; to show"
+        "Nothing ran: to run code, send one ```{LANGUAGE} block with nothing after it; to show"
         " it, use a ```text block."
     ),
 }
@@ -40,7 +40,8 @@ _HELD = re.compile(
     r"|needn['\u2019]?t|need not|no need to|instead of|rather than)(?: \w+)?(?: be)?"
     r" (?:run|running|ran|execut(?:e|ed|ing))\b"
     rf"(?: (?:it|this|that|them|anything|(?:(?:the|this|that|any|your) )?(?:\w+ )?{_CODE_WORDS}))?"
-    r"(?= ?(?:[^\w\s]|\n|\Z)| (?:for|on|in|here|now|yet|please|but|and|just|unless|until|if|myself|yourself)\b)"
+    r"(?= ?(?:[^\w\s]|\n|\Z)"
+    r"| (?:for|on|in|here|now|yet|please|but|and|just|unless|until|if|myself|yourself)\b)"
     r"|\b(?:nicht|ohne|nie)\b[^.!?\n]{0,20}\b(?:ausführ|auszuführ|ausgeführt|laufen)"
     r"|(?:\bn(?:e |['\u2019])|\bsans )[^.!?\n]{0,12}(?:exécut|lanc)"
     r"|\b(?:no|não|non|sin|sem|senza) (?:\w{1,3} )?(?:ejecut|execut|esegu)|不要?(?:运行|执行)",
@@ -48,8 +49,9 @@ _HELD = re.compile(
 )
 _SHOW = re.compile(
     r"\bsnippets?\b|schnipsel"
-    r"|\b(?:show|give|see|read|send|zeig\w*|what (?:would|does|is))(?: me| us| mir)?(?: just| only| nur)?"
-    r"(?: the| an?| some| den)?(?: python| pandas| shell| bash| sample| example)?"
+    r"|\b(?:show|give|see|read|send|zeig\w*|what (?:would|does|is))(?: me| us| mir)?"
+    r"(?: just| only| nur)?(?: the| an?| some| den)?"
+    r"(?: python| pandas| shell| bash| sample| example)?"
     rf" {_CODE_WORDS}\b(?! (?:of|per|column))",
     re.IGNORECASE,
 )

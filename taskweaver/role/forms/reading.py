@@ -48,7 +48,7 @@ from taskweaver.role.forms.values import (
     text_of,
     words_of,
 )
-from taskweaver.utils.text import fenced
+from taskweaver.utils.text import fenced, fill
 
 MOST_CALLS = 8
 """Most cells and orders of one reply that are carried out."""
@@ -353,7 +353,7 @@ def _of_fences(text: str, offer: ActionOffer, asked: Asked) -> ReplyReading:
     plan = plans[-1].body.strip() if plans else ""
     meant = verdict(text, code, asked) if code else "shown"
     if meant == "doubt":
-        problem = IN_DOUBT[asked.form].format(tool=offer.run_tool, language=offer.language)
+        problem = fill(IN_DOUBT[asked.form], TOOL=offer.run_tool, LANGUAGE=offer.language)
         return ReplyReading(problem=problem, ignores_form=asked.form != "fences")
     orders = code if meant == "run" else [one for one in acting if _is_order(one, offer)]
     taken = [*plans, *orders[:1]]
