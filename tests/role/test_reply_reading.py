@@ -285,6 +285,13 @@ def test_fillers_of_unused_fields_mean_nothing(filler: str) -> None:
     assert read(cell, offer=offer) == ReplyReading((RunCell("1+1", "sum"),))
 
 
+@pytest.mark.parametrize("code", ["none()", "null = 1", "24", "[]", "empty"])
+def test_code_for_its_runner_is_no_filler_where_it_may_be_code(code: str) -> None:
+    found = read(reply(send_to="CodeInterpreter", message="look", code=code))
+    is_word = code in {"[]", "empty"}
+    assert isinstance(found.actions[0], Order if is_word else RunCell)
+
+
 def test_fields_that_a_reply_may_lack_are_null_in_the_schema() -> None:
     (response,) = OFFER.schema()["properties"].values()
     types = {name: facts["type"] for name, facts in response["properties"].items()}

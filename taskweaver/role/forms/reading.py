@@ -68,10 +68,10 @@ _EMPTY = {"", "none", "n/a", "null", "-"}
 _REPLY_TYPES = {"text"}
 _OWN_MARKS = {"send_to", "thought", "reply_type", "reply_content"}
 _FILLER = re.compile(
-    r"\W*(?:none|nil|null|n/?a|empty|unused|nothing"
+    r"[\s\"'(\[<]*(?:none|nil|null|n/?a|empty|unused|nothing"
     r"|(?:none?|not|nothing|no \w+) (?:\w+ )?"
     r"(?:needed|used|required|necessary|available|applicable)"
-    r")?\W*|[\d\W]+",
+    r")[\s\"')\]>.]*|[\d\W]+",
     re.IGNORECASE,
 )
 _CALL_IN_DOUBT = (

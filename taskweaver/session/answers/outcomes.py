@@ -222,8 +222,8 @@ class Outcomes:
         `shown` is what prompts show beside the posts: files, variables and facts.
         """
         listing = SupportingText(rounds[-1].id, 0, LISTING, shown)
-        sizes = sorted([*self._sizes, *listing.sizes()])
-        return Library([*self.sources(rounds, leader), listing], sizes)
+        sources = [*self.sources(rounds, leader), listing]  # which collects their sizes
+        return Library(sources, sorted([*self._sizes, *listing.sizes()]))
 
     def sources(self, rounds: Sequence[Round], leader: str) -> list[SupportingText]:
         """Return the texts that can support a number: newest outcomes first, code last.
