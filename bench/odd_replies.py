@@ -1,6 +1,6 @@
 """Odd forms of a model's reply, sent once and sent every time: is the user still answered?
 
-Each of 59 forms (`bench.odd.variants`) is a way of writing two replies, a cell and the answer with
+Each of 69 forms (`bench.odd.variants`) is a way of writing two replies, a cell and the answer with
 its number. It is played through a whole round with a real kernel: once, where the first cell and
 the first answer are odd and a correction is followed, and every time. A round is right when the
 user has the answer, the cell ran once, and nothing of the form is left in the text. Six forms
@@ -18,7 +18,7 @@ from bench.odd.playing import play
 from bench.odd.variants import FORMS, variants
 
 MOST = sized(None, 1)
-GOALS = {"json, once": 57, "json, every time": 52}
+GOALS = {"json, once": 69, "json, every time": 63}
 
 
 def run(

@@ -1,8 +1,8 @@
-"""The 59 odd forms of a reply: each a way of writing a cell, an answer, or both.
+"""Odd forms of a reply: each a way of writing a cell, an answer, or both.
 
-They are those that were measured with the first release: 24 that it read as they are, 31 that took
-a correction, a loop, and three more. A model that cannot be understood, or whose code is wrong each
-time, cannot be answered for ever; the others can.
+59 were measured with the first release: 24 that it read as they are, 31 that took a correction, a
+loop, and three more. Ten came later: markup of calls, fillers, a fence inside of code. A model that
+cannot be understood, or whose code is wrong each time, cannot be answered for ever; the others can.
 """
 
 from __future__ import annotations
@@ -27,6 +27,36 @@ total = sum(n * n for n in range(61))
 print(f"total: {math.floor(total)}")
 total"""
 NUMBER = "73810"
+_BAR = "\N{FULLWIDTH VERTICAL LINE}"
+_INVOKE = (
+    '<invoke name="run_python">\n<parameter name="intent">TEXT</parameter>\n'
+    '<parameter name="code">CODE</parameter>\n</invoke>\n'
+)
+_MARKUPS = (
+    ("tool_code", "```tool_code\nprint(run_python(intent='x', code=REPR))\n", "```"),
+    (
+        "tokens with wide bars",
+        f"<{_BAR}tool\u2581calls\u2581begin{_BAR}><{_BAR}tool\u2581call\u2581begin{_BAR}>function"
+        f"<{_BAR}tool\u2581sep{_BAR}>run_python\n```json\nGIVEN\n```",
+        f"<{_BAR}tool\u2581call\u2581end{_BAR}><{_BAR}tool\u2581calls\u2581end{_BAR}>",
+    ),
+    (
+        "tokens of a section",
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.run_python:0"
+        "<|tool_call_argument_begin|>GIVEN",
+        "<|tool_call_end|><|tool_calls_section_end|>",
+    ),
+    ("invoke in a name space", f"<minimax:tool_call>\n{_INVOKE}", "</minimax:tool_call>"),
+    ("function_calls", f"<function_calls>\n{_INVOKE}", "</function_calls>"),
+    (
+        "arg_key",
+        "<tool_call>run_python\n<arg_key>intent</arg_key>\n<arg_value>TEXT</arg_value>\n"
+        "<arg_key>code</arg_key>\n<arg_value>CODE</arg_value>\n",
+        "</tool_call>",
+    ),
+    ("an object in a function tag", "<function=run_python>GIVEN", "</function>"),
+)
+_FILLERS = ("None", "N/A", "-", "[]", "24")
 _MADE_UP = {"send_to": "User", "message": "The total is 1."}
 
 
@@ -243,6 +273,41 @@ def _others(table: _Table) -> None:
     table.both("action and action_input", _agent, forms=FORMS)
 
 
+def _measured_later(table: _Table) -> None:
+    for name, opening, closing in _MARKUPS:
+        table.cell(name, partial(_marked, opening, closing), forms=FORMS)
+    table.both("channels", _in_channels, forms=FORMS)
+    table.both("fillers", _filled)
+    fenced = CODE + '\nnote = """\n```\n"""\ntotal'
+    table.cell(
+        "a fence inside of a text",
+        lambda m: good(Meant(m.form, m.text, fenced)),
+        forms=("json", "fences"),
+    )
+
+
+def _marked(opening: str, closing: str, meant: Meant) -> str:
+    given = json.dumps({"intent": meant.text, "code": meant.code})
+    places = {"CODE": meant.code, "TEXT": meant.text, "GIVEN": given, "REPR": repr(meant.code)}
+    return re.sub("CODE|TEXT|GIVEN|REPR", lambda found: places[found[0]], opening) + closing
+
+
+def _in_channels(meant: Meant) -> str:
+    thought = "<|channel|>analysis<|message|>It is simple.<|end|><|start|>assistant"
+    if not meant.code:
+        return f"{thought}<|channel|>final<|message|>{meant.text}<|return|>"
+    given = json.dumps({"intent": meant.text, "code": meant.code})
+    to = "<|channel|>commentary to=functions.run_python <|constrain|>json<|message|>"
+    return f"{thought}{to}{given}<|call|>"
+
+
+def _filled(meant: Meant) -> str:
+    unused = dict(
+        zip(("plan", "alternatives", "remember", "forget", "recall"), _FILLERS, strict=True)
+    )
+    return wrapped({"code": "None"} | unused | meant.fields)
+
+
 def _cut(meant: Meant) -> Reply:
     reply = good(meant)
     if isinstance(reply, str):
@@ -302,6 +367,6 @@ def _agent(meant: Meant) -> str:
 def variants() -> list[Variant]:
     """Return the odd forms."""
     table = _Table()
-    for add in (_read_as_they_are, _corrected, _lost_when_repeated, _others):
+    for add in (_read_as_they_are, _corrected, _lost_when_repeated, _others, _measured_later):
         add(table)
     return table.found

@@ -25,6 +25,7 @@ from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.forms.actions import ModelReply, ReplyReading
+from taskweaver.role.forms.fences import Asked, told
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.forms.reading import read_reply
@@ -156,11 +157,10 @@ class CodeGenerator:
         """
         form, offer, must_answer = self.form, self.offer(progress), progress.must_answer
         is_answer = bool(progress.cells) or (form == "tools" and self.model.takes("tools"))
-        fences_run = form == "fences" or not is_answer
         shown = offer.without_cells() if must_answer else offer
-        reading = read_reply(reply, shown, fences_run=fences_run, form=form)
-        if form == "tools" and reading.ignores_tools:
-            self.llm_api.note_ignored_tools(self.model.llm_alias)
+        asked = Asked(form, progress.task.message, is_answer, told(progress.notes))
+        reading = read_reply(reply, shown, asked)
+        self.model.note_form(form, reading)
         problem = reading.problem
         if not problem and not reading.actions:
             problem = "The reply has no cell and no answer."

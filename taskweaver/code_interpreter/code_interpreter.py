@@ -42,7 +42,6 @@ from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.in_force import own_texts
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
-from taskweaver.role.situation import Situations
 from taskweaver.utils.text import fill
 
 
@@ -117,7 +116,6 @@ class CodeInterpreter(Role, Interpreter):
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
-        self._situations = Situations()
         self._interpreters = {self.alias: self}
 
     @property
@@ -250,7 +248,7 @@ class CodeInterpreter(Role, Interpreter):
         rounds, generator = memory.conversation.rounds, self.generator
         view = generator.model.view(memory, self.alias)
         shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
-        around = self._situations.around(
+        around = self.situations.around(
             view.rounds,
             rounds,
             self.files,

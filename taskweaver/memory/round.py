@@ -32,12 +32,14 @@ class Round:
         user_query: Request as the roles read it: notes of the session, then the user's words.
         state: ``created`` while it runs, then ``finished`` or ``failed``.
         post_list: The posts, in order.
+        reason: Why it failed, in a sentence; empty where it did not, and once it was stored.
     """
 
     id: str
     user_query: str
     state: RoundState = "created"
     post_list: list[Post] = field(default_factory=list)
+    reason: str = field(default="", compare=False)
 
     @staticmethod
     def create(

@@ -29,6 +29,7 @@ from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import follows_empty_reply, tries_so_far
 from taskweaver.role.errors import UnusableReply
 from taskweaver.role.forms.actions import ModelReply
+from taskweaver.role.forms.fences import Asked, told
 from taskweaver.role.forms.kept_replies import refused_reply
 from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
@@ -37,7 +38,6 @@ from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.role.situation import Situations
 
 _ANSWER_NOW = "Answer now."
 
@@ -72,7 +72,6 @@ class Planner(Role):
         self.planner_config = config
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
-        self._situations = Situations()
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
@@ -148,8 +147,10 @@ class Planner(Role):
             compose = partial(self._messages, memory, form)
             proxy.update_status("thinking")
             offer = self.prompt.offer
-            takes_tools = self.model.takes("tools")
-            outcome = _last_outcome(view.rounds[-1])
+            newest = view.rounds[-1]
+            is_answer = ran_code(newest) or (form == "tools" and self.model.takes("tools"))
+            asked = Asked(form, newest.user_query, is_answer, told(newest.post_list))
+            outcome = _last_outcome(newest)
             is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
@@ -162,13 +163,10 @@ class Planner(Role):
                 )
 
             def validate(reply: ModelReply) -> list[Post]:
-                is_answer = ran_code(view.rounds[-1]) or (form == "tools" and takes_tools)
-                fences_run = form == "fences" or not is_answer
-                reading = read_reply(reply, offer, fences_run=fences_run, form=form)
+                reading = read_reply(reply, offer, asked)
                 if reading.problem and tries >= most and ran_code(view.rounds[-1]):
                     reading = last_words(reply) or reading
-                if form == "tools" and reading.ignores_tools:
-                    self.model.llm_api.note_ignored_tools(self.model.llm_alias)
+                self.model.note_form(form, reading)
                 is_empty = reading.problem == EMPTY_REPLY
                 if is_empty and is_nudged:
                     return [self._report(proxy, outcome)]
@@ -207,7 +205,7 @@ class Planner(Role):
         guide = self._runner.cell_guide(memory) if self._runner is not None else ""
         rounds = memory.conversation.rounds
         request = rounds[-1].user_query
-        around = self._situations.around(
+        around = self.situations.around(
             view.rounds,
             rounds,
             self.files,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool
+from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.compaction import CompactedMessage
@@ -20,9 +21,13 @@ from taskweaver.role.answering import AnswerReview, as_list
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction, RoundShortener
 from taskweaver.role.correction import send_back, with_beginning
 from taskweaver.role.experiences import RoleExperiences
+from taskweaver.role.forms.actions import ReplyReading
 from taskweaver.role.forms.kept_replies import KeptReply, keep
+from taskweaver.role.forms.labels import repeats_itself
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.asking import Asking
+
+_GO_ON = "You were cut off at the length limit. Go on exactly where you ended; repeat nothing."
 
 T = TypeVar("T")
 ComposePrompt = Callable[[], list[ChatMessage]]
@@ -103,6 +108,11 @@ class RoleModel:
         """Return whether the model is known to receive the tools or images that it is given."""
         return self.llm_api.takes(kind, self.llm_alias)
 
+    def note_form(self, form: Form, reading: ReplyReading) -> None:
+        """Note a reply in another form than `form`; the second of a session lowers it to fences."""
+        if form != "fences" and reading.ignores_form:
+            self.llm_api.note_ignored_tools(self.llm_alias)
+
     def chunks(
         self,
         compose: ComposePrompt,
@@ -112,7 +122,7 @@ class RoleModel:
         *,
         may_call: bool = True,
     ) -> Iterator[Chunk]:
-        """Yield the model's reply, piece by piece.
+        """Yield the model's reply, piece by piece; words cut off at the length limit go on, once.
 
         Args:
             compose: Returns the prompt; called again after rounds of it were summarised.
@@ -124,15 +134,28 @@ class RoleModel:
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
         """
-        return self.llm_api.stream_chunks(
-            compose(),
+        ask = partial(
+            self.llm_api.stream_chunks,
             llm_alias=self.llm_alias,
             tools=tools,
+            on_status=proxy.update_status,
+        )
+        text = ""
+        for chunk in ask(
+            compose(),
             tool_choice="auto" if may_call or not tools else "none",
             json_schema=schema,
-            on_status=proxy.update_status,
             shortener=self._shortener(compose, proxy),
-        )
+        ):
+            text = chunk.text if chunk.begins_again else text + chunk.text
+            if chunk.finish != "length" or chunk.calls or not _goes_on(text):
+                yield chunk
+                continue
+            yield replace(chunk, finish=None)
+            longer = partial(_continued, compose, text)
+            choice: Literal["auto", "none"] = "none" if tools else "auto"
+            more = ask(longer(), tool_choice=choice, shortener=self._shortener(longer, proxy))
+            yield from (replace(piece, record={}) for piece in more)
 
     def _shortener(self, compose: ComposePrompt, proxy: PostEventProxy) -> RoundShortener:
         return RoundShortener(self._compaction, compose, proxy, self._emitter)
@@ -157,6 +180,17 @@ class RoleModel:
     def close(self) -> None:
         """Stop the summaries."""
         self._compaction.stop()
+
+
+def _continued(compose: ComposePrompt, text: str) -> list[ChatMessage]:
+    more = [format_chat_message("assistant", text), format_chat_message("user", _GO_ON)]
+    return [*compose(), *more]
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether a text that was cut off is words, and no action or endless repetition."""
+    is_action = text.lstrip().startswith(("{", "[", "<")) or text.count("```") % 2
+    return bool(text.strip()) and not is_action and not repeats_itself(text)
 
 
 class RawReply(Protocol):

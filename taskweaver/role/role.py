@@ -23,6 +23,7 @@ from taskweaver.role.files import NoFiles, RoleFiles
 from taskweaver.role.long_memory import LongMemory, NoLongMemory
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.registry.registry import RoleRegistry
+from taskweaver.role.situation import Situations
 
 __all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
 
@@ -51,6 +52,7 @@ class Role:
         name: Name in the configuration.
         intro: Description of the role for the Planner.
         examples: Example conversations for its prompt.
+        situations: Files, variables and facts that its prompts show.
         only_acknowledges: Whether its answers hold no information, so that a repeated answer is no
             sign of being stuck; a repeated question is.
         answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
@@ -97,6 +99,7 @@ class Role:
         self.name = role_entry.name if role_entry else config.name
         self.intro = role_entry.intro if role_entry else ""
         self.examples: list[Conversation] = []
+        self.situations = Situations()
         self._example_folder = ExampleFolder(
             config.example_base_path, logger.warning, is_dynamic=config.dynamic_example_sub_path
         )

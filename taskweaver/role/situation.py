@@ -23,7 +23,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
-from taskweaver.role.files import PicturesOf, RoleFiles, no_pictures
+from taskweaver.role.files import NoFiles, PicturesOf, RoleFiles, no_pictures
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import indented, quoted_section
 from taskweaver.utils.text import shorten
@@ -135,7 +135,7 @@ class Situations:
             guide: Rules for an author of cells; empty where it writes none.
         """
         self.update(shown, rounds, files, memory)
-        pictures = files.pictures if shows_pictures else no_pictures
+        pictures = files.pictures if shows_pictures else NoFiles().pictures
         return Surroundings(guide, self.heads, self.news, pictures)
 
     @property
@@ -151,6 +151,11 @@ class Situations:
     def news(self) -> dict[str, str]:
         """Sections that end reports, by the ids of their posts."""
         return {id_: text for entry in self._entries.values() for id_, text in entry.news.items()}
+
+    @property
+    def text(self) -> str:
+        """All that prompts show of the situation."""
+        return "\n\n".join([*self.heads.values(), *self.news.values()])
 
     def _begin(
         self, id_: str, rounds: Sequence[Round], files: Sequence[ListedFile], *, is_whole: bool

@@ -42,10 +42,11 @@ class Stage:
     Attributes:
         app: The application of the warm process.
         bare: One without a table, which would start a kernel.
+        folder: Folder of the projects.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._script = Script([])
         project = make_project(folder / "warm")
         warm = {"execution.zygote": True}
@@ -60,7 +61,7 @@ class Stage:
         self._script = Script(replies)
         if not config:
             return self._played(self.app if has_table else self.bare, replies, questions)
-        project = make_project(self._folder / create_id(), has_table=has_table)
+        project = make_project(self.folder / create_id(), has_table=has_table)
         with TaskWeaverApp(project, model=self._script, config=config) as app:
             return self._played(app, replies, questions)
 
@@ -103,6 +104,18 @@ def test_an_invented_number_is_sent_back_and_corrected(stage: Stage) -> None:
     assert report.get_attachment(AttachmentType.execution_status)
     assert (found.text, found.value, found.post_id) == ("8,234", 8234, report.id)
     assert (found.cell, found.where, found.line, found.original) == (1, "Result", 1, "8234")
+
+
+def test_numbers_of_the_listing_are_supported(stage: Stage) -> None:
+    project = make_project(stage.folder / "listed", has_table=False)
+    rows = "".join(f"p{number},{7000 + number}\n" for number in range(560))
+    (project / "data" / "stocks.csv").write_text(f"name,price\n{rows}")
+    said = Script([planner_reply("User", "stocks.csv has 560 rows; p2 costs 7002.")])
+    with TaskWeaverApp(project, model=said) as app, app.get_session() as session:
+        round_ = session.send_message("How many rows has stocks.csv?")
+    assert round_.answer.unsupported_numbers == ()
+    assert {found.where for found in round_.answer.evidence} == {"Listing"}
+    assert len(said.prompts) == 1
 
 
 def test_a_number_that_is_insisted_on_is_marked_everywhere(stage: Stage) -> None:

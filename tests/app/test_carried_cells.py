@@ -179,13 +179,15 @@ def test_words_without_any_form_are_the_answer(kept_sessions: KeptSessions) -> N
     assert len(script.prompts) == 1
 
 
-def test_a_fence_runs_and_the_text_after_it_counts_for_nothing(kept_sessions: KeptSessions) -> None:
-    replies = ["I compute it.\n```python\n7 * 6\n```\nThe result is forty-one.", "It is 42."]
+def test_code_with_words_after_it_runs_once_its_author_sends_it_alone(
+    kept_sessions: KeptSessions,
+) -> None:
+    fence = "```python\n7 * 6\n```"
+    replies = [f"I compute it.\n{fence}\nThe result is forty-one.", fence, "It is 42."]
     round_, script = go_on(kept_sessions, replies)
     assert round_.post_list[-1].message == "It is 42."
-    assert only(round_.post_list[1], KIND.thought) == "I compute it."
-    assert "forty-one" not in json.dumps([post.to_dict() for post in round_.post_list])
-    assert len(script.prompts) == 2
+    assert [post.message for post in round_.post_list if post.send_to == "User"] == ["It is 42."]
+    assert "Nothing ran" in str(script.prompts[1][-1]["content"])
 
 
 def test_a_prompt_file_of_version_1_orders_in_words(project: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_endpoint import Call, good, serving
+from fake_endpoint import DONE, Call, event, good, serving
 from kept_sessions import KeptSessions
 from sizes import some
 from support import Listener, make_project
@@ -19,6 +19,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.render import RoundView
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.reading.cells import has_run
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType
 
@@ -190,10 +191,14 @@ def test_tools_are_never_dropped_as_an_unknown_parameter(project: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_endpoint_that_ignores_tools_is_understood(project: Path) -> None:
-    (round_,), _, _ = play(project, good("Sure:\n```python\n6 * 7\n```"), good("It is 42."))
-    assert round_.post_list[-1].message == "It is 42."
-    assert any(post.get_attachment(KIND.execution_status) for post in round_.post_list)
+def test_a_model_that_never_sees_its_tools_is_asked_for_fences(project: Path) -> None:
+    fence = good("Sure:\n```python\n6 * 7\n```")
+    (first, second), _, _ = play(project, *[fence] * 4, good("It is 42."), rounds=2)
+    assert [first.post_list[-1].message, second.post_list[-1].message] == [
+        "Sure:\n```python\n6 * 7\n```", "It is 42.",
+    ]  # fmt: skip
+    ran = [has_run(post) for round_ in (first, second) for post in round_.post_list]
+    assert sum(ran) == 1
 
 
 def test_a_model_that_calls_tools_may_show_code_that_is_not_run(
@@ -283,3 +288,35 @@ def test_an_answer_that_the_check_blocks_is_withdrawn(project: Path, form: str) 
     assert "Planner withdraws its answer: not found in any result: 5120\n" in shown
     assert "It is 5120." not in shown
     assert "It is 42." in shown
+
+
+SHOWN = "I would do this:\n\n```python\nimport os; os.remove('a.csv')\n```"
+
+
+@pytest.mark.parametrize("form", ["tools", "json", "fences"])
+def test_code_that_the_user_asks_only_to_see_does_not_run(project: Path, form: str) -> None:
+    def answer(call: Call) -> None:
+        call.stream(good(SHOWN))
+
+    with serving(answer) as endpoint:
+        config = {
+            "llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m",
+            "llm.api_key": "k", "llm.form": "auto" if form == "tools" else form,
+        }  # fmt: skip
+        with TaskWeaverApp(project, config=config) as app, app.get_session() as session:
+            file = session.execution_cwd / "a.csv"
+            file.write_text("x")
+            round_ = session.send_message("How do I delete all csv files? Do not run it.")
+            assert file.exists()
+    assert round_.post_list[-1].message == SHOWN
+    assert len(endpoint.calls) == 1
+
+
+@pytest.mark.parametrize("end", ["stop", "length"])
+def test_an_answer_that_is_cut_off_goes_on_once(kept_sessions: KeptSessions, end: str) -> None:
+    cut = [event("It goes"), event(finish="length"), DONE]
+    (round_,), calls, _ = go_on(kept_sessions, cut, [event(" on."), event(finish=end), DONE])
+    assert len(calls) == 2
+    assert calls[1].body["messages"][-2] == {"role": "assistant", "content": "It goes"}
+    said = round_.answer.text
+    assert said == "It goes on." if end == "stop" else said.startswith("It goes on.\n\n(The answer")

@@ -126,10 +126,13 @@ def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
     trust_project(project)
     environment = {"LLM_API_TYPE": "openai", "LLM_MODEL": "m", "LLM_MAX_RETRIES": "0"}
     result = CliRunner().invoke(
-        commands, ["-p", str(project), "-m", "hello"], env={**environment, "LLM_API_KEY": "k"}
+        commands,
+        ["-p", str(project), "--json", "-m", "hello"],
+        env={**environment, "LLM_API_KEY": "k"},
     )
     assert result.exit_code == 1, result.output
-    assert "failed:" in result.stdout
+    assert "failed:" in result.stderr
+    assert "llm.api_base" in json.loads(result.stdout)["error"]
     assert "Traceback" not in result.output
 
 
@@ -256,14 +259,16 @@ def test_a_signal_ends_a_script_and_its_kernel(
 ) -> None:
     code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
     with subprocess.Popen(
-        [*warm_commands.program, "-p", str(without_table), "-m", code],
+        [*warm_commands.program, "-p", str(without_table), "--json", "-m", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        assert any("begun" in line for line in process.stdout)
+        assert process.stderr is not None
+        assert any("begun" in line for line in process.stderr)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+        shown, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
     assert "Traceback" not in errors
+    facts = json.loads(shown)
+    assert (facts["state"], facts["error"], facts["answer"]) == ("interrupted", "interrupted", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from fake_endpoint import DONE, SOON_S, USAGE_EVENT, Call, event, good, serving
 from patience import PATIENCE_S
 
 from taskweaver.llm.dialects.dialect import Sampling
+from taskweaver.llm.dialects.names import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -394,7 +396,6 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
     [
         ("<!doctype html><html>Please log in</html>", "text/html"),
         ("Please log in", "text/plain"),
-        ('{"choices": [{"message": {"content": "whole"}}]}', "application/json"),
         ("", "text/event-stream"),
         ("\n\n\n", "text/event-stream"),
     ],
@@ -407,6 +408,74 @@ def test_anything_but_an_event_stream_is_malformed(body: str, content_type: str)
     assert error.kind == "malformed"
     assert "llm.api_base" in error.hint
     assert body[:10].strip() in error.detail
+
+
+WHOLE = {
+    "chat": {"choices": [{"message": {"content": "whole"}, "finish_reason": "stop"}]},
+    "anthropic": {
+        "type": "message", "content": [{"type": "text", "text": "whole"}],
+        "stop_reason": "end_turn",
+    },
+    "responses": {
+        "object": "response", "status": "completed",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "whole"}]}],
+    },
+    "ollama": {"message": {"content": "whole"}, "done": True, "done_reason": "stop"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_body_in_place_of_a_stream_is_the_reply(name: DialectName) -> None:
+    body = json.dumps(WHOLE[name]).encode()
+    reader = dialect_named(name).events()
+    events = [*reader.feed(body[:9]), *reader.feed(body[9:]), *reader.finish()]
+    assert "".join(event.text for event in events) == "whole"
+    assert "stop" in {event.finish for event in events}
+
+
+def test_a_whole_body_without_a_reason_for_its_end_is_the_reply() -> None:
+    body = b'{\n "choices": [{"message": {"content": "whole"}}]\n}'
+    text, last = ask(lambda call: call.stream([body], content_type="application/json"))
+    assert (text, last.finish) == ("whole", "stop")
+
+
+@pytest.mark.parametrize(
+    "data",
+    ['{"message": "out of memory"}', "out of memory", '{"error": {"message": "out of memory"}}'],
+)
+def test_an_event_named_error_is_told(data: str) -> None:
+    failed = f"event: error\ndata: {data}\n\n".encode()
+    assert "out of memory" in failure_of(lambda call: call.stream([event("a"), failed])).detail
+
+
+def test_a_number_is_text_and_nothing_counts_after_the_end() -> None:
+    piece = b'data: {"choices": [{"delta": {"content": 42}}]}\n\n'
+    text, last = ask(lambda call: call.stream([piece, event(finish="stop"), event(" more"), DONE]))
+    assert (text, last.finish) == ("42", "stop")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (500, "System role not supported"),
+        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+        (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
+        (422, "Only 'user' and 'assistant' roles are supported"),
+    ],
+)
+def test_a_refused_role_of_the_system_is_learnt(status: int, words: str) -> None:
+    def play(call: Call) -> None:
+        is_refused = call.body["messages"][0]["role"] == "system"
+        call.refuse(status, words) if is_refused else call.stream(good("ok"))
+
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url)
+        texts = ["".join(chunk.text for chunk in service.stream(request())) for _ in range(2)]
+        service.close()
+    assert texts == ["ok", "ok"]
+    (message,) = endpoint.calls[-1].body["messages"]
+    assert message == {"role": "user", "content": "be brief\n\nhello"}
+    assert len(endpoint.calls) == 3
 
 
 def test_an_error_in_a_body_that_should_be_a_stream_is_understood() -> None:

@@ -233,6 +233,17 @@ def test_a_server_is_asked_for_its_window_once_and_for_long_prompts_alone(
         assert sorted(asked) == sorted(facts)
 
 
+@pytest.mark.parametrize(("takes_tools", "form"), [(False, "fences"), (True, "tools")])
+def test_a_template_without_tools_is_asked_for_fences(*, takes_tools: bool, form: str) -> None:
+    props = {"chat_template_caps": {"supports_tools": takes_tools}}
+    facts = {"/v1/models": listing(owned_by="llamacpp"), "/props": props}
+    with (
+        serving(stating(facts), states_facts=True) as endpoint,
+        services(endpoint.url, "openai", api_key="k") as models,
+    ):
+        assert models.model().forms.current == form
+
+
 def test_a_model_of_anthropics_protocol_is_asked_for_by_its_name() -> None:
     def answer(call: Call) -> None:
         call.answer(200, {"id": "claude-one-20260101", "max_input_tokens": 9_000})

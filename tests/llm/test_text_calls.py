@@ -15,6 +15,12 @@ CODE = "x = 1\nprint(x)"
 GIVEN = json.dumps({"code": CODE})
 BARE = json.dumps({"name": "run_python", "arguments": {"code": CODE}})
 QWEN = f"<function=run_python>\n<parameter=code>\n{CODE}\n</parameter>\n</function>"
+BAR = "\N{FULLWIDTH VERTICAL LINE}"
+DEEPSEEK = f"<{BAR}tool\u2581calls\u2581begin{BAR}><{BAR}tool\u2581call\u2581begin{BAR}>"
+DEEPSEEK_END = f"<{BAR}tool\u2581call\u2581end{BAR}><{BAR}tool\u2581calls\u2581end{BAR}>"
+SEP = f"<{BAR}tool\u2581sep{BAR}>"
+INVOKE = f'<invoke name="run_python">\n<parameter name="code">{CODE}</parameter>\n</invoke>'
+ARG = f"<arg_key>code</arg_key>\n<arg_value>{CODE}</arg_value>"
 HARMONY = "<|channel|>commentary to=functions.run_python <|constrain|>json<|message|>"
 FORMS = {
     "bare": BARE,
@@ -32,6 +38,21 @@ FORMS = {
     "mistral-list": f"[TOOL_CALLS][{BARE}]",
     "kimi": f"functions.run_python:0{GIVEN}",
     "llama-tag": f"<|python_tag|>{CODE}<|eom_id|>",
+    "deepseek": f"{DEEPSEEK}function{SEP}run_python\n```json\n{GIVEN}\n```{DEEPSEEK_END}",
+    "deepseek-3.1": f"I run it.{DEEPSEEK}run_python{SEP}{GIVEN}{DEEPSEEK_END}",
+    "kimi-tokens": (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.run_python:0"
+        f"<|tool_call_argument_begin|>{GIVEN}<|tool_call_end|><|tool_calls_section_end|>"
+    ),
+    "minimax": f"<minimax:tool_call>\n{INVOKE}\n</minimax:tool_call>",
+    "minimax-m1": f"<tool_calls>\n{BARE}\n</tool_calls>",
+    "function-calls": f"<function_calls>\n{INVOKE}\n</function_calls>",
+    "glm": f"<tool_call>run_python\n{ARG}\n</tool_call>",
+    "gemma": f"```tool_code\nprint(default_api.run_python(code={CODE!r}))\n```",
+    "gemma-code": f"I run it.\n```tool_code\n{CODE}\n```",
+    "llama": f"<function=run_python>{GIVEN}</function>",
+    "granite": f"<|tool_call|>[{BARE}]",
+    "harmony-end": f"{HARMONY}{GIVEN}<|call|>",
     "harmony": f"{HARMONY}{GIVEN}",
 }
 
@@ -44,6 +65,7 @@ def test_row_87_a_call_in_the_text_is_read(text: str) -> None:
     assert call.name == "run_python"
     assert json.loads(call.arguments)["code"] == CODE
     assert found.words in ("", "I run it.")
+    assert not found.is_followed
 
 
 def test_several_calls_stay_in_their_order() -> None:

@@ -11,6 +11,7 @@ from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell, Say
+from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
@@ -31,7 +32,7 @@ def read(text: str, *calls: tuple[str, object], offer: ActionOffer = OFFER) -> R
     made = tuple(
         ToolCall(f"c{n}", name, json.dumps(given)) for n, (name, given) in enumerate(calls)
     )
-    return read_reply(ModelReply(text, made), offer, fences_run=True)
+    return read_reply(ModelReply(text, made), offer, Asked(is_told=True))
 
 
 def fields(**texts: str) -> str:
@@ -77,7 +78,7 @@ def test_a_fact_alone_is_no_action_and_no_problem(found: ReplyReading) -> None:
 
 LOOKED_UP = [
     read("I look.", ("recall", {"query": "revenue"})),
-    read(fields(send_to="User", message="I look.", recall="revenue")),
+    read(fields(send_to="User", thought="I look.", recall="revenue")),
     read("I look.\n```recall\nrevenue\n```"),
 ]
 
@@ -86,6 +87,11 @@ LOOKED_UP = [
 def test_words_beside_a_search_are_no_answer_yet(found: ReplyReading) -> None:
     assert found.actions == ()
     assert found.memory == (FactOperation("recall", "revenue"),)
+
+
+def test_an_answer_in_json_goes_before_a_search() -> None:
+    found = read(fields(send_to="User", message="It is 42.", recall="revenue"))
+    assert found == ReplyReading((Say("It is 42."),))
 
 
 @pytest.mark.parametrize("argument", ["fact", "text", "query", "memory"])

@@ -10,7 +10,9 @@ from bench.odd.playing import ANSWER
 from bench.odd.variants import CODE, FORMS, Meant, Reply, Variant, variants
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
 from taskweaver.llm.parsing.thinking import ThinkingSplitter
+from taskweaver.llm.types import Form
 from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell, Say
+from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.forms.reading import read_reply
 
@@ -19,8 +21,9 @@ CORRECTED = {
     "cut off", "empty", "endless repetition", "addressed to itself", "an unknown role",
     "the answer as the thought",
 }  # fmt: skip
+FENCED = {"tags", "a fence alone", "words and a fence"}
 CELLS_OF_THEIR_OWN = {"a bare assignment", "print alone", "input()", "a syntax error"}
-CELLS_OF_THEIR_OWN |= {"a name error", "the same cell again"}
+CELLS_OF_THEIR_OWN |= {"a name error", "the same cell again", "a fence inside of a text"}
 
 
 def model_reply(written: Reply) -> ModelReply:
@@ -33,8 +36,10 @@ def model_reply(written: Reply) -> ModelReply:
     return ModelReply(text, calls.finish(), message.get("finish_reason") == "length")
 
 
-def read(written: Reply, form: str, *, fences_run: bool) -> ReplyReading:
-    return read_reply(model_reply(written), OFFER, fences_run=fences_run, form=form)
+def read(written: Reply, form: Form, *, is_answer: bool = False) -> ReplyReading:
+    """Read a reply whose author was told how code is run, unless an outcome was there."""
+    asked = Asked(form, is_answer=is_answer, is_told=not is_answer)
+    return read_reply(model_reply(written), OFFER, asked)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +50,12 @@ def read(written: Reply, form: str, *, fences_run: bool) -> ReplyReading:
         for form in variant.forms
     ],
 )
-def test_an_odd_form_is_read_as_it_is_meant(variant: Variant, form: str) -> None:
-    cell = read(variant.cell(Meant(form, "add", CODE)), form, fences_run=True)
-    answer = read(variant.answer(Meant(form, ANSWER)), form, fences_run=form == "fences")
+def test_an_odd_form_is_read_as_it_is_meant(variant: Variant, form: Form) -> None:
+    cell = read(variant.cell(Meant(form, "add", CODE)), form)
+    if form == "tools" and variant.name in FENCED:
+        assert isinstance(cell.actions[0], Say)
+        return
+    answer = read(variant.answer(Meant(form, ANSWER)), form, is_answer=form != "fences")
     if variant.name in CORRECTED:
         assert answer.problem or (variant.name == "cut off" and form != "json")  # its beginning
         return
@@ -81,8 +89,8 @@ ONLY_SHOWN = [
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("text", ONLY_SHOWN)
-def test_code_that_a_text_only_shows_does_not_run(text: str, form: str) -> None:
-    found = read(text, form, fences_run=True)
+def test_code_that_a_text_only_shows_does_not_run(text: str, form: Form) -> None:
+    found = read(text, form)
     assert not any(isinstance(action, RunCell) for action in found.actions)
 
 
@@ -95,26 +103,28 @@ def test_code_that_a_text_only_shows_does_not_run(text: str, form: str) -> None:
     ],
 )
 def test_an_object_among_words_is_no_reply_where_json_was_not_asked_for(
-    text: str, form: str
+    text: str, form: Form
 ) -> None:
-    assert read(text, form, fences_run=True).actions == (Say(text),)
+    assert read(text, form).actions == (Say(text),)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "is_shown"),
     [
-        f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1.",
-        f"The page says:\n<tool_call>{json.dumps(CALL)}</tool_call>\nI ignore it.",
+        (f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1.", True),
+        (f"The page says:\n<tool_call>{json.dumps(CALL)}</tool_call>\nI ignore it.", False),
     ],
 )
-def test_a_call_among_words_does_not_run_after_an_outcome(text: str) -> None:
-    assert read(text, "tools", fences_run=False).actions == (Say(text),)
+def test_a_call_among_words_does_not_run(text: str, *, is_shown: bool) -> None:
+    found = read(text, "tools", is_answer=True)
+    assert found.actions == ((Say(text),) if is_shown else ())
+    assert bool(found.problem) != is_shown
 
 
 def test_a_cell_with_a_dictionary_is_no_reply_in_json() -> None:
     code = 'answer = {"message": "hi", "send_to": "User"}'
-    for form in FORMS:
-        found = read(f"```python\n{code}\n```", form, fences_run=True)
+    for form in ("json", "fences"):
+        found = read(f"```python\n{code}\n```", form)
         assert found.actions == (RunCell(code),)
 
 
@@ -127,14 +137,12 @@ def test_a_cell_with_a_dictionary_is_no_reply_in_json() -> None:
     ],
 )
 def test_code_whose_end_is_in_doubt_does_not_run(text: str) -> None:
-    assert not any(
-        isinstance(action, RunCell) for action in read(text, "json", fences_run=True).actions
-    )
+    assert not any(isinstance(action, RunCell) for action in read(text, "json").actions)
 
 
 def test_code_that_broke_off_is_not_completed() -> None:
     text = '{"response": {"send_to": "CodeInterpreter", "code": "x = 1"'
-    cut = read_reply(ModelReply(text, is_cut=True), OFFER, fences_run=True)
+    cut = read_reply(ModelReply(text, is_cut=True), OFFER, Asked())
     assert cut.problem
     assert not cut.actions
 
@@ -149,9 +157,9 @@ def test_code_that_broke_off_is_not_completed() -> None:
 )
 def test_only_breaks_between_lines_that_were_escaped_are_undone(code: str, cell: str) -> None:
     text = json.dumps({"send_to": "CodeInterpreter", "code": code})
-    assert read(text, "json", fences_run=True).actions == (RunCell(cell),)
+    assert read(text, "json").actions == (RunCell(cell),)
 
 
 def test_raw_code_as_the_arguments_of_a_call_is_its_code() -> None:
     call = {"tool_calls": [{"id": "c", "function": {"name": "python", "arguments": "print(1)"}}]}
-    assert read(call, "tools", fences_run=True).actions == (RunCell("print(1)"),)
+    assert read(call, "tools").actions == (RunCell("print(1)"),)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from taskweaver.llm.types import ChatMessage, Form, ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.role.files import NoFiles
 from taskweaver.role.forms.actions import ModelReply, Order, RunCell, Say
+from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
 from taskweaver.role.forms.offer import ActionOffer
@@ -51,7 +53,7 @@ def test_a_reply_is_read_again_as_it_was_meant(form: Form) -> None:
             ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
             for call in said.get("tool_calls", [])
         )
-        found = read_reply(ModelReply(str(said["content"]), calls), OFFER, fences_run=True)
+        found = read_reply(ModelReply(str(said["content"]), calls), OFFER, Asked("fences"))
         if form == "fences" and isinstance(meant, RunCell):
             meant = RunCell(meant.code)
         assert found.actions == (meant,)
@@ -85,9 +87,11 @@ def test_an_unusable_call_never_is_a_call_again() -> None:
     assert (said["content"], asked["content"]) == ('run_python({"code', "Again.")
 
 
-def test_a_picture_is_a_part_of_the_result_it_belongs_to() -> None:
+def test_a_picture_is_a_part_of_the_result_it_belongs_to_until_its_round_is_past() -> None:
     seen = post("CodeInterpreter", "Planner", "drawn", image_url="data:image/png;base64,AA")
-    (result,) = messages("tools", CELL, seen)[1:]
+    newest = History("Planner", "tools", "{MESSAGE}", pictures=NoFiles().pictures)
+    assert messages("tools", CELL, seen)[1]["content"] == "drawn"
+    (result,) = newest.messages([CELL, seen])[1:]
     assert result["role"] == "tool"
     text, picture = cast("list[dict[str, Any]]", result["content"])
     assert text["text"] == "drawn"

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taskweaver.llm.types import ToolCall
+from taskweaver.llm.types import Form, ToolCall
 from taskweaver.role.forms.actions import ModelReply, Order, ReplyReading, RunCell, Say
+from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.role.forms.reading import read_reply
 
 OFFER = ActionOffer("python", "CodeInterpreter", ("WebExplorer",), has_plan=True)
+FORMS: tuple[Form, ...] = get_args(Form)
+TOLD, ANSWER = Asked(is_told=True), Asked(is_answer=True)
 
 
 def read(
-    text: str, *calls: ToolCall, fences_run: bool = True, offer: ActionOffer = OFFER
+    text: str, *calls: ToolCall, asked: Asked = TOLD, offer: ActionOffer = OFFER
 ) -> ReplyReading:
-    return read_reply(ModelReply(text, calls), offer, fences_run=fences_run)
+    return read_reply(ModelReply(text, calls), offer, asked)
 
 
 def call(name: str, arguments: object, id_: str = "c1") -> ToolCall:
@@ -69,7 +74,7 @@ def test_a_call_in_the_text_is_a_call_where_its_tool_was_offered() -> None:
     text = 'I add.\n<tool_call>{"name": "run_python", "arguments": {"code": "1+1"}}</tool_call>'
     assert read(text).actions == (RunCell("1+1"),)
     assert read(text).thought == "I add."
-    assert read(text).ignores_tools
+    assert read(text).ignores_form
     assert read(text, offer=ActionOffer()).actions == (Say(text),)
 
 
@@ -80,7 +85,7 @@ def test_a_call_in_the_text_that_cannot_be_read_is_no_answer() -> None:
 
 def test_code_beside_an_answer_after_an_outcome_does_not_run_again() -> None:
     text = reply(send_to="user", message="It is 8.", code="total")
-    assert read(text, fences_run=False).actions == (Say("It is 8."),)
+    assert read(text, asked=ANSWER).actions == (Say("It is 8."),)
     assert "leave code empty" in read(text).problem
 
 
@@ -126,8 +131,7 @@ def test_of_many_calls_the_first_eight_are_carried_out() -> None:
         (reply(thought="x", reply_type="text", reply_content="No."), Say("No.")),
         ("The answer is 42.", Say("The answer is 42.")),
         ("```python\n1+1\n```", RunCell("1+1")),
-        ("Let me see:\n```py\n1+1\n```\nThat gives 2.", RunCell("1+1")),
-        ("```python\na = 1\n```\nthen\n```python\na\n```", RunCell("a = 1\n\na")),
+        ("Let me see:\n```py\n1+1\n```", RunCell("1+1")),
         ("```ask WebExplorer\nopen it\n```", Order("WebExplorer", "open it")),
         ("```json\n" + reply(send_to="User", message="42") + "\n```", Say("42")),
         ("Run `pip list`:\n```\npip list\n```", Say("Run `pip list`:\n```\npip list\n```")),
@@ -146,12 +150,12 @@ def test_a_plan_may_be_a_list_in_a_field() -> None:
 
 def test_an_outcome_made_up_after_a_fence_is_dropped() -> None:
     found = read("Look.\n```python\nx\n```\n```output\n42\n```\nIt is 42.")
-    assert found == ReplyReading((RunCell("x"),), "Look.", ignores_tools=True)
+    assert found == ReplyReading((RunCell("x"),), "Look.", ignores_form=True)
 
 
 def test_a_fence_of_a_final_answer_is_shown_and_not_run() -> None:
     text = "I used:\n```python\nx\n```\nIt gave 42."
-    assert read(text, fences_run=False).actions == (Say(text),)
+    assert read(text, asked=ANSWER).actions == (Say(text),)
 
 
 def test_with_one_worker_an_open_step_without_a_receiver_is_for_that_worker() -> None:
@@ -168,10 +172,12 @@ def test_a_reply_without_content_has_a_problem(text: str) -> None:
 
 
 def test_a_cell_that_was_cut_off_does_not_run_and_a_long_answer_stays() -> None:
-    cut = read_reply(ModelReply("```python\nx = (1,", is_cut=True), OFFER, fences_run=True)
+    cut = read_reply(ModelReply("```python\nx = (1,", is_cut=True), OFFER, TOLD)
     assert "length limit" in cut.problem
-    long = read_reply(ModelReply("It is a long", is_cut=True), OFFER, fences_run=True)
-    assert long.actions == (Say("It is a long"),)
+    long = read_reply(ModelReply("It is a long", is_cut=True), OFFER, TOLD)
+    (said,) = long.actions
+    assert isinstance(said, Say)
+    assert said.text.startswith("It is a long\n\n(The answer is cut off")
 
 
 _WORDS = st.sampled_from(
@@ -181,8 +187,8 @@ _WORDS = st.sampled_from(
 
 @example("```python\n```", True)
 @given(st.lists(_WORDS | st.text(max_size=5), max_size=20).map("".join), st.booleans())
-def test_any_text_is_read_or_has_a_problem(text: str, fences_run: bool) -> None:
-    found = read(text, fences_run=fences_run)
+def test_any_text_is_read_or_has_a_problem(text: str, is_answer: bool) -> None:
+    found = read(text, asked=ANSWER if is_answer else TOLD)
     assert found.problem or found.actions or found.plan
 
 
@@ -192,17 +198,101 @@ def test_any_call_is_read_or_has_a_problem(name: str, arguments: str) -> None:
     assert found.problem or found.actions
 
 
+SNIPPET = "```python\nos.remove('a.csv')\n```"
+TWO = f"A wrong way:\n{SNIPPET}\nBetter:\n```python\n1\n```"
+DO_NOT_RUN = [
+    "Show me a Python snippet that deletes all csv files. Do not run it.",
+    "How do I delete the csv files? Please don't execute anything.",
+    "Give me the code for it, I will run it myself.",
+    "Write it down without running it.",
+    "What would the code for that look like?",
+    "I only want to read the script.",
+    "Zeig mir ein Skript daf\u00fcr, aber nicht ausf\u00fchren!",
+    "Montre-moi, mais ne l'ex\u00e9cute pas.",
+    "Mu\u00e9strame c\u00f3mo, no lo ejecutes.",
+]
+MEANT = [
+    ("tools", SNIPPET, "", "doubt"),
+    ("tools", f"{SNIPPET}\nIt deletes it.", "", "shown"),
+    ("json", SNIPPET, "", "doubt"),
+    ("json", f"I do it.\n{SNIPPET}", "", "doubt"),
+    ("fences", SNIPPET, "", "run"),
+    ("fences", f"I do it.\n{SNIPPET}", "", "run"),
+    ("fences", f"{SNIPPET}\n```output\ndone\n```\nIt is done.", "", "run"),
+    ("fences", f"{SNIPPET}\nIt deletes it.", "", "doubt"),
+    ("fences", f"{SNIPPET}\nDo not run it.", "", "shown"),
+    ("fences", f"Do not run this in a folder you need:\n{SNIPPET}", "", "shown"),
+    ("fences", TWO, "", "doubt"),
+    ("json", TWO, "", "doubt"),
+    ("fences", SNIPPET, "How many runs were not finished?", "run"),
+    ("fences", SNIPPET, "Show the revenue per zip code.", "run"),
+    ("fences", SNIPPET, "Show me the code and run it.", "run"),
+    *((form, f"So:\n{SNIPPET}", text, "shown") for form in FORMS for text in DO_NOT_RUN),
+]
+
+
+@pytest.mark.parametrize(("form", "text", "request_", "meant"), MEANT)
+def test_code_in_a_text_runs_as_an_order_alone(
+    form: Form, text: str, request_: str, meant: str
+) -> None:
+    found = read(text, asked=Asked(form, request_))
+    assert [type(action) for action in found.actions] == {
+        "doubt": [], "shown": [Say], "run": [RunCell],
+    }[meant]  # fmt: skip
+    assert bool(found.problem) == (meant == "doubt")
+
+
 @pytest.mark.parametrize(
-    ("text", "is_run"),
+    ("form", "text", "kind"),
     [
-        ("```python\nx = 1\n```", True),
-        ("I count them.\n\n```python\nx = 1\n```\n", True),
-        ("Here it is.\n\n```python\nx = 1\n```\n\nIt sets x.", False),
+        ("json", SNIPPET, RunCell),
+        ("json", f"Here is how:\n{SNIPPET}", Say),
+        ("json", TWO, Say),
+        ("tools", SNIPPET, Say),
+        ("fences", TWO, Say),
     ],
 )
-def test_code_with_words_after_it_is_shown_where_tools_were_offered(
-    text: str, *, is_run: bool
+def test_code_that_is_sent_again_runs_where_its_author_was_told_so(
+    form: Form, text: str, kind: type
 ) -> None:
-    """Of a model that is not known to receive its tools; one that does not would end in code."""
-    reading = read_reply(ModelReply(text), OFFER, fences_run=True, form="tools")
-    assert [isinstance(action, RunCell) for action in reading.actions] == [is_run]
+    (action,) = read(text, asked=Asked(form, is_told=True)).actions
+    assert isinstance(action, kind)
+
+
+def test_an_order_in_json_is_shown_where_the_user_forbids_to_run_code() -> None:
+    text = reply(send_to="CodeInterpreter", message="delete", code="1")
+    found = read(text, asked=Asked("json", DO_NOT_RUN[0]))
+    assert found.actions == (Say("delete\n\n```python\n1\n```"),)
+
+
+def test_a_line_of_backticks_in_a_text_of_the_code_does_not_end_its_fence() -> None:
+    code = 'page = """\n```\nx\n```\n"""\nprint(page)'
+    text = f"I write it.\n```python\n{code}\n```"
+    assert read(text, asked=Asked("fences")).actions == (RunCell(code),)
+
+
+FILLERS = ["None", "N/A", "null", "-", "[]", "24", "", "none needed", "Not applicable."]
+UNUSED = ("plan", "alternatives", "remember", "forget", "recall")
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+def test_fillers_of_unused_fields_mean_nothing(filler: str) -> None:
+    offer = replace(OFFER, has_memory=True, has_branches=True)
+    unused = dict.fromkeys(UNUSED, filler)
+    answer = reply(send_to="User", message="It is 42.", code=filler, **unused)
+    assert read(answer, offer=offer) == ReplyReading((Say("It is 42."),))
+    cell = reply(send_to="CodeInterpreter", message="sum", code="1+1", **unused)
+    assert read(cell, offer=offer) == ReplyReading((RunCell("1+1", "sum"),))
+
+
+@pytest.mark.parametrize("code", ["none()", "null = 1", "24", "[]", "empty"])
+def test_code_for_its_runner_is_no_filler_where_it_may_be_code(code: str) -> None:
+    found = read(reply(send_to="CodeInterpreter", message="look", code=code))
+    is_word = code in {"[]", "empty"}
+    assert isinstance(found.actions[0], Order if is_word else RunCell)
+
+
+def test_fields_that_a_reply_may_lack_are_null_in_the_schema() -> None:
+    (response,) = OFFER.schema()["properties"].values()
+    types = {name: facts["type"] for name, facts in response["properties"].items()}
+    assert [name for name, kind in types.items() if kind == "string"] == ["thought", "send_to"]

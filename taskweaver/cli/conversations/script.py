@@ -53,7 +53,14 @@ def run_script(
                 if not CommandLine(chat).handle(message):
                     break
                 continue
-            answered = chat.ask(message)
+            try:
+                answered = chat.ask(message)
+            except (KeyboardInterrupt, SystemExit):
+                rounds = chat.session.memory.conversation.rounds
+                if as_json and rounds and rounds[-1].question == message:
+                    facts = _facts(chat, rounds[-1]) | {"state": "interrupted"}
+                    print_json(facts, indent=None)
+                raise
             is_good = is_good and is_answered(answered)
             if as_json and answered is not None:
                 print_json(_facts(chat, answered), indent=None)
@@ -76,6 +83,7 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
         "notes": round_.notes,
         "is_answered": is_answered(round_),
         "stop": round_.stop_reason,
+        "error": round_.reason,
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
         "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],

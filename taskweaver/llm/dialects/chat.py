@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from taskweaver.llm.dialects.chat_replies import ChatReply, written_back
@@ -84,7 +84,9 @@ class ChatEvents:
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the events that the end of the body completes."""
-        return map(self._event, self._reader.finish())
+        for event in map(self._event, self._reader.finish()):
+            is_whole = self._reader.is_object and bool(event.text or event.calls)
+            yield replace(event, finish="stop") if is_whole and not event.finish else event
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:

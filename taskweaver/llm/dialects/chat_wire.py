@@ -7,14 +7,14 @@ from typing import Any
 
 from taskweaver.llm.dialects.chat_replies import returned_fields
 from taskweaver.llm.parsing.call_pieces import read_pieces
-from taskweaver.llm.parsing.stream_event import StreamEvent, event_object
+from taskweaver.llm.parsing.stream_event import StreamEvent, event_object, text_in
 from taskweaver.llm.types import FinishReason, ModelTool, Usage
 
 _FINISH: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
-    "content_filter": "content_filter",
+    **dict.fromkeys(("content_filter", "safety", "sensitive", "refusal"), "content_filter"),
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
@@ -31,9 +31,12 @@ def read_event(data: bytes) -> StreamEvent:
 
 
 def _event(value: dict[str, Any]) -> StreamEvent:
-    if value.get("error"):
-        return StreamEvent(error=value["error"])
     choices = value.get("choices")
+    error = value.get("error")
+    if not error and choices is None and any(value.get(key) for key in ("message", "detail")):
+        error = value
+    if error:
+        return StreamEvent(error=error)
     choice = choices[0] if isinstance(choices, list) and choices else None
     usage = _usage(value.get("usage"))
     model = _text(value.get("model"))
@@ -42,7 +45,7 @@ def _event(value: dict[str, Any]) -> StreamEvent:
     delta = choice.get("delta") or choice.get("message")
     if not isinstance(delta, dict):
         delta = {}
-    reason = str(choice.get("finish_reason") or "").lower()
+    reason = str(choice.get("finish_reason") or "").lower().replace("null", "")
     is_broken = reason in _BROKEN
     return StreamEvent(
         _text(delta.get("content")),
@@ -58,12 +61,9 @@ def _event(value: dict[str, Any]) -> StreamEvent:
 
 
 def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
     if isinstance(content, list):  # parts, of which only texts are shown
-        parts = [part for part in content if isinstance(part, dict)]
-        return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-    return ""
+        return "".join(text_in(part.get("text")) for part in content if isinstance(part, dict))
+    return text_in(content)
 
 
 def _reasoning(delta: dict[str, Any]) -> str:

@@ -93,3 +93,17 @@ def with_instruction(
         told: ChatMessage = {**first, "content": f"{first['content']}\n\n{words}"}
         return [told, *messages[1:]]
     return [{"role": "system", "content": words}, *messages]
+
+
+def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages with the text of the system at the beginning of the user's first."""
+    first = messages[0] if messages else None
+    if first is None or first["role"] != "system":
+        return messages
+    others = list(messages[1:])
+    if not others or others[0]["role"] != "user":
+        return [{"role": "user", "content": first["content"]}, *others]
+    content = others[0]["content"]
+    part = {"type": "text", "text": first["content"]}
+    told = [part, *content] if isinstance(content, list) else f"{first['content']}\n\n{content}"
+    return [{**others[0], "content": told}, *others[1:]]

@@ -54,7 +54,8 @@ class EndpointFacts:
     @property
     def takes_tools(self) -> bool | None:
         """Whether the model takes tools; None where that has to be tried."""
-        return self._ask().takes_tools if self._is_ollama else None
+        is_asked = self._is_ollama or self._endpoint.is_loopback
+        return self._ask().takes_tools if is_asked else None
 
     @property
     def takes_images(self) -> bool | None:

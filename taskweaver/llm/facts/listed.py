@@ -54,8 +54,12 @@ def listed_facts(
     root = at_root(endpoint).api_base
     match group(entry, "owned_by"):
         case "llamacpp":
-            settings = group(answer_of(pool, f"{root}/props"), "default_generation_settings")
-            return ModelFacts(window=tokens_of(group(settings, "n_ctx")))
+            props = answer_of(pool, f"{root}/props")
+            settings = group(props, "default_generation_settings")
+            takes_tools = group(group(props, "chat_template_caps"), "supports_tools")
+            is_stated = isinstance(takes_tools, bool)
+            window = tokens_of(group(settings, "n_ctx"))
+            return ModelFacts(window=window, takes_tools=takes_tools if is_stated else None)
         case "organization_owner":  # LM Studio; what it lists elsewhere is not what it loaded
             entry = _entry(answer_of(pool, f"{root}/api/v0/models"), endpoint.model)
             return ModelFacts(window=tokens_of(group(entry, "loaded_context_length")))

@@ -164,6 +164,8 @@ class ReplyReader:
             # The server read the model's text as a broken call: the text is the reply.
             self._calls.clear()
             event = StreamEvent(written, finish="stop")
+        if self.finish is not None:  # its author ended the reply
+            event = replace(event, text="", reasoning="")
         self.finish = self.finish or event.finish
         self._is_broken = self._is_broken or event.is_broken
         self.usage = event.usage or self.usage

@@ -77,6 +77,12 @@ def _read_leniently(data: bytes) -> Any:
         raise UnreadableEvent(data) from error
 
 
+def text_in(value: Any) -> str:
+    """Return a piece of text, which may have come as a number; "" for any other value."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if isinstance(value, str) or is_number else ""
+
+
 class ReplyEvents(Protocol):
     """Reader of the body of one reply."""
 

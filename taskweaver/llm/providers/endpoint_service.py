@@ -14,6 +14,7 @@ from taskweaver.llm.dialects.structured import (
     ResponseFormat,
     is_about_format,
     with_instruction,
+    without_system,
 )
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
@@ -184,6 +185,8 @@ class EndpointService:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
+        if not self._parameters.has_system:
+            messages = without_system(messages)
         sampling = self._sampling.of(request)
         is_chat = dialect.name == ChatDialect.name  # the one that refuses an effort beside tools
         has_tools = bool(request.tools) and is_chat
@@ -228,7 +231,8 @@ class EndpointService:
         if self._leaves_dialect(status, words, attempt):
             return True
         is_refusal, sent = status in (400, 422), attempt.parameters
-        if is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}"):
+        is_known = status in _REFUSING and self._parameters.learn_system(words)
+        if is_known or (is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}")):
             return True
         is_format_sent = attempt.dialect.format_parameter in sent
         if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):

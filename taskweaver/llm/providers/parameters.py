@@ -36,6 +36,15 @@ _UNWANTED = re.compile(
 )
 
 
+_NO_SYSTEM = re.compile(
+    r"\bsystem['\"`]?[ _](?:role|message|prompt)s?\b[^.]{0,60}\bnot\b|\broles must alternate user"
+    r"|not (?:yet )?(?:support|allow|accept)\w* (?:the |a )?(?:role )?['\"`]?(?:system|developer)\b"
+    r"|only (?:support\w* )?(?:the )?['\"`]?user['\"`]?,? (?:and|or) ['\"`]?(?:assistant|model)\b",
+    re.IGNORECASE,
+)
+_SYSTEM = "system"
+
+
 class ParameterMemory:
     """Parameters a model rejects; thread-safe."""
 
@@ -66,6 +75,20 @@ class ParameterMemory:
                 if isinstance(kept.get(name), dict):
                     kept[name] = _without(kept[name], name, self._dropped)
             return _lax(kept) if "strict" in self._dropped else kept
+
+    @property
+    def has_system(self) -> bool:
+        """Whether the model takes messages of the role ``system``."""
+        return _SYSTEM not in self._dropped
+
+    def learn_system(self, words: str) -> bool:
+        """Remember that no such message is taken; return whether that is new."""
+        if not self.has_system or not _NO_SYSTEM.search(words):
+            return False
+        with self._lock:
+            self._dropped.add(_SYSTEM)
+        self._keep()
+        return True
 
     def learn_strict(self, sent: Mapping[str, Any], words: str) -> bool:
         """Remember that ``strict`` of tools and schemas is refused; return whether that is new.

@@ -20,7 +20,8 @@ class Evidence:
         value: The value found, as a number.
         post_id: The post of the cell; for a number the user named, their post or round.
         cell: Number of the cell among those that ran in the conversation, from 1; 0 for none.
-        where: Part of the outcome: ``Result``, ``Output``, ``Variables``, ``Code``, ``message``.
+        where: Part of the outcome: ``Result``, ``Output``, ``Variables``, ``Code``, ``message``,
+            or ``Listing`` for what stood in the prompt.
         line: Line in that part, from 1.
         original: That line.
     """

@@ -95,7 +95,7 @@ class ReplyReading:
         thought: Words beside the actions.
         plan: The plan; empty for none.
         memory: Operations on long-term memory, in order.
-        ignores_tools: Whether an action was written into the text instead of called.
+        ignores_form: Whether an action was written into the text, in another form than asked for.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
         calls: All calls of the reply, in order; no part of its content.
     """
@@ -105,5 +105,5 @@ class ReplyReading:
     plan: str = ""
     problem: str = ""
     memory: tuple[FactOperation, ...] = ()
-    ignores_tools: bool = False
+    ignores_form: bool = False
     calls: tuple[ReadCall, ...] = field(default=(), compare=False)

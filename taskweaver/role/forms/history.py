@@ -287,8 +287,11 @@ def image_parts(post: Post, pictures: PicturesOf) -> list[Part]:
 
     Args:
         post: The post.
-        pictures: Returns the pictures that are shown.
+        pictures: Returns the pictures that are shown; `no_pictures` for a past round, where the
+            words of the report stand for its images.
     """
+    if pictures is no_pictures:
+        return []
     named = [
         image_part(
             str((item.extra or {}).get("image_url", item.content)),

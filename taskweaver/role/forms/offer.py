@@ -10,6 +10,7 @@ from taskweaver.role.forms.alternatives import ALTERNATIVES, MOST_ALTERNATIVES
 from taskweaver.role.forms.memory_calls import OPERATIONS
 
 _TEXT = {"type": "string"}
+_TEXT_OR_NULL = {"type": ["string", "null"]}
 _LAST = "Whether the outcome of this cell alone answers the order, which ends with it."
 _BRANCHES = (
     "Only when the user wants alternatives compared: carry out orders in words side by side, each"
@@ -119,14 +120,15 @@ class ActionOffer:
         return found
 
     def schema(self) -> dict[str, object]:
-        """Return the JSON schema of a reply; every field is a text, empty where it is not used."""
-        fields: dict[str, object] = dict.fromkeys(self.fields, _TEXT)
+        """Return the JSON schema of a reply; a field is null where it is not used."""
+        fields: dict[str, object] = dict.fromkeys(self.fields, _TEXT_OR_NULL) | {"thought": _TEXT}
         if "send_to" in fields:
             fields["send_to"] = {**_TEXT, "enum": list(self.recipients)}
         if self.is_order and "code" in fields:
-            fields["code"] = {**_TEXT, "description": self.language}
+            fields["code"] = {**_TEXT_OR_NULL, "description": self.language}
         if "is_last" in fields:
-            fields["is_last"] = {**_TEXT, "enum": ["yes", "no"], "description": _LAST}
+            choices = ["yes", "no", None]
+            fields["is_last"] = {**_TEXT_OR_NULL, "enum": choices, "description": _LAST}
         return _object({"response": _object(fields)})
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taskweaver.llm.parsing.text_calls import text_calls
-from taskweaver.llm.types import Form, ToolCall
+from taskweaver.llm.parsing.text_calls import holds_call, text_calls
+from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.actions import (
     Action,
     Alternatives,
@@ -22,6 +22,7 @@ from taskweaver.role.forms.actions import (
     Say,
 )
 from taskweaver.role.forms.alternatives import ALTERNATIVES, alternatives_of
+from taskweaver.role.forms.fences import IN_DOUBT, Asked, Fence, fences_in, forbids_running, verdict
 from taskweaver.role.forms.kept_replies import is_object
 from taskweaver.role.forms.labels import repeats_itself, without_labels
 from taskweaver.role.forms.memory_calls import (
@@ -47,53 +48,60 @@ from taskweaver.role.forms.values import (
     text_of,
     words_of,
 )
+from taskweaver.utils.text import fenced, fill
 
 MOST_CALLS = 8
 """Most cells and orders of one reply that are carried out."""
 
-_FENCE = re.compile(
-    r"^(?P<mark>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^(?P=mark)[ \t]*$|\Z)", re.M | re.S
-)
-_CODE_INFOS = {
-    "python": {"python", "py", "python3", "ipython", "tool_code"},
-    "bash": {"bash", "sh", "shell", "console"},
-}
 _RUN_NAMES = {
     "python", "execute", "execute_code", "execute_python", "code", "code_interpreter", "run",
     "run_code", "python_interpreter",
 }  # fmt: skip
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
-_CALL = re.compile(r"^\s*(?:<tool_call>|<function=|\[TOOL_CALLS\])", re.MULTILINE)
+_CALL = re.compile(
+    r"^\s*(?:<[\w:]*(?:tool|function)_calls?>|<function=|<invoke|\[TOOL_CALLS\])", re.MULTILINE
+)
 _CODE_FIELDS = ("code", "reply_content")
 _ACTING_FIELDS = ("message", "answer", ALTERNATIVES, *_CODE_FIELDS)
+_MAY_BE_UNUSED = {"plan", "send_to", "reply_type", ALTERNATIVES, *OPERATIONS, *_CODE_FIELDS}
+_EMPTY = {"", "none", "n/a", "null", "-"}
 _REPLY_TYPES = {"text"}
 _OWN_MARKS = {"send_to", "thought", "reply_type", "reply_content"}
+_FILLER = re.compile(
+    r"[\s\"'(\[<]*(?:none|nil|null|n/?a|empty|unused|nothing"
+    r"|(?:none?|not|nothing|no \w+) (?:\w+ )?"
+    r"(?:needed|used|required|necessary|available|applicable)"
+    r")[\s\"')\]>.]*|[\d\W]+",
+    re.IGNORECASE,
+)
+_CALL_IN_DOUBT = (
+    "The text holds a call, and nothing ran. Call the tool, with no words behind; what is only"
+    " shown stands in a ```text block."
+)
+_CUT_OFF = "(The answer is cut off here: the model reached its length limit.)"
 _CODE_FOR_USER = (
     'send_to is "User", and there is code. To run it, send it to the role that runs code; to show'
     " it, put it into message and leave code empty."
 )
 
 
-def read_reply(
-    reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form = "json"
-) -> ReplyReading:
+def read_reply(reply: ModelReply, offer: ActionOffer, asked: Asked) -> ReplyReading:
     """Return the content of a reply; never raises.
 
-    Args:
-        reply: The reply.
-        offer: The actions that were offered.
-        fences_run: Whether a fence of code in the text is a cell, or part of an answer.
-        form: The form that was asked for; where it is not JSON, an object among words is no reply.
+    Where JSON was not asked for, an object among words is no reply. Where the request forbids to
+    run code, only a native call runs any.
     """
-    if form == "tools" and _is_explained(reply.text):
-        fences_run = False  # code that is shown to the user, who may have asked not to run it
-    found = _read(reply, offer, fences_run=fences_run, form=form)
+    found = _read(reply, offer, asked)
     if reply.is_cut and repeats_itself(reply.text):
         return ReplyReading(problem="The reply repeats the same words without end.")
-    if reply.is_cut and not found.problem and not _is_answer(found):
+    if reply.is_cut and _is_answer(found):
+        found = replace(found, actions=tuple(map(_cut, found.actions)))
+    elif reply.is_cut and not found.problem:
         return ReplyReading(
             problem="The reply ended at the length limit, in the middle of an action."
         )
+    if asked.form != "tools" and forbids_running(asked.request):
+        found = replace(found, actions=tuple(_shown(one, offer) for one in found.actions))
     found = replace(found, memory=found.memory[:MOST_OPERATIONS])
     left_out = len(found.actions) - MOST_CALLS
     if left_out <= 0:
@@ -116,24 +124,47 @@ def _is_answer(found: ReplyReading) -> bool:
     return all(isinstance(action, Say) for action in found.actions) and bool(found.actions)
 
 
-def _read(reply: ModelReply, offer: ActionOffer, *, fences_run: bool, form: Form) -> ReplyReading:
+def _cut(action: Action) -> Action:
+    """Return an answer with the note that it is not whole."""
+    return Say(f"{action.text}\n\n{_CUT_OFF}") if isinstance(action, Say) else action
+
+
+def _shown(action: Action, offer: ActionOffer) -> Action:
+    """Return an action, a cell as an answer that shows it."""
+    if not isinstance(action, RunCell):
+        return action
+    return Say(_joined([action.intent, fenced(action.code, offer.language)]))
+
+
+def _read(reply: ModelReply, offer: ActionOffer, asked: Asked) -> ReplyReading:
     text = without_labels(reply.text.strip(), offer.language)
     if reply.calls:
         return _of_calls(reply.calls, text, offer)
     if not text:
         return ReplyReading(problem=EMPTY_REPLY)
-    written = text_calls(text, _tool_names(offer), offer.run_tool)
-    if written is not None and (fences_run or not written.is_shown):
-        return replace(_of_calls(written.calls, written.words, offer), ignores_tools=True)
+    calls = _written(text, offer, asked)
+    if calls is not None:
+        return calls
     parsed = read_fields(text, is_cut=reply.is_cut)
-    names = FIELDS.union(offer.fields) if form == "json" else _OWN_MARKS
-    if parsed.problem is None and names & parsed.fields.keys() and is_reply(text, form):
-        return _of_fields(parsed.fields, offer, has_outcome=not fences_run)
-    is_broken_call = bool(written is None and offer.run_tool and _CALL.search(text))
-    if is_broken_call or (parsed.problem and looks_like_fields(text)):
-        problem = parsed.problem if not is_broken_call else "The call in the text cannot be read."
-        return ReplyReading(problem=problem or "")
-    return _of_text(text, offer, fences_run=fences_run)
+    names = FIELDS.union(offer.fields) if asked.form == "json" else _OWN_MARKS
+    if parsed.problem is None and names & parsed.fields.keys() and is_reply(text, asked.form):
+        return _of_fields(parsed.fields, offer, has_outcome=asked.is_answer)
+    problem = parsed.problem if looks_like_fields(text) else None
+    tools = _tool_names(offer)
+    if tools and (_CALL.search(text) or holds_call(text, tools)):
+        problem = "The call in the text cannot be read."
+    return ReplyReading(problem=problem) if problem else _of_text(text, offer, asked)
+
+
+def _written(text: str, offer: ActionOffer, asked: Asked) -> ReplyReading | None:
+    """Read the calls in a text; None for a text that is none."""
+    written = text_calls(text, _tool_names(offer), offer.run_tool)
+    if written is None:
+        return None
+    is_shown = asked.is_answer and written.is_fenced
+    if not written.is_followed and not (is_shown and written.words):
+        return replace(_of_calls(written.calls, written.words, offer), ignores_form=True)
+    return None if is_shown else ReplyReading(problem=_CALL_IN_DOUBT)
 
 
 def _tool_names(offer: ActionOffer) -> list[str]:
@@ -221,24 +252,35 @@ def _meaning(call: ToolCall, arguments: Mapping[str, Any], offer: ActionOffer) -
 
 
 def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> ReplyReading:
+    fields = {name: text for name, text in fields.items() if not _is_filler(name, text)}
     thought = fields.get("thought", "").strip()
     plan = plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
-    acts = any(fields.get(name, "").strip() for name in _ACTING_FIELDS)
+    acts = any(fields.get(name, "").strip().lower() not in _EMPTY for name in _ACTING_FIELDS)
     if memory and not acts:
         return ReplyReading((), thought, plan, memory=memory)
     try:
         action = _of_object(fields, offer, has_outcome=has_outcome)
     except ValueError as error:
         return ReplyReading(problem=str(error))
-    if asks(memory) and isinstance(action, Say):
-        return ReplyReading((), thought or action.text, plan, memory=memory)
+    if isinstance(action, Say):  # what is looked up beside it comes too late
+        memory = tuple(one for one in memory if not asks([one]))
     return ReplyReading((action,), thought, plan, memory=memory)
+
+
+def _is_filler(name: str, text: str) -> bool:
+    """Return whether a text in a field says that the field is not used."""
+    is_value = name in _CODE_FIELDS and any(map(str.isdigit, text))
+    return name in _MAY_BE_UNUSED and not is_value and _FILLER.fullmatch(text) is not None
 
 
 def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> Action:
     if offer.has_branches and fields.get(ALTERNATIVES, "").strip():
-        return alternatives_of(fields[ALTERNATIVES])
+        try:
+            return alternatives_of(fields[ALTERNATIVES])
+        except ValueError:
+            if not any(fields.get(name) for name in ("message", "answer", *_CODE_FIELDS)):
+                raise
     message = (fields.get("message") or fields.get("answer") or "").strip()
     code = fields.get("code") or fields.get("reply_content") or ""
     kind = fields.get("reply_type", "").strip().lower()
@@ -246,7 +288,8 @@ def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
     is_untyped = not kind and not fields.get("code")
     # Beside an answer to the user, code is that of the outcome before.
     is_words = kind in _REPLY_TYPES or (
-        has_outcome and (is_for_user or (is_untyped and is_prose(code)))
+        (has_outcome and (is_for_user or (is_untyped and is_prose(code))))
+        or (is_for_user and not any(map(str.isalpha, code)))
     )
     if offer.is_order and not is_words:
         _check_order(fields, offer, message)
@@ -280,10 +323,11 @@ def _is_last(fields: Mapping[str, str]) -> bool:
     return is_yes(fields["is_last"]) if "is_last" in fields else "reply_type" in fields
 
 
-def _of_text(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
+def _of_text(text: str, offer: ActionOffer, asked: Asked) -> ReplyReading:
     """Read text with fences, those of operations on memory first."""
-    words, memory = _operations(text) if offer.has_memory else (text, ())
-    found = _of_fences(words, offer, fences_run=fences_run)
+    has_memory = offer.has_memory and asked.form != "tools"
+    words, memory = _operations(text) if has_memory else (text, ())
+    found = _of_fences(words, offer, asked)
     if asks(memory) and _is_answer(found):
         return ReplyReading((), words.strip(), found.plan, memory=memory)
     return replace(found, memory=memory)
@@ -292,62 +336,64 @@ def _of_text(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading
 def _operations(text: str) -> tuple[str, tuple[FactOperation, ...]]:
     """Return a text without its fences of operations on memory, and the operations."""
     found, words, end = [], [], 0
-    for match in _FENCE.finditer(text):
-        name, body = match["info"].strip().lower(), match["body"].strip()
-        if name in OPERATIONS:
-            found += [FactOperation(name, body)] if body else []
-            words.append(text[end : match.start()])
-            end = match.end()
+    for fence in fences_in(text):
+        if fence.kind in OPERATIONS:
+            found += [FactOperation(fence.kind, fence.body.strip())] if fence.body.strip() else []
+            words.append(text[end : fence.start])
+            end = fence.end
     return "".join([*words, text[end:]]), tuple(found)
 
 
-def _of_fences(text: str, offer: ActionOffer, *, fences_run: bool) -> ReplyReading:
-    """Read text with fences: those of code are one cell, one of a plan or an order is that."""
-    words, code, plan, orders = [], [], "", []
-    is_last, end = False, 0
-    for match in _FENCE.finditer(text):
-        info, body = match["info"].strip(), match["body"]
-        kind, _, rest = info.partition(" ")
-        if kind.lower() in _CODE_INFOS.get(offer.language, ()) and fences_run:
-            code.append(body)
-            is_last = offer.is_order and rest.strip().lower() == "last"
-        elif kind.lower() == "plan" and offer.has_plan:
-            plan = body.strip()
-        elif (kind.lower() == "ask" and offer.roles) or _has_alternatives(kind, offer):
-            orders.append((kind, rest, body))
-        else:
-            continue
-        if not (code or orders) or len(code) + len(orders) == 1:
-            words.append(text[end : match.start()])
-        end = match.end()
+def _of_fences(text: str, offer: ActionOffer, asked: Asked) -> ReplyReading:
+    """Read text with fences: code that is an order, else orders in words, else an answer."""
+    fences = list(fences_in(text))
+    code = [fence for fence in fences if fence.is_code(offer.language)]
+    acting = fences if asked.form != "tools" else []
+    plans = [fence for fence in acting if fence.kind == "plan" and offer.has_plan]
+    plan = plans[-1].body.strip() if plans else ""
+    meant = verdict(text, code, asked) if code else "shown"
+    if meant == "doubt":
+        problem = fill(IN_DOUBT[asked.form], TOOL=offer.run_tool, LANGUAGE=offer.language)
+        return ReplyReading(problem=problem, ignores_form=asked.form != "fences")
+    orders = code if meant == "run" else [one for one in acting if _is_order(one, offer)]
+    taken = [*plans, *orders[:1]]
+    answer = _without(text, taken, orders[0].start if orders else len(text))
     try:
-        if code:
-            cell = RunCell(cell_code("\n".join(code)), is_last=is_last)
-            return ReplyReading((cell,), _joined(words), plan, ignores_tools=True)
-        asked = tuple(_ordered(*order, offer) for order in orders)
+        if meant == "run":
+            cell = RunCell(
+                cell_code(code[0].body), is_last=offer.is_order and code[0].rest == "last"
+            )
+            return ReplyReading((cell,), answer, plan, ignores_form=asked.form != "fences")
+        found = tuple(_ordered(order, offer) for order in orders)
     except ValueError as error:
         return ReplyReading(problem=str(error))
-    if asked:
-        return ReplyReading(asked, _joined(words), plan)
-    answer = _joined([*words, text[end:]])
+    if found:
+        return ReplyReading(found, answer, plan)
     return ReplyReading((Say(answer),) if answer else (), "", plan)
 
 
-def _is_explained(text: str) -> bool:
-    """Return whether words follow the last fence of a text."""
-    fences = list(_FENCE.finditer(text))
-    return bool(fences) and bool(text[fences[-1].end() :].strip())
+def _without(text: str, fences: Sequence[Fence], end: int) -> str:
+    """Return the beginning of a text without some of its fences."""
+    words, at = [], 0
+    for fence in sorted(fences):
+        words.append(text[at : min(fence.start, end)])
+        at = fence.end
+    return _joined([*words, text[at:end]])
+
+
+def _is_order(fence: Fence, offer: ActionOffer) -> bool:
+    return (fence.kind == "ask" and bool(offer.roles)) or _has_alternatives(fence.kind, offer)
 
 
 def _has_alternatives(kind: str, offer: ActionOffer) -> bool:
-    return offer.has_branches and kind.lower() in (ALTERNATIVES, BRANCH_TOOL)
+    return offer.has_branches and kind in (ALTERNATIVES, BRANCH_TOOL)
 
 
-def _ordered(kind: str, rest: str, body: str, offer: ActionOffer) -> Action:
+def _ordered(fence: Fence, offer: ActionOffer) -> Action:
     """Return the order in a fence; raises ValueError where it cannot be read."""
-    if _has_alternatives(kind, offer):
-        return alternatives_of(body)
-    return Order(receiver(rest, offer), body.strip())
+    if _has_alternatives(fence.kind, offer):
+        return alternatives_of(fence.body)
+    return Order(receiver(fence.rest, offer), fence.body.strip())
 
 
 def _joined(parts: Sequence[str]) -> str:

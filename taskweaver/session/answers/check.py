@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.forms.answer import Evidence, RoundAnswer
@@ -11,6 +12,7 @@ from taskweaver.memory.forms.request_notes import file_notes
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.role.situation import Situations
 from taskweaver.session.answers.claims import Claim, claims_in
 from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText, has_outcome
 
@@ -19,6 +21,8 @@ MAX_EVIDENCE = 500
 
 _POSTS_LEFT = 3
 """Posts a correction takes at most: the note, an order and its report come before the answer."""
+_PERCENT = {"%", "percent", "per cent", "pct", "Prozent"}
+_MOST_SHARES = 40
 _NO_ANSWER = frozenset({"Clarification", "AdditionalInformation", "SecurityRisks"})
 
 
@@ -41,10 +45,23 @@ def verify(answer: str, sources: Sequence[SupportingText] | Library) -> RoundAns
         if claim not in known:
             known[claim] = _find(claim, library)
         evidence += known[claim]
-        if not known[claim]:
+    for claim, found in known.items():
+        if not found and not (claim.is_points and _is_difference(claim, known)):
             unsupported[claim.text] = None
     kept = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     return RoundAnswer(answer, kept, tuple(unsupported), is_checked=bool(known))
+
+
+def _is_difference(claim: Claim, known: Mapping[Claim, Sequence[Evidence]]) -> bool:
+    """Return whether a number of percentage points lies between two percentages of the answer."""
+    shares = [one.plain[0].value for one, found in known.items() if found and one.unit in _PERCENT]
+    pairs = combinations(shares[:_MOST_SHARES], 2)
+    differences = [abs(first - second) for first, second in pairs]
+    return any(
+        abs(difference - reading.value) <= reading.step
+        for difference in differences
+        for reading in claim.plain
+    )
 
 
 def _find(claim: Claim, library: Library) -> list[Evidence]:
@@ -59,13 +76,14 @@ def _find(claim: Claim, library: Library) -> list[Evidence]:
 class AnswerCheck:
     """Checks the leader's answers against the outcomes of the conversation.
 
-    `leader` is the alias of the role that answers the user. Without room below `max_posts` for a
-    correction none is asked.
+    `leader` is the alias of the role that answers the user, `situations` what its prompts show
+    beside the posts. Without room below `max_posts` for a correction none is asked.
     """
 
     memory: Memory
     leader: str
     max_posts: int
+    situations: Situations
     _outcomes: Outcomes = field(default_factory=Outcomes)
     _newest: tuple[str, RoundAnswer] | None = None
 
@@ -103,7 +121,9 @@ class AnswerCheck:
         rounds = self.memory.conversation.rounds
         found = RoundAnswer(post.message)
         if _is_checkable(post) and concerns_data(rounds):
-            found = verify(post.message, self._outcomes.library(rounds, self.leader))
+            found = verify(
+                post.message, self._outcomes.library(rounds, self.leader, self.situations.text)
+            )
         self._newest = (post.id, found)
         return found
 

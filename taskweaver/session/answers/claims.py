@@ -10,7 +10,13 @@ from typing import Literal
 
 from taskweaver.session.answers.masking import without_non_figures
 from taskweaver.session.answers.numbers import Number, Reading, numbers_in
-from taskweaver.session.answers.units import LETTER, scale_of_heading, scale_of_remark, scales
+from taskweaver.session.answers.units import (
+    LETTER,
+    PERCENT,
+    scale_of_heading,
+    scale_of_remark,
+    scales,
+)
 
 MAX_CHARS = 100_000
 MAX_CLAIMS = 2_000
@@ -43,6 +49,8 @@ _TIME_WORD = re.compile(
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}[-:|\s]*\Z")
 _ALPHA_AROUND = re.compile(LETTER)
 _HALF = 0.5
+_OF_HUNDRED = re.compile(r"\s(?:out\s)?(?:of|in|von|sur)\s(?:every\s)?100\b(?![.,]?\d)")
+_POINTS = {"percentage point", "percentage points", "pp", "pps", "point", "points"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,8 @@ class Claim:
         readings: The values it can mean, the likeliest first.
         direction: How the words before it qualify it.
         parts: Claims that hold in its place if it is a list of numbers.
+        unit: Its unit as written, or the word behind it.
+        plain: The values of its digits alone.
     """
 
     text: str
@@ -62,6 +72,13 @@ class Claim:
     readings: tuple[Reading, ...]
     direction: Direction
     parts: tuple[Claim, ...] = ()
+    unit: str = ""
+    plain: tuple[Reading, ...] = ()
+
+    @property
+    def is_points(self) -> bool:
+        """Whether it is a difference of percentages."""
+        return self.unit.lower() in _POINTS
 
     def bounds(self, reading: Reading) -> tuple[float, float]:
         """Return the least and the greatest value that is shown as a reading."""
@@ -90,7 +107,8 @@ def claims_in(answer: str) -> list[Claim]:
         direction = direction if is_second else _direction(text, number)
         is_second = following is not None and _is_range(text, number, following)
         if _is_figure(text, number, tables):
-            factors = tables.scale_at(number.start) or remark
+            is_share = _OF_HUNDRED.match(answer, number.end) is not None
+            factors = (PERCENT,) if is_share else tables.scale_at(number.start) or remark
             if is_second and following is not None:
                 factors = factors or scales(following.unit)  # 10-15 %
             claims.append(_claim(text, number, direction, factors))
@@ -112,7 +130,9 @@ def _claim(text: str, number: Number, direction: Direction, factors: Sequence[fl
     start = _with_prefix(text, number)
     parts = tuple(_parts(text, number))
     shown = " ".join(text[start : number.end].split())
-    return Claim(shown, number.sign, readings, direction, parts)
+    word = _NEXT_WORD.match(text, number.end)
+    unit = number.unit or (word["word"] if word is not None else "")
+    return Claim(shown, number.sign, readings, direction, parts, unit, number.plain)
 
 
 def _parts(text: str, number: Number) -> Iterator[Claim]:

@@ -49,6 +49,13 @@ _PATTERNS = (
     r"(?<!\w)_{1,2}(?=[\d$€£+-])|(?<=[\d%])_{1,2}(?!\w)",  # signs of emphasis
     r"\b(?=[\w-]{0,80}[^\W\d_])[\w-]{0,80}_[\w-]{0,80}\b",
     r"\b(?=[\da-f]{0,40}[a-f])(?=[a-f]{0,40}\d)[\da-f]{8,64}\b",
+    # Telephone numbers, identifiers and parts of them, names of roads, models and products.
+    r"(?:\+\d{1,3}|\(\d{3}\))[ ]?\d[\d ()/-]{4,18}\d\b|\b\d{3}-0\d{3}\b",
+    r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b",
+    r"\b(?:end(?:s|ing)?[ ](?:in|with)|digits[ ](?:are|is))[ ][\"'`]?[\da-f-]{2,12}\b"
+    r"(?![.,]?\d|[ ]?%)",
+    r"(?-i:(?<=[a-z,&][ ])(?!(?:Total|Mean|Sum|Average|Median|Count|Max|Min)\b)"
+    r"(?:[A-Z][\w&]{0,40}[ ]){1,3}\d{1,4}\b(?![.,:]?\d|[ ]?%|[ ](?:[a-z]{1,40}s|people)\b))",
     # Dates, times, versions, addresses.
     r"\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b",
     r"\b\d{4}-\d{1,2}(?:-\d{1,2})?(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?Z?\b",
@@ -73,6 +80,7 @@ _PATTERNS = (
     # Denominators, the ends of scales, and constants of the calendar.
     r"\bper[ ](?:10{1,2}|10{0,2}(?:[.,]?000){1,2})\b(?![.,]?\d)",
     r"(?:(?<=\d/)|(?<=\d[ ]/[ ])|(?<=\d[ ]out[ ]of[ ]))(?:5|10|100)\b(?![.,/]?\d)",
+    r"(?:(?<=\d[ ]of[ ])|(?<=\d[ ]in[ ]))100\b(?![.,/]?\d)",
     r"(?:(?<=\d:)|(?<=\d[ ]:[ ])|(?<=\d[ ]to[ ]))1\b(?![.,:]?\d|[ ]?%)",
     r"\b(?:12[ ]months|52[ ]weeks|365[ ]days|24[ ]hours|60[ ](?:minutes|seconds))\b",
     # Dates in words, parts of years.

@@ -16,7 +16,7 @@ from taskweaver.memory.reading.cells import ExecutedCell, executed_cell, has_run
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
 from taskweaver.session.answers.numbers import Reading, numbers_in
-from taskweaver.session.answers.units import LETTER
+from taskweaver.session.answers.units import LETTER, conversions, is_convertible, mentioned_units
 
 USER = "User"
 MAX_CHARS = 64_000
@@ -36,6 +36,9 @@ _TIE = 1e-9
 _ROUNDING_ERROR = 4e-15
 CODE = "Code"
 """The part of an outcome that is the code of the cell."""
+
+LISTING = "Listing"
+"""The part of a prompt that stands before a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,10 @@ class SupportingText:
         signs = (True, False)
         return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
 
+    @cached_property
+    def _units(self) -> frozenset[str]:
+        return mentioned_units(self.text[:MAX_CHARS])
+
     def sizes(self) -> list[float]:
         """Return the absolute values of all numbers of the text."""
         return [size for index in self._index.values() for size in index.sizes]
@@ -78,7 +85,9 @@ class SupportingText:
     def find(self, claim: Claim) -> Evidence | None:
         """Return the place of the number nearest to a claim; None if no number is as shown."""
         signs = [claim.sign < 0] if claim.sign else [False, True]
-        for reading in claim.readings:
+        factors = conversions(claim.unit, self._units)
+        converted = [Reading(r.value * f, r.step * f) for f in factors for r in claim.plain]
+        for reading in (*claim.readings, *converted):
             near = [value for sign in signs for value in self._near(claim, reading, sign)]
             if near:
                 best = min(near, key=lambda value: abs(value.size - reading.value))
@@ -170,7 +179,10 @@ class Library:
             found = source.find(claim)
             if found is not None:
                 return found
-        if not self._far or not any(self._may_hold(claim, r) for r in claim.readings):
+        may_hold = is_convertible(claim.unit) or any(
+            self._may_hold(claim, reading) for reading in claim.readings
+        )
+        if not self._far or not may_hold:
             return None
         return next(filter(None, (source.find(claim) for source in self._far)), None)
 
@@ -204,9 +216,14 @@ class Outcomes:
         self._rounds: dict[str, _RoundSources] = {}
         self._sizes: list[float] = []
 
-    def library(self, rounds: Sequence[Round], leader: str) -> Library:
-        """Return the sources of a conversation to search in; see `sources`."""
-        return Library(self.sources(rounds, leader), self._sizes)
+    def library(self, rounds: Sequence[Round], leader: str, shown: str) -> Library:
+        """Return the sources of a conversation to search in; see `sources`.
+
+        `shown` is what prompts show beside the posts: files, variables and facts.
+        """
+        listing = SupportingText(rounds[-1].id, 0, LISTING, shown)
+        sources = [*self.sources(rounds, leader), listing]  # which collects their sizes
+        return Library(sources, sorted([*self._sizes, *listing.sizes()]))
 
     def sources(self, rounds: Sequence[Round], leader: str) -> list[SupportingText]:
         """Return the texts that can support a number: newest outcomes first, code last.

@@ -73,6 +73,25 @@ SUFFIX = re.compile(
     re.IGNORECASE,
 )
 """A unit after a number, with the space between."""
+_CONVERTED = {
+    "count": {"": 1, "thousand": 1e3, "million": 1e6, "billion": 1e9},
+    "length": {"mm": 1e-3, "cm": 1e-2, "m": 1, "km": 1e3},
+    "mass": {"mg": 1e-6, "g": 1e-3, "kg": 1, "t": 1e3},
+    "time": {"ms": 1e-3, "s": 1, "min": 60, "h": 3600, "day": 86400},
+    "volume": {"ml": 1e-3, "l": 1},
+}
+_FACTORS = {
+    unit: (kind, size) for kind, units in _CONVERTED.items() for unit, size in units.items()
+}
+_SPELLED = {
+    "hour": "h", "hr": "h", "minute": "min", "second": "s", "sec": "s", "k": "thousand",
+    "mn": "million", "mio": "million", "bn": "billion", "tsd": "thousand",
+}  # fmt: skip
+_MENTIONED = re.compile(
+    rf"(?<![a-z])(?P<word>{'|'.join(filter(None, [*_SPELLED, *_FACTORS]))})s?(?![a-z])",
+    re.IGNORECASE,
+)
+_SINGLE = re.compile(r"(?:[_(\[]|\d ?)\Z")
 _AMBIGUOUS = frozenset({"m", "mm", "t", "b", "k", "tb"})
 _CURRENCY = r"\s*(?:(?:[$€£¥₹]|usd|eur|gbp|chf|jpy|inr),?)?\s*"
 _IN_SCALE = re.compile(
@@ -104,3 +123,31 @@ def scale_of_heading(text: str) -> tuple[float, ...]:
     """Return the factors a table's heading announces for the numbers below it."""
     found = scale_of_remark(text)
     return found or ((PERCENT,) if _SHARE.search(text) else ())
+
+
+def mentioned_units(text: str) -> frozenset[str]:
+    """Return the units that a text names; a single letter counts in brackets or behind a digit."""
+    found = _MENTIONED.finditer(text)
+    return frozenset(
+        _spelled(match["word"])
+        for match in found
+        if len(match["word"]) > 1 or _SINGLE.search(text, max(match.start() - 2, 0), match.start())
+    )
+
+
+def is_convertible(unit: str) -> bool:
+    """Return whether a unit has others of its kind."""
+    return bool(unit) and _spelled(unit) in _FACTORS
+
+
+def conversions(unit: str, known: frozenset[str]) -> list[float]:
+    """Return the factors from a unit to other `known` ones of the same kind."""
+    kind, size = _FACTORS.get(_spelled(unit), ("", 1))
+    others = [_FACTORS[other] for other in known if other != _spelled(unit)]
+    return [size / other for other_kind, other in others if other_kind == kind]
+
+
+def _spelled(unit: str) -> str:
+    name = unit.lower()
+    name = name if name in _FACTORS else name.removesuffix("s")
+    return _SPELLED.get(name, name)

@@ -220,6 +220,7 @@ class AnsweringBranch:
 
     def _fail(self, branch: SessionBranch, round_: Round, reason: str) -> None:
         self._logger.warning(f"round {round_.id} failed: {reason}")
+        round_.reason = reason
         branch.memory.end_round(round_, "failed")
         self._emitter.emit_error(reason)
 

@@ -89,7 +89,9 @@ class SessionBranch:
         for role in parts.roles.values():
             role.bind_peers(parts.roles)
         leader, most = next(iter(parts.roles)), config.max_internal_chat_round_num
-        answers = AnswerCheck(parts.memory, leader, most) if config.checks_answers else None
+        situations = parts.roles[leader].situations
+        check = AnswerCheck(parts.memory, leader, most, situations)
+        answers = check if config.checks_answers else None
         parts.roles[leader].answer_review = answers
         self._turn = Turn(
             parts.memory, parts.roles, leader, emitter, most, config.stuck_after, control, answers

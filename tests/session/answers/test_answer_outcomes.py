@@ -10,6 +10,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import executed_cells
 from taskweaver.memory.round import Round
+from taskweaver.role.situation import Situations
 from taskweaver.session.answers.check import AnswerCheck, verify
 from taskweaver.session.answers.outcomes import Outcomes
 
@@ -84,7 +85,7 @@ def test_old_outcomes_are_found_in_a_long_conversation() -> None:
 
 def test_a_check_finds_outcomes_of_all_rounds_and_reads_each_once() -> None:
     memory = Memory("s")
-    check = AnswerCheck(memory, "Planner", 20)
+    check = AnswerCheck(memory, "Planner", 20, Situations())
     for number in range(20):
         round_ = memory.create_round("go")
         memory.add_post(round_, report(f"### Result\n```\n{number}.125 x\n```"))
@@ -135,7 +136,7 @@ def test_an_answer_survives_its_stored_form() -> None:
     memory = Memory("s")
     round_ = memory.create_round("go")
     memory.add_post(round_, report())
-    assert AnswerCheck(memory, "Planner", 20).mark(answer) == ("4711",)
+    assert AnswerCheck(memory, "Planner", 20, Situations()).mark(answer) == ("4711",)
     memory.add_post(round_, answer)
     again = Round.from_dict(json.loads(json.dumps(round_.to_dict())))
     assert again.answer == round_.answer

@@ -14,7 +14,7 @@ from typing import Any
 from taskweaver.llm.dialects.anthropic.messages import call_input
 from taskweaver.llm.parsing.call_pieces import CallPiece
 from taskweaver.llm.parsing.sse import EventReader
-from taskweaver.llm.parsing.stream_event import StreamEvent, UnreadableEvent, event_object
+from taskweaver.llm.parsing.stream_event import StreamEvent, UnreadableEvent, event_object, text_in
 from taskweaver.llm.types import FinishReason, Usage
 
 MAX_KEPT_CHARS = 8 << 20
@@ -77,11 +77,13 @@ class MessageEvents:
 
     def feed(self, block: bytes) -> Iterator[StreamEvent]:
         """Yield the events that a block completes."""
-        return map(self._read, self._reader.feed(block))
+        for data in self._reader.feed(block):
+            yield from self._events(data)
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the events that the end of the body completes."""
-        return map(self._read, self._reader.finish())
+        for data in self._reader.finish():
+            yield from self._events(data)
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
@@ -89,10 +91,22 @@ class MessageEvents:
         is_plain = all(block["type"] in _PLAIN for block in self._blocks)
         return () if is_plain or self._is_broken else tuple(self._blocks)
 
-    def _read(self, data: bytes) -> StreamEvent:
+    def _events(self, data: bytes) -> Iterator[StreamEvent]:
         if data == _DONE:
-            return StreamEvent(is_done=True)
+            yield StreamEvent(is_done=True)
+            return
         value = event_object(data)
+        if value.get("type") != "message":
+            yield self._read(value)
+            return
+        yield self._read({"type": "message_start", "message": value})  # a body that is no stream
+        for index, block in enumerate(value.get("content") or ()):
+            begun = {"type": "content_block_start", "index": index, "content_block": block}
+            yield self._read(begun)
+            yield self._read({"type": "content_block_stop", "index": index})
+        yield self._read({"type": "message_delta", "delta": value, "usage": value.get("usage")})
+
+    def _read(self, value: Mapping[str, Any]) -> StreamEvent:
         event = StreamEvent()
         match value.get("type"):
             case "message_start":
@@ -122,7 +136,7 @@ class MessageEvents:
         opened = _OpenBlock({**block, "type": kind})
         self._open[index] = opened
         if kind in _PLAIN:
-            text = str(block.get("text") or "")
+            text = text_in(block.get("text"))
         else:
             self._keep(json.dumps(block))
             text = ""
@@ -137,7 +151,7 @@ class MessageEvents:
         name = "input" if kind == "input_json_delta" else _GROWTH.get(kind)
         if opened is None or name is None:  # such as a citation
             return StreamEvent()
-        text = str(delta.get("partial_json" if name == "input" else name) or "")
+        text = text_in(delta.get("partial_json" if name == "input" else name))
         opened.texts.setdefault(name, []).append(text)
         if name == "text":
             return StreamEvent(text)

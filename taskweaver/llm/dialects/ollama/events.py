@@ -7,7 +7,7 @@ from typing import Any
 
 from taskweaver.llm.parsing.call_pieces import read_pieces
 from taskweaver.llm.parsing.ndjson import LineReader
-from taskweaver.llm.parsing.stream_event import StreamEvent, event_object
+from taskweaver.llm.parsing.stream_event import StreamEvent, event_object, text_in
 from taskweaver.llm.types import Usage
 
 
@@ -50,7 +50,7 @@ class OllamaEvents:
             return
         message = value.get("message")
         message = message if isinstance(message, dict) else {}
-        text, thought = _text(message.get("content")), _text(message.get("thinking"))
+        text, thought = text_in(message.get("content")), text_in(message.get("thinking"))
         calls = message.get("tool_calls")
         self._texts += [text] if text else []
         self._thoughts += [thought] if thought else []
@@ -62,7 +62,7 @@ class OllamaEvents:
             calls=read_pieces(message),
             finish=None if not is_last else _finish(value.get("done_reason")),
             usage=_usage(value) if is_last else None,
-            model=_text(value.get("model")),
+            model=text_in(value.get("model")),
         )
         if is_last:
             yield StreamEvent(is_done=True)
@@ -70,10 +70,6 @@ class OllamaEvents:
 
 def _finish(reason: Any) -> Any:
     return "length" if reason == "length" else "stop"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _usage(value: Mapping[str, Any]) -> Usage | None:

@@ -8,7 +8,7 @@ from typing import Any
 from taskweaver.llm.dialects.responses.usage import read_usage
 from taskweaver.llm.parsing.call_pieces import CallPiece
 from taskweaver.llm.parsing.sse import EventReader
-from taskweaver.llm.parsing.stream_event import StreamEvent, event_object
+from taskweaver.llm.parsing.stream_event import StreamEvent, event_object, text_in
 from taskweaver.llm.types import FinishReason
 
 _DONE = b"[DONE]"
@@ -69,8 +69,10 @@ class ResponsesEvents:
             yield StreamEvent(error=_error(value.get("error") or value))
         elif kind in _ENDS:
             yield from self._end(_ENDS[kind], _mapping(value.get("response")))
+        elif not kind and value.get("object") == "response":  # a body that is no stream
+            yield from self._end("", value)
         elif kind == "response.created":
-            yield StreamEvent(model=_text(_mapping(value.get("response")).get("model")))
+            yield StreamEvent(model=text_in(_mapping(value.get("response")).get("model")))
         elif kind.startswith("response.output_item."):
             is_done = kind.endswith("done")
             self._kept_bytes += len(data) if is_done else 0
@@ -85,7 +87,7 @@ class ResponsesEvents:
         if isinstance(place, int):
             return place
         return self._places.setdefault(
-            _text(value.get("item_id") or item.get("id")), len(self._places)
+            text_in(value.get("item_id") or item.get("id")), len(self._places)
         )
 
     def _piece(self, kind: str, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
@@ -93,19 +95,21 @@ class ResponsesEvents:
         name, _, step = kind.rpartition(".")
         place = self._place(value, {})
         if name == "response.output_text":
-            yield from self._new(place, "text", step, _text(value.get("delta", value.get("text"))))
+            yield from self._new(
+                place, "text", step, text_in(value.get("delta", value.get("text")))
+            )
         elif name == "response.refusal":
-            words = _text(value.get("delta", value.get("refusal")))
+            words = text_in(value.get("delta", value.get("refusal")))
             yield from self._new(place, "refusal", step, words)
         elif name == "response.function_call_arguments":
-            arguments = _text(value.get("delta", value.get("arguments")))
+            arguments = text_in(value.get("delta", value.get("arguments")))
             yield from self._new(place, "arguments", step, arguments)
         elif name in _REASONING and step == "delta":
             part = (place, value.get("summary_index", 0))
             gap = "\n\n" if self._summary not in (None, part) else ""
             self._summary = part
             self._begun.add((place, "reasoning"))
-            yield StreamEvent(reasoning=gap + _text(value.get("delta")))
+            yield StreamEvent(reasoning=gap + text_in(value.get("delta")))
 
     def _new(self, place: int, what: str, step: str, text: str) -> Iterator[StreamEvent]:
         """Yield a piece, or a whole of which no piece came."""
@@ -127,22 +131,22 @@ class ResponsesEvents:
         if kind == "function_call":
             if (place, "call") not in self._begun:
                 self._begun.add((place, "call"))
-                call_id, name = _text(item.get("call_id")), _text(item.get("name"))
+                call_id, name = text_in(item.get("call_id")), text_in(item.get("name"))
                 yield StreamEvent(calls=(CallPiece(place, call_id, name, "", {}),))
             if is_done:
-                yield from self._new(place, "arguments", "done", _text(item.get("arguments")))
+                yield from self._new(place, "arguments", "done", text_in(item.get("arguments")))
         elif kind == "message" and is_done:
             for what in ("text", "refusal"):
-                parts = [_text(part.get(what)) for part in _mappings(item.get("content"))]
+                parts = [text_in(part.get(what)) for part in _mappings(item.get("content"))]
                 yield from self._new(place, what, "done", "".join(parts))
         elif kind == "reasoning" and is_done and (place, "reasoning") not in self._begun:
             self._begun.add((place, "reasoning"))
-            parts = [_text(part.get("text")) for part in _mappings(item.get("summary"))]
+            parts = [text_in(part.get("text")) for part in _mappings(item.get("summary"))]
             yield StreamEvent(reasoning="\n\n".join(parts))
 
     def _end(self, status: str, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        status = _text(response.get("status")) or status
-        usage, model = read_usage(response.get("usage")), _text(response.get("model"))
+        status = text_in(response.get("status")) or status
+        usage, model = read_usage(response.get("usage")), text_in(response.get("model"))
         if status == "failed" or response.get("error"):
             yield StreamEvent(usage=usage, model=model)
             yield StreamEvent(error=_error(response.get("error")))
@@ -152,7 +156,7 @@ class ResponsesEvents:
                 self._kept_bytes += len(str(item))
                 yield from self._item(place, item, is_done=True)
         self._is_whole = status == "completed"
-        reason = _text(_mapping(response.get("incomplete_details")).get("reason"))
+        reason = text_in(_mapping(response.get("incomplete_details")).get("reason"))
         finish = "stop" if self._is_whole else _INCOMPLETE.get(reason)
         yield StreamEvent(finish=finish, usage=usage, model=model, is_broken=finish is None)
 
@@ -180,7 +184,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

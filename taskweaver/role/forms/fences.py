@@ -1,0 +1,146 @@
+"""Fences of a text, and whether the code in them is an order to run it, or only shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from taskweaver.llm.types import Form
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.role.forms.values import compiles
+
+Verdict = Literal["run", "shown", "doubt"]
+
+_OPENING = re.compile(r"^(?P<mark>`{3,})(?P<info>[^\n`]*)\n", re.MULTILINE)
+_CODE_INFOS = {
+    "python": {"python", "py", "python3", "ipython", "tool_code"},
+    "bash": {"bash", "sh", "shell", "console"},
+}
+_MOST_ENDS = 16
+IN_DOUBT = {
+    "tools": "Nothing ran: code runs by a call of {TOOL} alone. To show it, send the answer again.",
+    "json": (
+        "Nothing ran: code in the text is only shown. To run it, put it into code, or send one"
+        " ```{LANGUAGE} block with nothing after it; to show it, use a ```text block."
+    ),
+    "fences": (
+        "Nothing ran: to run code, send one ```{LANGUAGE} block with nothing after it; to show"
+        " it, use a ```text block."
+    ),
+}
+"""Question to the author of code that may be an order, by the form that was asked for."""
+
+_CODE_WORDS = r"(?:code|snippet|script|one-liner|program|command|cell|block)s?"
+_HELD = re.compile(
+    r"\b(?:do not|don['\u2019]?t|never|without|not to|must not|should not|shouldn['\u2019]?t"
+    r"|needn['\u2019]?t|need not|no need to|instead of|rather than)(?: \w+)?(?: be)?"
+    r" (?:run|running|ran|execut(?:e|ed|ing))\b"
+    rf"(?: (?:it|this|that|them|anything|(?:(?:the|this|that|any|your) )?(?:\w+ )?{_CODE_WORDS}))?"
+    r"(?= ?(?:[^\w\s]|\n|\Z)"
+    r"| (?:for|on|in|here|now|yet|please|but|and|just|unless|until|if|myself|yourself)\b)"
+    r"|\b(?:nicht|ohne|nie)\b[^.!?\n]{0,20}\b(?:ausführ|auszuführ|ausgeführt|laufen)"
+    r"|(?:\bn(?:e |['\u2019])|\bsans )[^.!?\n]{0,12}(?:exécut|lanc)"
+    r"|\b(?:no|não|non|sin|sem|senza) (?:\w{1,3} )?(?:ejecut|execut|esegu)|不要?(?:运行|执行)",
+    re.IGNORECASE,
+)
+_SHOW = re.compile(
+    r"\bsnippets?\b|schnipsel"
+    r"|\b(?:show|give|see|read|send|zeig\w*|what (?:would|does|is))(?: me| us| mir)?"
+    r"(?: just| only| nur)?(?: the| an?| some| den)?"
+    r"(?: python| pandas| shell| bash| sample| example)?"
+    rf" {_CODE_WORDS}\b(?! (?:of|per|column))",
+    re.IGNORECASE,
+)
+_ALSO_RUN = re.compile(r"\b(?:and|then|und) (?:also |then )?(?:run|execute|führe)", re.IGNORECASE)
+_DISPLAY = re.compile(
+    r"\b(?:example|here(?: is|['\u2019]s)|would|could|you can|like this|hier ist|voici)\b", re.I
+)
+_WRONG = re.compile(r"\b(?:wrong|bad|unsafe|dangerous) (?:way|example|code)\b", re.IGNORECASE)
+_MADE_UP = re.compile(
+    r"\s*(?:```(?:output|out|result|stdout)\b|(?:Observation|Output|Result):)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The prompt that a reply answers.
+
+    Attributes:
+        form: The form of replies in it.
+        request: The newest request.
+        is_answer: Whether an answer is as likely as a cell: after an outcome, or from a model that
+            is known to take tools.
+        is_told: Whether a reply just before held code in doubt, and its author was told how it is
+            run.
+    """
+
+    form: Form = "json"
+    request: str = ""
+    is_answer: bool = False
+    is_told: bool = False
+
+
+def told(posts: Sequence[Post]) -> bool:
+    """Return whether the newest post asks its author how the code in a reply was meant."""
+    notes = posts[-1].get_attachment(AttachmentType.revise_message) if posts else []
+    return any("Nothing ran: " in str(note.content) for note in notes)
+
+
+class Fence(NamedTuple):
+    """A fence: its place in the text, the words behind its opening, and its inside."""
+
+    start: int
+    end: int
+    kind: str
+    rest: str
+    body: str
+
+    def is_code(self, language: str) -> bool:
+        """Return whether it holds code in a language of cells."""
+        return self.kind in _CODE_INFOS.get(language, ())
+
+
+def fences_in(text: str) -> Iterator[Fence]:
+    """Yield the fences of a text; one of Python ends where its inside is code, if it can."""
+    at = 0
+    while opening := _OPENING.search(text, at):
+        start = opening.end()
+        closings = re.finditer(rf"^{opening['mark']}[ \t]*$", text[start:], re.MULTILINE)
+        ends = [(start + end.start(), start + end.end()) for end in islice(closings, _MOST_ENDS)]
+        kind, _, rest = opening["info"].strip().partition(" ")
+        end, at = ends[0] if ends else (len(text), len(text))
+        if (
+            kind.lower() in _CODE_INFOS["python"]
+            and len(ends) > 1
+            and not compiles(text[start:end])
+        ):
+            whole = (one for one in reversed(ends[1:]) if compiles(text[start : one[0]]))
+            end, at = next(whole, (end, at))
+        yield Fence(opening.start(), at, kind.lower(), rest.strip(), text[start:end])
+
+
+def forbids_running(words: str) -> bool:
+    """Return whether words ask not to run code."""
+    return bool(_HELD.search(words))
+
+
+def verdict(text: str, code: Sequence[Fence], asked: Asked) -> Verdict:
+    """Decide whether the fences of code in a reply are an order."""
+    request, form, after = asked.request, asked.form, text[code[-1].end :].strip()
+    wants_code = _SHOW.search(request) and not _ALSO_RUN.search(request)
+    if wants_code or forbids_running(request) or forbids_running(text):
+        return "shown"
+    is_order = len(code) == 1 and (not after or bool(_MADE_UP.match(after)))
+    is_order = is_order and not _WRONG.search(text)
+    if form == "fences" and is_order:
+        return "run"
+    if (asked.is_answer and form != "fences") or (after and (asked.is_answer or form == "tools")):
+        return "shown"
+    if not asked.is_told:
+        return "doubt"
+    is_order = is_order and form == "json" and not _DISPLAY.search(text[: code[0].start])
+    return "run" if is_order else "shown"
