@@ -177,6 +177,7 @@ def _conclude(project: Path | None, search: Search) -> int:
         again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
             _say(f"      all its runs: {again}", "green")
+        _say(run_statistics.confirmation(state.journal), "green")
         _say(run_statistics.certainty(state.journal))
     _say(f"report: {places.folder / 'report.md'}")
     _say(f"page:   {places.folder / 'tree.html'}")

@@ -114,12 +114,47 @@ def scatter(journal: Journal) -> str:
     repeated = counted(noise.freedom, "repetition")
     if not noise.deviation:
         return f"Repeated programs gave the very same figures ({repeated})."
-    percent = f"{100 * noise.deviation:.2g} % of its value"
-    size = percent if noise.is_relative else f"{noise.deviation:.2g}"
+
+    def size(deviation: float) -> str:
+        return f"{100 * deviation:.2g} % of its value" if noise.is_relative else f"{deviation:.2g}"
+
+    beside = "not known yet"
+    if noise.residual is not None:
+        beside = f"{size(noise.residual)} ({counted(noise.residual_freedom, 'degree')} of freedom)"
     return (
-        f"One measurement scatters by {size} (standard deviation, from {repeated});"
-        " ± is a standard error, and a difference below two of them is within the noise."
+        f"One measurement scatters by {size(noise.deviation)} (standard deviation, from"
+        f" {repeated}); beside the effect of its seed, which all programs share: {beside}."
+        " Differences are taken over common seeds, ± is a standard error, and noise is called a"
+        " difference in one of twenty runs."
     )
+
+
+def confirmation(journal: Journal) -> str:
+    """Return what fresh seeds say of the result of the search, in a few sentences."""
+    found, base, noise = journal.found, journal.baseline, journal.noise
+    if found is None or base is None:
+        return ""
+    if found is base:
+        return f"No program was found better than {base.id}, the first draft that works."
+    over = f"{found.id} over {base.id}, the first draft that works"
+    confirmed = journal.confirmed(found)
+    if confirmed is None:
+        exact = noise is not None and not noise.deviation
+        why = "Nothing scatters" if exact else "No fresh seed measured both"
+        return f"{why}: the gain of {over}, is that of the search."
+    text = gained(journal, confirmed, base).removesuffix(", within the noise")
+    ends = confirmed.interval
+    if ends is None:
+        return f"On one fresh seed, which chose nothing, the gain of {over}, was {text}."
+    low, high = (f"{end:+z.4g}" for end in ends)
+    failed = sum(journal.fresh_samples(node.id).failed for node in (found, base))
+    said = (
+        f"Gain of {over}, on {counted(confirmed.pairs, 'fresh seed')}, which chose nothing:"
+        f" {text}, with 95 % between {low} and {high}."
+    )
+    said += f" {counted(failed, 'measurement')} failed." if failed else ""
+    within = f" That is within the noise, so {base.id} is the result of the run."
+    return said if confirmed.is_likely else said + within
 
 
 def _beside(journal: Journal) -> str:
@@ -140,7 +175,8 @@ def _rivals(journal: Journal, best: Node) -> str:
     said = ""
     if journal.is_candidate(best.id):
         said = f"{best.id} was measured once: it may have been lucky."
-    others = [(node, gain(journal, best, node)) for node in journal.leaders(_MOST_RIVALS)[1:]]
+    leaders = [node for node in journal.leaders(_MOST_RIVALS) if node is not best]
+    others = [(node, gain(journal, best, node)) for node in leaders]
     rivals = [(node, found) for node, found in others if found and not found.is_clear]
     if not rivals:
         return said
@@ -159,12 +195,6 @@ def standing(journal: Journal, node: Node) -> str:
     if journal.best() is not node:
         return ""
     return "candidate" if journal.is_candidate(node.id) else "best"
-
-
-def baseline(journal: Journal) -> Node | None:
-    """Return the first draft that works: every gain of the whole run is a gain over it."""
-    drafts = (node for node in journal.nodes if node.kind is NodeKind.DRAFT)
-    return next((node for node in drafts if node.is_good), None)
 
 
 def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:
@@ -190,8 +220,9 @@ def seeds(journal: Journal, node_id: str) -> Samples | None:
     nodes = journal.repetitions(node_id)
     if not nodes:
         return None
-    values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
-    return Samples(values, sum(node.has_failed for node in nodes), journal.noise)
+    good = [(node.value, node.seed) for node in nodes if node.is_good and node.value is not None]
+    values, seeds = tuple(value for value, _ in good), tuple(seed for _, seed in good)
+    return Samples(values, sum(node.has_failed for node in nodes), journal.noise, seeds)
 
 
 def reached(journal: Journal, node: Node) -> str:
