@@ -20,7 +20,7 @@ from taskweaver.treesearch.agent.describe import (
     parent_summary,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, AnswerForm, NodeAgent, object_schema
+from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
@@ -48,7 +48,6 @@ HINTS = {
     NodeKind.ABLATION: "ablation_node",
 }
 """Task hints of the memory, by kind."""
-_STEP = object_schema(command=TEXT, done=FLAG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,10 @@ class Proposer:
         }
 
         def read(text: str) -> dict[str, Any]:
-            step = required_object(text, _STEP)
+            step = required_object(text, {})
+            if not {"command", "done"} & step.keys():
+                raise ValueError("`command` and `done` missing")
+            step = {"command": "", "done": False} | step
             refuse_mask("command", step["command"])
             return step
 
