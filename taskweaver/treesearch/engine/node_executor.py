@@ -60,7 +60,7 @@ class ExecutionSetup:
     `worker` describes the machines that run its jobs. `scripts` is None where attempts have phases.
     The most commands of the installer that asks a model are `install_steps`, 0 where none is asked.
     `on_phase` is called with a node's id and the phase that begins. `evaluator` is None where
-    attempts measure themselves.
+    attempts measure themselves. Commands are given the host's variables that match `passed`.
     """
 
     places: RunPlaces
@@ -73,6 +73,7 @@ class ExecutionSetup:
     on_phase: Callable[[str, str], None]
     slots: MeasuringSlots
     evaluator: Evaluator | None
+    passed: tuple[str, ...] = ()
 
 
 class NodeExecutor:
@@ -234,6 +235,7 @@ class NodeExecutor:
             seed=seed,
             limits=self._setup.limits,
             sandbox=self._setup.worker.sandbox,
+            passed=self._setup.passed,
             evaluator=self._setup.evaluator,
             is_timed=self._setup.slots.is_timed,
         )

@@ -246,6 +246,7 @@ class Search:
             on_phase=self._on_phase,
             slots=MeasuringSlots(is_timed=config.is_timed(self.objective)),
             evaluator=self._evaluator(),
+            passed=config.passed,
         )
 
     def _evaluator(self) -> Evaluator | None:
@@ -286,6 +287,7 @@ class Search:
                 idea,
                 environment,
                 self.worker.compilers,
+                self.worker.programs,
                 resources,
                 history,
                 earlier,

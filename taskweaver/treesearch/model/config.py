@@ -31,6 +31,7 @@ class SearchConfig(ModuleConfig):
         models: Models by their work.
         phase0: Nodes whose plan is asked for: ``draft``, ``node`` or ``off``.
         stage_nodes: Most nodes of each stage.
+        passed: Names of the host's variables that commands of attempts are given.
     """
 
     def limits_on(self, memory_bytes: int) -> PhaseLimits:
@@ -82,6 +83,7 @@ class SearchConfig(ModuleConfig):
             ),
         )
         self.attempts = self._get_int("attempts")
+        self.passed = tuple(map(str, self.src.get_list("execution.pass_environment")))
         self.asking = AskLimits(
             self._get_int("retries"), self.src.get_int("memory.max_memory_read_rounds")
         )
