@@ -184,7 +184,7 @@ class Reviewer:
         return Review(
             bool(answer["is_bug"]),
             str(answer["summary"]),
-            {field: str(answer[field]) for field in ("findings", "next_steps")},
+            {name: str(answer[name]) for name in ("findings", "next_steps") if answer[name]},
             answer["plots"] is True,
             untrue,
             tuple(name for name in untrue if name in shown),

@@ -300,6 +300,8 @@ class Coordinator:
         try:
             finished = future.result()
         except WorkerLost as error:
+            is_again = node.attempt < self.config.attempts
+            self._remark(f"{node.id}: {error} {'It is tried again.' if is_again else ''}".rstrip())
             if node.attempt < self.config.attempts and not self._is_stopping:
                 self._lost[node.id] = node.attempt
                 self._queue.insert(0, _again(node))
@@ -314,6 +316,11 @@ class Coordinator:
             return self._broken(error, node)
         self._broken_in_a_row = 0
         return self._compared(finished)
+
+    def _remark(self, text: str) -> None:
+        """Keep a remark, which people see at once and in the log."""
+        self.log.add("remark", text=text)
+        self.state.remarks.append(text)
 
     def _compared(self, finished: Node) -> Node:
         """Return a node, failed if it lacks data sets that the run compares.

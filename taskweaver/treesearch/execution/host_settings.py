@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -15,7 +15,6 @@ _FETCHING = (
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 _OWN_WAYS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "PIP_UPGRADE"})
 """Variables that say where pip installs, which the search decides."""
-_PIP_FILES = ("pip/pip.conf", ".config/pip/pip.conf", ".pip/pip.conf")
 _PIP_FILE = "PIP_CONFIG_FILE"
 
 
@@ -36,19 +35,18 @@ def host_variables(
         for name, value in os.environ.items()
         if name not in _OWN_WAYS and any(fnmatchcase(name, pattern) for pattern in patterns)
     }
-    if is_fetching and _PIP_FILE not in found:
-        found |= {_PIP_FILE: str(file) for file in _pip_files()}
-    return found
+    file = _pip_file() if is_fetching else None
+    return found if file is None else {_PIP_FILE: str(file), **found}
 
 
 def named_files(variables: Collection[str]) -> tuple[Path, ...]:
     """Return the files and folders of this host that values of variables name."""
-    paths = (Path(value) for value in variables if os.path.isabs(value) and os.pathsep not in value)
-    return tuple(path for path in paths if path.exists())
+    paths = map(Path, variables)
+    return tuple(path for path in paths if path.is_absolute() and path.exists())
 
 
-def _pip_files() -> Iterator[Path]:
-    """Yield the configuration file of pip that this user has, if there is one."""
-    homes = (Path(os.environ.get("XDG_CONFIG_HOME", "/nonexistent")), Path.home(), Path.home())
-    files = (home / name for home, name in zip(homes, _PIP_FILES, strict=True))
-    yield from [file for file in files if file.is_file()][:1]
+def _pip_file() -> Path | None:
+    """Return the configuration file of pip that this user has; commands have another home."""
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    files = (settings / "pip/pip.conf", Path.home() / ".pip/pip.conf")
+    return next((file for file in files if file.is_file()), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +21,8 @@ from taskweaver.treesearch.execution.evaluator import (
     remove_evaluator,
 )
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
-from taskweaver.treesearch.execution.host_settings import host_variables, named_files
 from taskweaver.treesearch.execution.host_load import HostLoad
+from taskweaver.treesearch.execution.host_settings import host_variables, named_files
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
     PHASES,
@@ -45,6 +47,8 @@ _KINDS = {
 }
 _LEAST_NOTED = 0.25
 _MOST_NAMED = 10
+_FULL_SHARE, _FULL_BYTES = 0.05, 1 << 30
+"""Free part of a disk, and free bytes, below which a failed write is put down to it."""
 _COMMAND_CHARS = 2000
 
 
@@ -165,6 +169,7 @@ class _Run:
         try:
             done = step()
         except _Failed as failed:
+            self._raise_if_full(failed)
             self._error = failed.error
             status = "timeout" if failed.is_timeout else "failed"
             done = _Done(failed.error.message, status, failed.exit_code)
@@ -175,6 +180,19 @@ class _Run:
         self._phases.append(
             PhaseOutcome(name, done.status, seconds, done.exit_code, done.message, log, self._ran)
         )
+
+    def _raise_if_full(self, failed: _Failed) -> None:
+        """Raise the error of a full disk, which is no fault of the attempt.
+
+        Raises:
+            OSError: If a phase failed for want of room, and there is hardly any.
+        """
+        full = os.strerror(errno.ENOSPC)
+        if full not in failed.error.message and full not in self._output:
+            return
+        disk = shutil.disk_usage(self._job.workspace)
+        if disk.free < min(disk.total * _FULL_SHARE, _FULL_BYTES):
+            raise OSError(errno.ENOSPC, full, str(self._job.workspace))
 
     def _log(self, phase: str) -> Path:
         return self._job.log_dir / f"{phase}.log"

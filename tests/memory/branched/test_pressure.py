@@ -11,7 +11,6 @@ from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 
-
 LONG = ", told at length" * 30
 
 

@@ -55,6 +55,17 @@ def test_the_evaluator_measures_whatever_an_attempt_does(tmp_path: Path, attempt
     assert not (made.places.node(node.id).workspace / ".evaluator").exists()
 
 
+def test_an_attempt_without_run_commands_is_measured(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    (project / "measure.py").write_text("print('{\"metric\": 7}')\n")
+    with (project / "idea.md").open("a") as idea:
+        idea.write("\nEvaluate: measure.py\n")
+    attempt = json.dumps(proposal({"x": 0, "y": 0, "z": 0}, run={"commands": []}))
+    node = first(search(project, lambda *_: attempt, **ONE))
+    assert (node.value, node.error) == (7.0, None)
+    assert (node.phases[-1].status, node.phases[-1].message[:19]) == ("ok", "The evaluator alone")
+
+
 @pytest.mark.parametrize(
     ("evaluator", "kind", "problem"),
     [
