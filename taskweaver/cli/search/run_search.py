@@ -42,8 +42,8 @@ from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"
-_STATUS_S = 30.0
-"""Longest time without a line that says what runs."""
+_STATUS_S = 10.0
+"""Time between two lines that say what runs."""
 
 
 def search_and_show(
@@ -165,14 +165,14 @@ class _PlainView:
         for remark in state.remarks[self._remarks :]:
             _say(remark, "yellow")
         self._remarks = len(state.remarks)
-        if state.journal.running and (ended or time.monotonic() - self._last >= _STATUS_S):
+        if state.journal.running and time.monotonic() - self._last >= _STATUS_S:
             self._last = time.monotonic()
             _say(status_line(snapshot(self._search, state)))
 
 
 def _line(node: Node, journal: Journal) -> str:
     value = journal.objective.text(node.value) if node.is_good else str(node.status)
-    name = f" {node.name}" if node.name else ""
+    name = " fresh" * node.is_fresh + (f" {node.name}" if node.name else "")
     origin = f" of {node.parent}" if node.parent else ""
     why = f" ({node.error.kind})" if node.error else ""
     return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}")

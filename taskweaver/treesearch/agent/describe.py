@@ -18,8 +18,7 @@ from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten, shorten_words
 
 _HARDWARE = frozenset(
-    {"kernel", "caches", "simd", "numa_nodes", "huge_pages", "memory_copy", "load", "compilers"}
-    | {"mpi", "variables"}
+    "kernel caches simd numa_nodes huge_pages memory_copy load compilers variables".split()
 )
 _PYTHON_FACTS = frozenset({"python_packages"})
 _COMPILED = re.compile(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-_FETCHING = (
-    "HF_ENDPOINT", "PIP_*", "UV_*", "CONDARC", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS",
-)  # fmt: skip
-"""Variables of package indexes and certificates."""
+_FILES = frozenset(
+    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO CONDARC PIP_CERT"
+    " NODE_EXTRA_CA_CERTS PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_FIND_LINKS UV_CONFIG_FILE".split()
+)
+"""Variables of certificates and configurations, whose files downloads may read."""
+_FETCHING = ("HF_ENDPOINT", "PIP_*", "UV_*", *_FILES)
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
-_OWN_WAYS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "PIP_UPGRADE"})
-"""Variables that say where pip installs, which the search decides."""
+_OWN_WAYS = frozenset(
+    "PIP_TARGET PIP_PREFIX PIP_USER PIP_ROOT PIP_UPGRADE PIP_CACHE_DIR UV_CACHE_DIR PIP_LOG".split()
+)
+"""Variables of the places pip writes to, which the search decides."""
 _PIP_FILE = "PIP_CONFIG_FILE"
 
 
@@ -39,9 +42,9 @@ def host_variables(
     return found if file is None else {_PIP_FILE: str(file), **found}
 
 
-def named_files(variables: Collection[str]) -> tuple[Path, ...]:
-    """Return the files and folders of this host that values of variables name."""
-    paths = map(Path, variables)
+def named_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files of this host that variables of certificates and configurations name."""
+    paths = (Path(value) for name, value in variables.items() if name in _FILES)
     return tuple(path for path in paths if path.is_absolute() and path.exists())
 
 

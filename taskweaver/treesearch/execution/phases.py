@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -47,8 +45,6 @@ _KINDS = {
 }
 _LEAST_NOTED = 0.25
 _MOST_NAMED = 10
-_FULL_SHARE, _FULL_BYTES = 0.05, 1 << 30
-"""Free part of a disk, and free bytes, below which a failed write is put down to it."""
 _COMMAND_CHARS = 2000
 
 
@@ -169,7 +165,6 @@ class _Run:
         try:
             done = step()
         except _Failed as failed:
-            self._raise_if_full(failed)
             self._error = failed.error
             status = "timeout" if failed.is_timeout else "failed"
             done = _Done(failed.error.message, status, failed.exit_code)
@@ -180,19 +175,6 @@ class _Run:
         self._phases.append(
             PhaseOutcome(name, done.status, seconds, done.exit_code, done.message, log, self._ran)
         )
-
-    def _raise_if_full(self, failed: _Failed) -> None:
-        """Raise the error of a full disk, which is no fault of the attempt.
-
-        Raises:
-            OSError: If a phase failed for want of room, and there is hardly any.
-        """
-        full = os.strerror(errno.ENOSPC)
-        if full not in failed.error.message and full not in self._output:
-            return
-        disk = shutil.disk_usage(self._job.workspace)
-        if disk.free < min(disk.total * _FULL_SHARE, _FULL_BYTES):
-            raise OSError(errno.ENOSPC, full, str(self._job.workspace))
 
     def _log(self, phase: str) -> Path:
         return self._job.log_dir / f"{phase}.log"
@@ -345,8 +327,8 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     if is_fetching:
         # `pip install` means this folder, and replaces what the parent left there.
         variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}
-    if sandbox is not None:
-        sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host.values())))
+        if sandbox is not None:
+            sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host)))
     return Command(
         run,
         job.workspace,

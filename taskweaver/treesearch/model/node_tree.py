@@ -18,14 +18,12 @@ class NodeTree:
         self._repetitions: dict[str, list[str]] = {}
         self._fresh: dict[str, list[str]] = {}
         self._proposed: dict[str, Node] = {}
-        self._roots: dict[str, str] = {}
         self._files: dict[str, Mapping[str, str]] = {}
         self._seed_runs = 0
 
     def drop(self, node_id: str) -> None:
         """Forget a node that did not finish; its number is free again."""
         node = self._nodes.pop(node_id)
-        del self._roots[node_id]
         self._seed_runs -= node.kind is NodeKind.SEED
         self._files.pop(node_id, None)
         self._proposed.pop(node_id, None)
@@ -40,7 +38,6 @@ class NodeTree:
         if node.id not in self._nodes and node.parent is not None:
             self._children.setdefault(node.parent, []).append(node.id)
         self._seed_runs += node.kind is NodeKind.SEED and node.id not in self._nodes
-        self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
         if node.finished_at is not None:
             self._proposed.pop(node.id, None)
@@ -172,7 +169,7 @@ class NodeTree:
 
     def root_of(self, node_id: str) -> str:
         """Return the draft a node goes back to."""
-        return self._roots[node_id]
+        return self.path(node_id)[0].id
 
     def seeds_of(self, node_id: str) -> list[Node]:
         """Return the seed evaluations of a node, without those on fresh seeds."""

@@ -15,6 +15,7 @@ from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.text import counted
 
 _MOST_RIVALS = 6
+_WITHIN = ", within the noise"
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 
@@ -72,7 +73,7 @@ def gain_text(objective: Objective, found: Difference | None, base: float | None
     text = f"{sign}{text} {objective.unit}".strip()
     if base:
         text += f" ({_percent(found.gain / abs(base))})"
-    return text if found.is_clear or not found.error else f"{text}, within the noise"
+    return text if found.is_clear or not found.error else f"{text}{_WITHIN}"
 
 
 def _percent(share: float) -> str:
@@ -124,8 +125,8 @@ def scatter(journal: Journal) -> str:
     return (
         f"One measurement scatters by {size(noise.deviation)} (standard deviation, from"
         f" {repeated}); beside the effect of its seed, which all programs share: {beside}."
-        " Differences are taken over common seeds, ± is a standard error, and noise is called a"
-        " difference in one of twenty runs."
+        " Differences are taken over common seeds, ± is a standard error, and at most one run of"
+        " twenty calls noise a difference."
     )
 
 
@@ -142,12 +143,13 @@ def confirmation(journal: Journal) -> str:
         exact = noise is not None and not noise.deviation
         why = "Nothing scatters" if exact else "No fresh seed measured both"
         return f"{why}: the gain of {over}, is that of the search."
-    text = gained(journal, confirmed, base).removesuffix(", within the noise")
+    before = journal.fresh_samples(base.id)
+    text = gain_text(journal.objective, confirmed, before.mean).removesuffix(_WITHIN)
     ends = confirmed.interval
     if ends is None:
         return f"On one fresh seed, which chose nothing, the gain of {over}, was {text}."
     low, high = (f"{end:+z.4g}" for end in ends)
-    failed = sum(journal.fresh_samples(node.id).failed for node in (found, base))
+    failed = journal.fresh_samples(found.id).failed + before.failed
     said = (
         f"Gain of {over}, on {counted(confirmed.pairs, 'fresh seed')}, which chose nothing:"
         f" {text}, with 95 % between {low} and {high}."
@@ -185,7 +187,7 @@ def _rivals(journal: Journal, best: Node) -> str:
         more = f" and {count} more" if count else ""
         return f"{first.id}{more} reached exactly the same."
     names = f"{first.id}, {reached(journal, first)}" + (f", and {count} more" if count else "")
-    gained = gain_text(journal.objective, found).removesuffix(", within the noise")
+    gained = gain_text(journal.objective, found).removesuffix(_WITHIN)
     told = f"{best.id} cannot be told from {names}: {gained} is within the noise."
     return f"{said} {told}".strip()
 

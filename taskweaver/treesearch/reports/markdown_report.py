@@ -134,8 +134,8 @@ def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     if base is not None and found is not None and found is not base:
         better = inline(gained(journal, run_statistics.gain(journal, found, base), base))
         was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
-        rows.append(("gain over the baseline", f"{better}, {was}, the first draft that works"))
-        rows.append(("this gain is", "optimistic: the figures that measure it chose the node too"))
+        told = "the first draft that works; optimistic, since these figures chose the node"
+        rows.append(("gain over the baseline", f"{better}, {was}, {told}"))
     spread = run_statistics.seeds(journal, best.id)
     if spread is not None:
         failed = f", {spread.failed} failed" if spread.failed else ""

@@ -130,7 +130,7 @@ def test_part_of_a_line_that_stands_twice_is_refused() -> None:
 @pytest.mark.parametrize("commands", ['```commands\n{"run": {"commands": []}}\n```', ""])
 def test_attempt_that_an_evaluator_measures_may_run_nothing(commands: str) -> None:
     text = reply(fence("file a.py", "x = 1"), commands)
-    with pytest.raises(PhasePlanError, match="run.commands"):
+    with pytest.raises(PhasePlanError, match=r"run\.commands"):
         read_phases(text, NEW)
     found = read_phases(text, Basis({}, None, ("gcc",), is_measured=True))
     assert artifact_commands(found.artifacts)["run"] == []

@@ -99,7 +99,6 @@ def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> Worke
     facts: dict[str, Fact | list[str]] = {
         "memory_copy": copy_rate(),
         "compilers": toolchain.versions(compilers),
-        "mpi": toolchain.versions(toolchain.launchers(programs)),
     }
     return WorkerFacts(
         host=socket.gethostname(),

@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 
@@ -20,13 +19,11 @@ _COMPILER = re.compile(
     r"|ifort|dpcpp|nvc|nvc\+\+|nvfortran|hipcc|amdclang|amdclang\+\+|amdflang|armclang|armclang\+\+"
     r"|armflang|xlc|xlf|pgcc|pgfortran|rustc|go|julia|zig|ghc|javac|swiftc|nim|crystal|dmd|ldc2|gdc"
     r"|ocamlopt|fpc|gnatmake|mpi(?:cc|cxx|c\+\+|CC|f77|f90|fort|icc|icpc|ifort|icx|icpx|ifx)|h5cc"
-    rf"|nvcc){_VERSION}"
+    rf"|mpirun|mpiexec|srun|nvcc){_VERSION}"
 )
-_LAUNCHER = re.compile(rf"(?:mpirun|mpiexec|prterun|orterun|srun|aprun|jsrun){_VERSION}")
 _ALIASES = frozenset({"cc", "c++"})
 _QUESTIONS = (("--version",), ("version",), ("-version",))
 _TIMEOUT_S = 5.0
-_AT_ONCE = 8
 
 
 def programs() -> frozenset[str]:
@@ -43,14 +40,9 @@ def _is_program(entry: os.DirEntry[str]) -> bool:
 
 
 def compilers(there: Iterable[str], *, has_gpus: bool) -> tuple[str, ...]:
-    """Return the compilers among programs, those of NVIDIA's cards only beside a card."""
+    """Return compilers and launchers of MPI among programs, nvcc only beside a card."""
     names = sorted(name for name in there if _COMPILER.fullmatch(name))
     return tuple(name for name in names if has_gpus or not name.startswith("nvcc"))
-
-
-def launchers(there: Iterable[str]) -> tuple[str, ...]:
-    """Return the programs that start the ranks of MPI."""
-    return tuple(sorted(name for name in there if _LAUNCHER.fullmatch(name)))
 
 
 def versions(names: Iterable[str]) -> list[str]:
@@ -61,9 +53,7 @@ def versions(names: Iterable[str]) -> list[str]:
         if path is not None:
             by_file.setdefault(os.path.realpath(path), name)
     found = sorted(by_file.values())
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        lines = list(threads.map(_line, found))
-    return [f"{name}: {line}" if line else name for name, line in zip(found, lines, strict=True)]
+    return [f"{name}: {line}" if (line := _line(name)) else name for name in found]
 
 
 @cache  # a program stays what it is while this one runs
