@@ -65,10 +65,9 @@ class SearchConfig(ModuleConfig):
         self.is_forking = self._get_bool("fork_kernels")
         self.is_iterative = self._get_enum("install") == "iterative"
         self.install_steps = self._get_int("phase1_max_steps")
-        self.time_limit_s = self._get_float("time_limit_s")
-        self.token_limit = self._get_int("token_limit")
+        seconds, tokens = self._get_float("time_limit_s"), self._get_int("token_limit")
         self.cost_limit = self._get_float("cost_limit")
-        self.allowance = (self.steps, self.time_limit_s, self.token_limit, self.cost_limit)
+        self.allowance = (self.steps, seconds, tokens, self.cost_limit)
         most = KernelLimits.from_source(self.src)
         self.limits = PhaseLimits(
             self._get_float("download_timeout_s"),

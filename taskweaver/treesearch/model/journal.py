@@ -23,6 +23,9 @@ from taskweaver.treesearch.model.samples import (
 _UNNAMED = {"", "all"}
 """Names of the data set of a figure that names none."""
 
+_FEWEST_PAIRS = 3
+"""Fresh seeds that decide on the result of a run."""
+
 VERSION = 3
 """Of the exported form; 2 is the original's."""
 
@@ -161,14 +164,17 @@ class Journal(NodeTree):
         """Return the first of the leaders of some nodes, or the result of the run.
 
         The result is what the search found, unless fresh seeds do not tell that from the baseline:
-        within the noise, the earliest and simplest program carries the run. None if none measured.
+        within the noise, the earliest and simplest program carries the run. One or two seeds hardly
+        tell anything, and what a judgement chose stays. None if none measured.
         """
         if among is not None:
             return next(iter(self.leaders(1, among)), None)
         found = self.found
         confirmed = self.confirmed(found)
-        is_within = confirmed is not None and confirmed.pairs > 1 and not confirmed.is_likely
-        return self.baseline if is_within else found
+        if found is None or confirmed is None or found.id in self._chosen:
+            return found
+        is_told = confirmed.is_likely or confirmed.pairs < _FEWEST_PAIRS
+        return found if is_told else self.baseline
 
     @property
     def found(self) -> Node | None:

@@ -155,8 +155,10 @@ def confirmation(journal: Journal) -> str:
         f" {text}, with 95 % between {low} and {high}."
     )
     said += f" {counted(failed, 'measurement')} failed." if failed else ""
-    within = f" That is within the noise, so {base.id} is the result of the run."
-    return said if confirmed.is_likely else said + within
+    if confirmed.is_likely:
+        return said
+    result = f", so {base.id} is the result of the run" if journal.best() is base else ""
+    return f"{said} That is within the noise{result}."
 
 
 def _beside(journal: Journal) -> str:

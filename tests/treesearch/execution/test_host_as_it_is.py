@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from phase_plans import artifacts, in_c
+from search_lab import lab, proposal, search
 
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.engine.node_executor import check_room
@@ -151,3 +153,15 @@ def test_attempt_that_says_there_is_no_room_while_there_is_has_failed(tmp_path: 
     result = run_job(job)
     check_room(result, job.workspace)
     assert result.error is not None
+
+
+def test_a_search_passes_the_variables_of_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODULEPATH", "/opt/modules")
+    project = lab(tmp_path, **{"execution.pass_environment": ["MODULE*"]})
+    command = """[ "$MODULEPATH" = /opt/modules ] && echo '{"metric": 1}' > working/result.json"""
+    attempt = json.dumps(proposal({"x": 0, "y": 0, "z": 0}, run={"commands": [command]}))
+    one = {"stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "num_seeds": 0, "memory": False}
+    made = search(project, lambda *_: attempt, **one)
+    assert made.state.journal.nodes[0].value == 1.0
