@@ -248,6 +248,9 @@ def test_a_model_sums_up_no_events_that_a_program_writes(open_memory: Open) -> N
         memory.write_event("root", "run_complete", f"run {number}{LONG}")
     assert memory.consolidate_recall_events("root") == 4
     assert model.prompts == []
+    digest = memory["root"].digest()
+    assert digest is not None
+    assert digest.text == "4 events: run_complete 4"  # prompts show them elsewhere
     for size in (32, 64, 128):
         memory.write_event("root", "discovery", f"tiles of {size} are faster{LONG}")
     for number in range(3):

@@ -55,7 +55,7 @@ class Consolidation:
             threshold = self._config.consolidation_threshold
             old = self._old(writer.connection, branch, self._kept, above=threshold)
             if old is not None:
-                self._add(writer, branch, old, extract(*old), self._kept)
+                self._add(writer, branch, old, self._extract(old), self._kept)
 
     def after_append(self, branch_id: str) -> int:
         """Consolidate when the events in view exceed the threshold; return how many were."""
@@ -153,7 +153,12 @@ class Consolidation:
             else:
                 lines = [_line(event) for event in told if event.branch in shared]
                 return Compressor.cut("\n".join([answer, *lines]), DIGEST_CHARS)
-        return extract(*old)
+        return self._extract(old)
+
+    def _extract(self, old: _Old) -> str:
+        """Sum events up without a model; kinds that prompts show otherwise are only counted."""
+        told = [event for event in old.events if event.kind not in self._config.plain_kinds]
+        return extract(old.before, told, old.kinds)
 
     def _ask(
         self, llm: TextModel, branch: Branch, before: Digest | None, old: Sequence[Event]
