@@ -41,7 +41,7 @@ _RISKS: dict[Risk, str] = {
     "scheduler": "search.scheduler",
     "sandbox": """
         execution.sandbox execution.network execution.allowed_hosts execution.read_only_paths
-        execution.writable_paths
+        execution.writable_paths execution.pass_environment
         """,
     "limit": """
         execution.start_timeout_s execution.cell_timeout_s execution.process_limit

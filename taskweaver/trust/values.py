@@ -201,6 +201,7 @@ _IF_SET = {
     "execution.allowed_hosts": "Let code in the sandbox reach {VALUE} ({NAME}).",
     "execution.writable_paths": "Let code in the sandbox write to {VALUE} ({NAME}).",
     "execution.read_only_paths": "Let code in the sandbox read {VALUE} ({NAME}).",
+    "execution.pass_environment": "Give commands of a search the variables {VALUE} ({NAME}).",
     "tracing.contents": "Put prompts, code and results into traces ({NAME}).",
 }
 """Effects of values that are not empty, by risk or key."""

@@ -30,7 +30,7 @@ class LiveView:
     def changed(self, state: RunState) -> None:
         """Draw it."""
         rows = self._live.console.size.height - _MARGIN
-        view = search_tree(_snapshot(self._search, state), rows, self._hint)
+        view = search_tree(snapshot(self._search, state), rows, self._hint)
         self._live.update(view, refresh=True)
 
     def end(self) -> None:
@@ -53,7 +53,8 @@ def live_view(search: Search) -> Iterator[LiveView]:
         view.end()
 
 
-def _snapshot(search: Search, state: RunState) -> SearchSnapshot:
+def snapshot(search: Search, state: RunState) -> SearchSnapshot:
+    """Return a search as it is now."""
     facts = run_facts(search.places, state, search.budget)
     now, ticks = time.time(), time.monotonic()
     running = {node.id for node in state.journal.running}

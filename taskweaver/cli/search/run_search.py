@@ -42,6 +42,8 @@ from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"
+_STATUS_S = 10.0
+"""Time between two lines that say what runs."""
 
 
 def search_and_show(
@@ -139,20 +141,38 @@ def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[
         with live_view(search) as view:
             yield view.changed, view.say
         return
-    seen: set[str] = {node.id for node in search.state.journal.nodes}
+    yield _PlainView(search).changed, _say
 
-    def tell(state: RunState) -> None:
-        for node in state.journal.nodes:
-            if node.finished_at is not None and node.id not in seen:
-                seen.add(node.id)
-                click.echo(_marked(node, state.journal))
 
-    yield tell, _say
+class _PlainView:
+    """Prints a line for each node that ended and each remark, and now and then what runs."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._seen = {node.id for node in search.state.journal.nodes}
+        self._remarks = len(search.state.remarks)
+        self._last = time.monotonic()
+
+    def changed(self, state: RunState) -> None:
+        """Print what is new."""
+        from taskweaver.cli.search.live_tree import snapshot
+        from taskweaver.console.terminal.search_tree import status_line
+
+        ended = [node for node in state.journal.finished if node.id not in self._seen]
+        for node in ended:
+            self._seen.add(node.id)
+            click.echo(_marked(node, state.journal))
+        for remark in state.remarks[self._remarks :]:
+            _say(remark, "yellow")
+        self._remarks = len(state.remarks)
+        if state.journal.running and time.monotonic() - self._last >= _STATUS_S:
+            self._last = time.monotonic()
+            _say(status_line(snapshot(self._search, state)))
 
 
 def _line(node: Node, journal: Journal) -> str:
     value = journal.objective.text(node.value) if node.is_good else str(node.status)
-    name = f" {node.name}" if node.name else ""
+    name = " fresh" * node.is_fresh + (f" {node.name}" if node.name else "")
     origin = f" of {node.parent}" if node.parent else ""
     why = f" ({node.error.kind})" if node.error else ""
     return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}")
@@ -177,6 +197,7 @@ def _conclude(project: Path | None, search: Search) -> int:
         again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
             _say(f"      all its runs: {again}", "green")
+        _say(run_statistics.confirmation(state.journal), "green")
         _say(run_statistics.certainty(state.journal))
     _say(f"report: {places.folder / 'report.md'}")
     _say(f"page:   {places.folder / 'tree.html'}")
@@ -250,7 +271,7 @@ def show_run(project: Path | None, run: str) -> None:
     for depth, node in depth_first(roots, lambda node: journal.children(node.id)):
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
         click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
-    for said in run_statistics.overruled(journal):
+    for said in (*run_statistics.overruled(journal), *state.remarks):
         _say(said)
     for passed in state.passed:
         _say(f"{passed.state.title}: {passed.reason}")

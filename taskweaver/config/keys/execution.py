@@ -40,6 +40,12 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "port than 80 and 443.",
     ),
     key("execution.read_only_paths", [], "Further paths it may read."),
+    key(
+        "execution.pass_environment",
+        [],
+        "Environment variables that commands of a search are given: `CC`, `MODULEPATH`, `SPACK_*` "
+        "for all that begin so. Downloads have those of package indexes, proxies and certificates.",
+    ),
     key("execution.writable_paths", [], "Further paths it may write."),
     key("execution.process_limit", 512, "Processes and threads of a session; 0 sets no limit."),
     key(

@@ -42,6 +42,24 @@ def search_tree(
     return Group(*head, *_tree(snapshot, room), *running)
 
 
+def status_line(snapshot: SearchSnapshot) -> str:
+    """Return what runs now and since when, what was used, and what is left, in one line."""
+    running = [f"{p.node_id} {p.phase} {snapshot.now - p.since:.0f} s" for p in snapshot.running]
+    budgets = snapshot.budgets
+    uses = (("nodes", budgets.nodes), ("tokens", budgets.tokens), ("cost", budgets.money))
+    left = [
+        f"{max(use.limit - use.used, 0):,.10g} {name}" for name, use in uses if use and use.limit
+    ]
+    if budgets.seconds.limit:
+        left.append(_clock(max(budgets.seconds.limit - budgets.seconds.used, 0)))
+    parts = [
+        f"now: {', '.join(running) or 'nothing'}",
+        f"so far: {_budget_line(snapshot, '').plain.replace('  ', ', ')}",
+        f"left: {', '.join(left) or 'no limit'}",
+    ]
+    return safe("; ".join(parts))
+
+
 def _headline(snapshot: SearchSnapshot) -> Text:
     objective = snapshot.objective
     best = next((node for node in snapshot.nodes if node.id == snapshot.best), None)

@@ -14,7 +14,7 @@ from taskweaver.memory.branched.errors import (
     RecordNotVisible,
 )
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
+from taskweaver.memory.branched.protocol.blocks import MemoryReply, Presence, read_reply
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
 from taskweaver.memory.branched.protocol.updates import format_results
@@ -102,30 +102,37 @@ class MemoryTurn:
             marks = {"node_id": node_id, "label": label, "task_hint": task_hint}
             log.injection(self.shown, began=began, budget_chars=budget, **marks)
 
-    def take(
-        self, text: str, presence: Presence, attempt: str | None = None
-    ) -> tuple[str, dict[str, Any], bool]:
-        """Apply the block of a reply, which must, may or must not have one: whole or not at all.
+    def look(self, text: str, presence: Presence) -> tuple[MemoryReply, bool]:
+        """Take a reply apart, which must, may or must not have a block, and check that.
+
+        Nothing is written: a reply may still be refused, and leaves no memory then.
+
+        Returns:
+            The reply, and whether its block reads.
+
+        Raises:
+            MemoryUpdateError, InvalidUpdate: If the block cannot be used.
+        """
+        reply = read_reply(text, presence)
+        return reply, has_reads(check_updates(reply.updates or {}))
+
+    def adopt(self, reply: MemoryReply, attempt: str | None = None) -> dict[str, Any]:
+        """Apply the block of a reply, whole or not at all, and return its results.
 
         Blocks of one `attempt`, the name of a reply, are applied once.
 
-        Returns:
-            The reply without its block, the block's results, and whether it reads.
-
         Raises:
-            MemoryUpdateError, InvalidUpdate, RecordNotVisible: If the block cannot be used.
+            InvalidUpdate, RecordNotVisible: If the block cannot be used.
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-        reply, began = read_reply(text, presence), time.time()
-        updates = reply.updates or {}
+        updates, began = reply.updates or {}, time.time()
         if not updates and attempt is None:
-            return reply.body, {}, False
-        checked = check_updates(updates)
+            return {}
         results = self._branch.apply(updates, self._node_id, self._task_hint, attempt=attempt)
         if self._log is not None:
             marks = {"node_id": self._node_id, "label": attempt or self._task_hint}
             self._log.operations(updates, results, began=began, **marks)
-        return reply.body, results, has_reads(checked)
+        return results
 
 
 class _MemoryAsking(Asking[str, MemoryAnswer]):
@@ -165,14 +172,15 @@ class _MemoryAsking(Asking[str, MemoryAnswer]):
         answer = self._answer
         is_written = bool(answer.results) and self._question.presence == "required"
         presence = "optional" if is_written else self._question.presence
-        body, results, is_reading = self._turn.take(reply, presence)
+        found, is_reading = self._turn.look(reply, presence)
+        results = self._turn.adopt(found)
         answer.results += [results] if results else []
         if is_reading and self._reads > 0:
             self._reads -= 1
             self._found = f"{format_results(results, max_chars=self._most_chars)}\n{_FINAL}"
             self._feedback = self._found
             return None
-        answer.body = body
+        answer.body = found.body
         return answer
 
     def feed_back(self, error: Exception, reply: str) -> None:

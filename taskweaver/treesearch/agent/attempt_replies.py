@@ -54,11 +54,25 @@ class Basis:
         files: Text of the parent's files, by path.
         artifacts: The parent's artifacts; None for a first attempt.
         compilers: Compilers of the machine that runs it.
+        programs: All programs of that machine.
+        is_measured: Whether an evaluator measures it, so that it need not run anything itself.
     """
 
     files: Mapping[str, str]
     artifacts: Artifacts | None
     compilers: tuple[str, ...]
+    programs: frozenset[str] = frozenset()
+    is_measured: bool = False
+
+    def plan(self, given: object) -> PhasePlan:
+        """Return the plan in plain data.
+
+        Raises:
+            PhasePlanError: If it cannot be carried out.
+        """
+        return PhasePlan.from_dict(
+            given, self.compilers, self.programs, is_measured=self.is_measured
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +116,12 @@ def read_phases(text: str, basis: Basis) -> Proposal:
     if parts is None:
         data = required_object(text, {})
         given = data.get("phase_artifacts", data)
-        return _proposal(data, PhasePlan.from_dict(given, basis.compilers))
+        return _proposal(data, basis.plan(given))
     own = parts.data.get("phase_artifacts", parts.data)
     given = {name: own[name] for name in SECTIONS if name in own}
     before = basis.artifacts.to_dict() if isinstance(basis.artifacts, PhasePlan) else {}
     given = {name: before[name] for name in ("compile", "run") if name in before} | given
-    if "run" not in given:
+    if "run" not in given and not basis.is_measured:
         raise PhasePlanError(
             "run.commands",
             "no commands were found; give them in a fence ```commands, as in the example",
@@ -115,8 +129,7 @@ def read_phases(text: str, basis: Basis) -> Proposal:
     if parts.files:
         files = [{"path": path, "content": body} for path, body in _files(parts, basis).items()]
         given["coding"] = {"workspace": {"files": files}}
-    artifacts = PhasePlan.from_dict(given, basis.compilers)
-    return _proposal({"plan": parts.plan, **parts.data}, artifacts)
+    return _proposal({"plan": parts.plan, **parts.data}, basis.plan(given))
 
 
 def _proposal(data: Mapping[str, Any], artifacts: PhasePlan | ScriptArtifact) -> Proposal:

@@ -56,6 +56,11 @@ def board(journal: Journal, node: Node, *, has_parent: bool = False) -> list[str
     return [line for _, line in sorted(kept)]
 
 
+def on_the_board(journal: Journal, node: Node) -> list[str]:
+    """Return the ids of the attempts whose findings the board shows to a node."""
+    return [line.partition(" ")[0] for line in board(journal, node)]
+
+
 def _standing(journal: Journal, left_out: Collection[str]) -> list[Node]:
     """Return the attempts with findings of their own that were not found untrue."""
     untrue = {*journal.refuted, *left_out}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -10,11 +11,21 @@ from typing import Any
 from taskweaver.treesearch.agent.prompt_files import plan_lines
 from taskweaver.treesearch.model.artifacts import artifact_files, changes
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten, shorten_words
 
+_HARDWARE = frozenset(
+    "kernel caches simd numa_nodes huge_pages memory_copy load compilers variables".split()
+)
+_PYTHON_FACTS = frozenset({"python_packages"})
+_COMPILED = re.compile(
+    r"\b(?:C|C\+\+|CUDA|Fortran|Rust|Go|Julia|OpenMP|OpenCL|OpenACC|MPI|SIMD|AVX\S*|HIP|SYCL)(?![\w+])"
+    r"|\b(?:gcc|g\+\+|gfortran|clang|icx|ifx|nvcc|mpicc|compil\w+|vectori[sz]\w+)\b"
+)
+_PYTHON = re.compile(r"\bpython|numpy|pandas|scikit|sklearn|torch|Packages:", re.IGNORECASE)
 _OUTPUT_CHARS = 5000
 _REVIEWED_OUTPUT_CHARS = 6000
 _CANDIDATE_CODE_CHARS = 8000
@@ -270,9 +281,21 @@ def findings_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
     ]
 
 
-def environment_lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return facts about the machine, a line each."""
+def environment_lines(
+    facts: Mapping[str, Any], idea: str = "", objective: Objective | None = None
+) -> list[str]:
+    """Return the facts about the machine that an idea needs, a line each.
+
+    Details of the hardware and compilers are for ideas that time programs or name a compiled
+    language, and Python's packages for all but those that name one and no Python.
+    """
+    is_compiled = bool(_COMPILED.search(idea))
+    is_near_hardware = is_compiled or objective is None or objective.is_timed
+    left_out = set() if is_near_hardware else _HARDWARE
+    if is_compiled and not _PYTHON.search(idea):
+        left_out = left_out | _PYTHON_FACTS
     return [
         f"{name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
         for name, value in facts.items()
+        if name not in left_out
     ]

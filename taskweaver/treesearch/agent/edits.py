@@ -43,10 +43,11 @@ def edited(path: str, text: str, edits: Iterable[Edit]) -> str:
     """Return a file's text after edits, one after the other.
 
     Lines are found as they stand, else without the blanks at their ends, else without their
-    indentation, which the lines in their place are given then.
+    indentation, which the lines in their place are given then. A text that stands once is also
+    found where it is no whole lines.
 
     Raises:
-        PhasePlanError: If lines stand nowhere, or more than once.
+        PhasePlanError: If a text stands nowhere, or more than once.
     """
     for edit in edits:
         if not edit.search.strip():
@@ -74,6 +75,11 @@ def _replaced(path: str, lines: list[str], edit: Edit) -> str:
             if normal is str.strip:
                 new = _indented(new, wanted, lines[at : at + len(wanted)])
             return "".join([*lines[:at], _ended(new), *lines[at + len(wanted) :]])
+    whole = "".join(lines)
+    for trim in (_without_end, str.strip):
+        part = trim(edit.search)
+        if whole.count(part) == 1:
+            return whole.replace(part, trim(edit.replace))
     raise PhasePlanError(path, f"the lines to find are not in it.{_nearest(lines, wanted)}")
 
 
@@ -103,6 +109,10 @@ def _indented(text: str, wanted: list[str], found: list[str]) -> str:
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())].strip("\r\n")
+
+
+def _without_end(text: str) -> str:
+    return text.removesuffix("\n")
 
 
 def _ended(text: str) -> str:

@@ -134,8 +134,8 @@ class NodeEvents:
 
     def summary(self, node: Node) -> None:
         """Note the summary."""
-        findings = node.summary.get("findings", "")
         text = "\n".join(f"{name}: {value}" for name, value in node.summary.items() if value)
+        findings = node.summary.get("findings") or text
         tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
 

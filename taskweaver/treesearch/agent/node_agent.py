@@ -38,12 +38,10 @@ _FORMS = ("Instructions", "Reply")
 """Sections with the form of the reply; they come last."""
 TEXT: Mapping[str, Any] = {"type": "string"}
 FLAG: Mapping[str, Any] = {"type": "boolean"}
+_EMPTY: Mapping[str, Callable[[], Any]] = {"string": str, "boolean": bool, "array": list}
+"""Values of fields that are missing in an answer, by their type."""
 _READ_TITLE = "Memory Read Results"
 _READ = "This is what your reads found. Now give your whole reply."
-_KEPT = (
-    "Its memory block was applied, after the memory above was read: do not write the same again;"
-    " <memory_update>{}</memory_update> is enough."
-)
 _MEMORY_ONLY = (
     "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
     " itself is asked for next."
@@ -84,14 +82,15 @@ class NodeMemory:
 class AnswerForm:
     """Form of an answer, and the model that gives it.
 
-    Without a JSON schema it is text, and of its fields the `optional` may be missing in a reply. An
-    empty alias is the main model. Images are shown with the question.
+    Without a JSON schema it is text. A reply must have the fields that are `needed`, by default the
+    first one; others are empty where they are missing. An empty alias is the main model. Images are
+    shown with the question.
     """
 
     schema: Mapping[str, Any] | None = None
     alias: str = ""
     images: Sequence[str] = ()
-    optional: Collection[str] = ()
+    needed: Collection[str] = ()
 
     def read(self, text: str) -> dict[str, Any]:
         """Return the object in a reply.
@@ -100,8 +99,10 @@ class AnswerForm:
             ValueError: If it is not of the form.
         """
         schema = dict(self.schema or {})
-        needed = [name for name in schema.get("required", ()) if name not in self.optional]
-        return required_object(text, schema | {"required": needed})
+        fields: Mapping[str, Any] = schema.get("properties", {})
+        found = required_object(text, schema | {"required": self.needed or list(fields)[:1]})
+        missing = (name for name in fields if found.get(name) is None)
+        return found | {name: _EMPTY[fields[name]["type"]]() for name in missing}
 
 
 def object_schema(**fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,7 +247,6 @@ class _NodeAsking(Asking[str, T]):
         self._found: dict[str, Any] = {}
         self._reads = 0
         self._name = ""
-        self._is_kept = False
 
     @property
     def _is_required(self) -> bool:
@@ -268,31 +268,31 @@ class _NodeAsking(Asking[str, T]):
         return self._agent.call(self._name, self._sections, self._form)
 
     def read(self, reply: str) -> T | None:
-        """Apply the memory block, and parse the rest; None if the block reads and may do so.
+        """Parse a reply, then apply its memory block; None if the block reads and may do so.
 
         A block that is missing is asked for once; after that its lack does not prevent the answer.
+        A reply that is refused leaves no memory, for the attempt it describes is never run.
         """
-        self._is_kept = False
         if self._turn is None:
             return self._parse(_without_memory(reply))
         presence: Presence = "required" if self._is_required and not self.failed else "optional"
-        body, results, is_reading = self._turn.take(reply, presence, self._name)
-        self._is_kept = self._is_required or bool(results)
-        if results and is_reading and self._reads < self._agent.limits.read_rounds:
+        found, is_reading = self._turn.look(reply, presence)
+        if is_reading and self._reads < self._agent.limits.read_rounds:
+            self._found |= self._turn.adopt(found, self._name)
             self._reads += 1
-            self._found |= results
             self._sections[_READ_TITLE] = f"{_limited(self._found)}\n\n{_READ}"
             return None
-        return self._parse(body)
+        answer = self._parse(found.body)
+        self._turn.adopt(found, self._name)
+        return answer
 
     def feed_back(self, error: Exception, reply: str) -> None:
         """Add the problem and the reply to the sections."""
-        kept = f"{_KEPT}\n" if self._is_kept else ""
-        problem = _sentence(error)
+        block = "" if self._turn is None else " Its memory block was not applied: send that too."
         self._sections["Parsing Feedback"] = (
-            f"Your last reply, below, could not be used: {problem}\nCorrect that, and send the"
-            f" whole reply again, in the form that is asked for.\n{kept}<<<RAW_RESPONSE_START>>>\n"
-            f"{shorten(reply, _RAW_CHARS)}\n<<<RAW_RESPONSE_END>>>"
+            f"Your last reply, below, could not be used: {_sentence(error)}\nCorrect that, and send"
+            f" the whole reply again, in the form that is asked for.{block}\n"
+            f"<<<RAW_RESPONSE_START>>>\n{shorten(reply, _RAW_CHARS)}\n<<<RAW_RESPONSE_END>>>"
         )
 
     def give_up(self, error: Exception, reply: str) -> T:  # noqa: ARG002 - it is in the folder

@@ -20,7 +20,7 @@ from taskweaver.treesearch.agent.describe import (
     parent_summary,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, AnswerForm, NodeAgent, object_schema
+from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
@@ -48,7 +48,6 @@ HINTS = {
     NodeKind.ABLATION: "ablation_node",
 }
 """Task hints of the memory, by kind."""
-_STEP = object_schema(command=TEXT, done=FLAG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,7 @@ class RunBackground:
     idea: Idea
     environment: Mapping[str, Any]
     compilers: tuple[str, ...]
+    programs: frozenset[str]
     resources: str
     history: str
     earlier: Mapping[str, Any]
@@ -123,7 +123,7 @@ class Proposer:
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             "Lessons of other attempts": board(question.journal, question.node) or ["none so far"],
             **_history(question),
-            "Environment": environment_lines(question.background.environment),
+            "Environment": _environment(question),
             **_resources(question),
             **_evaluator(question),
             "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
@@ -182,14 +182,17 @@ class Proposer:
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Research idea": fenced(question.background.idea.text, "markdown"),
             "Phase plan": plan_lines(wanted),
-            "Environment": environment_lines(question.background.environment),
+            "Environment": _environment(question),
             **_resources(question),
             "Progress": plan_lines(progress),
             "Reply": self._prompts.text("agent/parallel/response_format/phase1"),
         }
 
         def read(text: str) -> dict[str, Any]:
-            step = required_object(text, _STEP)
+            step = required_object(text, {})
+            if not {"command", "done"} & step.keys():
+                raise ValueError("`command` and `done` missing")
+            step = {"command": "", "done": False} | step
             refuse_mask("command", step["command"])
             return step
 
@@ -235,7 +238,7 @@ def attempt_prompt(
     if lessons:
         prompt["Lessons of other attempts"] = lessons
     prompt["Domain"] = prompts.text("core/domain_neutral")
-    prompt["Environment"] = environment_lines(question.background.environment)
+    prompt["Environment"] = _environment(question)
     prompt |= _resources(question)
     prompt |= _evaluator(question)
     planned = plan_lines(plan.to_dict()) if plan else []
@@ -301,6 +304,8 @@ def read_proposal(text: str, question: Question) -> Proposal:
         question.journal.files(parent.id) if parent is not None else {},
         parent.artifacts if parent is not None else None,
         question.background.compilers,
+        question.background.programs,
+        question.background.evaluator is not None,
     )
     return (read_script if question.is_script else read_phases)(text, basis)
 
@@ -314,6 +319,11 @@ def _stage(question: Question) -> dict[str, str]:
     if kind is NodeKind.DEBUG or (kind is NodeKind.IMPROVE and number == 1):
         return {}
     return {"Stage": f"{question.state.stage.label}: {question.state.goals}"}
+
+
+def _environment(question: Question) -> list[str]:
+    facts, idea = question.background.environment, question.background.idea.text
+    return environment_lines(facts, idea, question.journal.objective)
 
 
 def _resources(question: Question) -> dict[str, str]:

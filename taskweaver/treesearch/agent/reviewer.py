@@ -145,10 +145,10 @@ class Reviewer:
         prompt: Mapping[str, Any],
         schema: Mapping[str, Any],
         alias: str,
-        optional: Collection[str] = (),
+        needed: Collection[str] = (),
     ) -> dict[str, Any]:
         first = self._prompts.text(name, with_memory=True)
-        form = AnswerForm(schema, alias, optional=optional)
+        form = AnswerForm(schema, alias, needed=needed)
         with as_unusable():
             return self._agent.ask_structured(label, prompt, form, first, hint=label)
 
@@ -178,14 +178,14 @@ class Reviewer:
         known = board(journal, node, has_parent=True)
         prompt |= {"Lessons so far": known} if known else {}
         model = self._models.feedback
-        answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, model, {"untrue"})
-        untrue = _names(answer.get("untrue"))
+        answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, model)
+        untrue = _names(answer["untrue"])
         shown = {line.partition(" ")[0] for line in known}  # an id is the first word of its line
         return Review(
             bool(answer["is_bug"]),
             str(answer["summary"]),
-            {field: str(answer[field]) for field in ("findings", "next_steps")},
-            bool(answer["plots"]),
+            {name: str(answer[name]) for name in ("findings", "next_steps") if answer[name]},
+            answer["plots"] is True,
             untrue,
             tuple(name for name in untrue if name in shown),
         )
@@ -198,7 +198,8 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/parse_metrics/introduction"
         prompt = self._prompt(name, node, journal, Files=list(result.files))
-        answer = self._ask(name, "metrics_extraction", prompt, _METRICS, self._models.feedback)
+        model, needed = self._models.feedback, ("valid_metrics_received", "metric_names")
+        answer = self._ask(name, "metrics_extraction", prompt, _METRICS, model, needed)
         if not answer["valid_metrics_received"]:
             return None
         wanted = journal.objective.name.lower()
@@ -277,9 +278,8 @@ class Reviewer:
         images = [_data_url(plot) for plot in shown]
         label = "vlm_analysis"
         with as_unusable(fatal={"cancelled"}):  # the search does not need that model
-            answer = self._agent.ask_structured(
-                label, prompt, AnswerForm(_VISION, self._models.vlm, images), first, hint=label
-            )
+            form = AnswerForm(_VISION, self._models.vlm, images, ("vlm_feedback_summary",))
+            answer = self._agent.ask_structured(label, prompt, form, first, hint=label)
         return str(answer["vlm_feedback_summary"])
 
     def summary(self, node: Node, journal: Journal) -> dict[str, str]:

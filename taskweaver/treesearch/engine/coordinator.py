@@ -147,8 +147,9 @@ class Coordinator:
 
         The limit of nodes does not count repetitions; the others hold for them.
         """
-        is_spent = self._is_stopping or self.budget.why_spent(None)
-        return None if is_spent else self._repetitions.at_limit()
+        if self._is_stopping or self.budget.why_spent(None):
+            return None
+        return self._repetitions.at_limit() or next(iter(self._repetitions.confirming(1)), None)
 
     def _is_ready_to_end(self, stage: StageState) -> bool:
         """Return whether a stage is over, and no task of it runs, waits or closes it."""
@@ -236,6 +237,7 @@ class Coordinator:
             parent=action.parent,
             name=action.name,
             seed=self.config.seed if action.seed is None else action.seed,
+            is_fresh=action.is_fresh,
             attempt=1 + self._lost.get(id_, 0),
             started_at=time.time(),
         )
@@ -298,9 +300,11 @@ class Coordinator:
         try:
             finished = future.result()
         except WorkerLost as error:
+            is_again = node.attempt < self.config.attempts
+            self._remark(f"{node.id}: {error} {'It is tried again.' if is_again else ''}".rstrip())
             if node.attempt < self.config.attempts and not self._is_stopping:
                 self._lost[node.id] = node.attempt
-                self._queue.insert(0, NodeChoice(node.kind, node.parent, node.name, node.seed))
+                self._queue.insert(0, _again(node))
                 return None
             failure = NodeError("WorkerLost", str(error))
             return replace(node, status=NodeStatus.LOST, error=failure, finished_at=time.time())
@@ -312,6 +316,11 @@ class Coordinator:
             return self._broken(error, node)
         self._broken_in_a_row = 0
         return self._compared(finished)
+
+    def _remark(self, text: str) -> None:
+        """Keep a remark, which people see at once and in the log."""
+        self.log.add("remark", text=text)
+        self.state.remarks.append(text)
 
     def _compared(self, finished: Node) -> Node:
         """Return a node, failed if it lacks data sets that the run compares.
@@ -359,6 +368,8 @@ class Coordinator:
         is_last = self.transition.following(stage) is None
         slots = self.config.workers
         self._queue = self._repetitions.closing(stage.stage.number, slots, is_last=is_last)
+        if is_last and not self._queue:
+            self._queue = self._repetitions.confirming(slots)
         if self._queue:
             return
         reason = self._why_over(stage)
@@ -367,6 +378,10 @@ class Coordinator:
             return
         self.transition.go_on(stage, reason)
         self._changed(self.state)
+
+
+def _again(node: Node) -> NodeChoice:
+    return NodeChoice(node.kind, node.parent, node.name, node.seed, node.is_fresh)
 
 
 def _is_cancelled(error: BaseException) -> bool:

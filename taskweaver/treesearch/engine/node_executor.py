@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +38,8 @@ from taskweaver.treesearch.model.node import Node, NodeError
 from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
 from taskweaver.treesearch.record.places import RunPlaces
 
+_FULL_SHARE, _FULL_BYTES = 0.05, 1 << 30
+"""Free part of a disk, and free bytes, below which a failed write is put down to it."""
 _GRACE_S = 900.0  # beside the commands: taking files over, reading the result
 _LOSS = (
     "There is no folder of the parent to take over. The files that it and those before it proposed"
@@ -60,7 +65,7 @@ class ExecutionSetup:
     `worker` describes the machines that run its jobs. `scripts` is None where attempts have phases.
     The most commands of the installer that asks a model are `install_steps`, 0 where none is asked.
     `on_phase` is called with a node's id and the phase that begins. `evaluator` is None where
-    attempts measure themselves.
+    attempts measure themselves. Commands are given the host's variables that match `passed`.
     """
 
     places: RunPlaces
@@ -73,6 +78,21 @@ class ExecutionSetup:
     on_phase: Callable[[str, str], None]
     slots: MeasuringSlots
     evaluator: Evaluator | None
+    passed: tuple[str, ...] = ()
+
+
+def check_room(result: JobResult, workspace: Path) -> None:
+    """Check that an attempt did not fail for want of room, which is no fault of its own.
+
+    Raises:
+        OSError: If it says so, and there is hardly any room.
+    """
+    full = os.strerror(errno.ENOSPC)
+    if result.error is None or full not in f"{result.error.message}{result.output}":
+        return
+    disk = shutil.disk_usage(workspace)
+    if disk.free < min(disk.total * _FULL_SHARE, _FULL_BYTES):
+        raise OSError(errno.ENOSPC, full, str(workspace))
 
 
 class NodeExecutor:
@@ -124,11 +144,13 @@ class NodeExecutor:
             WorkCancelled: If it was cancelled.
             BudgetSpent: If the time of the run is over.
             WorkerLost: If its worker died.
+            OSError: If the disk is full.
         """
         if self._setup.scripts is not None:
             result = self._without_host_paths(self._run_script(node, self._setup.scripts))
         else:
             result = self._run_phases(node, ask, needs)
+        check_room(result, self._places.workspace)
         return self._with_loss(result)
 
     def run_plotting(self, plan: PhasePlan) -> JobResult:
@@ -234,6 +256,7 @@ class NodeExecutor:
             seed=seed,
             limits=self._setup.limits,
             sandbox=self._setup.worker.sandbox,
+            passed=self._setup.passed,
             evaluator=self._setup.evaluator,
             is_timed=self._setup.slots.is_timed,
         )

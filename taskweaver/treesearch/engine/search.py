@@ -152,6 +152,12 @@ class Search:
     def _begin(self) -> RunState:
         objective, note = self._idea.objective()
         self.notes += [note] if note else []
+        if self._config.num_seeds:
+            self.notes.append(
+                "At the end, the best program and the first draft are measured on up to"
+                f" {self._config.num_seeds + 1} fresh seeds each, if their figures scatter and time"
+                " is left."
+            )
         self._log.add(
             "run",
             objective=asdict(objective),
@@ -240,6 +246,7 @@ class Search:
             on_phase=self._on_phase,
             slots=MeasuringSlots(is_timed=config.is_timed(self.objective)),
             evaluator=self._evaluator(),
+            passed=config.passed,
         )
 
     def _evaluator(self) -> Evaluator | None:
@@ -280,6 +287,7 @@ class Search:
                 idea,
                 environment,
                 self.worker.compilers,
+                self.worker.programs,
                 resources,
                 history,
                 earlier,

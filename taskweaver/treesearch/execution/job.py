@@ -55,6 +55,7 @@ class Job:
         limits: Limits of the phases.
         sandbox: Files and network they may reach; None runs them without a sandbox. The network
             it grants is for the download alone.
+        passed: Names of the host's variables that its commands are given, `*` for any ending.
         evaluator: Measures it after its run; None where its run measures itself.
         is_timed: Whether its metric is a time or a rate, which depends on what else the host does.
         before: States of its expected outputs before its first phase, as an earlier job of the
@@ -72,6 +73,7 @@ class Job:
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
+    passed: tuple[str, ...] = ()
     evaluator: Evaluator | None = None
     is_timed: bool = False
     before: FileStates | None = None

@@ -20,6 +20,7 @@ from taskweaver.treesearch.execution.evaluator import (
 )
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
 from taskweaver.treesearch.execution.host_load import HostLoad
+from taskweaver.treesearch.execution.host_settings import host_variables, named_files
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
     PHASES,
@@ -43,7 +44,6 @@ _KINDS = {
     "run": "RuntimeError",
 }
 _LEAST_NOTED = 0.25
-_MIRRORS = ("HF_ENDPOINT",)
 _MOST_NAMED = 10
 _COMMAND_CHARS = 2000
 
@@ -240,7 +240,8 @@ class _Run:
         except BadResult as bad:
             raise _Failed(bad.error.kind, bad.error.message) from bad
         made = _named(list_files(self._job.workspace, WORKING))
-        return replace(done, message=f"{done.message}. Outputs: {made}")
+        said = done.message if plan.run else "The evaluator alone"
+        return replace(done, status="ok", message=f"{said}. Outputs: {made}")
 
     def _with_load(
         self, result: Mapping[str, Any] | None, load: HostLoad
@@ -319,11 +320,15 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
         devices = devices_of(os.environ.get(VARIABLE, ""))
         sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
     packages = str(job.workspace.resolve() / PACKAGES)
-    variables = run_variables(job.seed, packages)
-    if phase == "download":
+    is_fetching = phase == "download"
+    has_network = sandbox is None or sandbox.has_network
+    host = host_variables(job.passed, is_fetching=is_fetching, has_network=has_network)
+    variables = host | run_variables(job.seed, packages)
+    if is_fetching:
         # `pip install` means this folder, and replaces what the parent left there.
         variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}
-        variables |= {name: os.environ[name] for name in _MIRRORS if name in os.environ}
+        if sandbox is not None:
+            sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host)))
     return Command(
         run,
         job.workspace,

@@ -57,7 +57,7 @@ def read_artifacts(data: object) -> Artifacts | None:
     if isinstance(code, str):
         return ScriptArtifact(code)
     try:
-        return PhasePlan.from_dict(data)
+        return PhasePlan.from_dict(data, is_measured="run" in data)
     except PhasePlanError as error:
         return UnreadArtifacts(data, str(error))
 

@@ -31,6 +31,7 @@ class SearchConfig(ModuleConfig):
         models: Models by their work.
         phase0: Nodes whose plan is asked for: ``draft``, ``node`` or ``off``.
         stage_nodes: Most nodes of each stage.
+        passed: Names of the host's variables that commands of attempts are given.
     """
 
     def limits_on(self, memory_bytes: int) -> PhaseLimits:
@@ -64,10 +65,9 @@ class SearchConfig(ModuleConfig):
         self.is_forking = self._get_bool("fork_kernels")
         self.is_iterative = self._get_enum("install") == "iterative"
         self.install_steps = self._get_int("phase1_max_steps")
-        self.time_limit_s = self._get_float("time_limit_s")
-        self.token_limit = self._get_int("token_limit")
+        seconds, tokens = self._get_float("time_limit_s"), self._get_int("token_limit")
         self.cost_limit = self._get_float("cost_limit")
-        self.allowance = (self.steps, self.time_limit_s, self.token_limit, self.cost_limit)
+        self.allowance = (self.steps, seconds, tokens, self.cost_limit)
         most = KernelLimits.from_source(self.src)
         self.limits = PhaseLimits(
             self._get_float("download_timeout_s"),
@@ -82,6 +82,7 @@ class SearchConfig(ModuleConfig):
             ),
         )
         self.attempts = self._get_int("attempts")
+        self.passed = tuple(map(str, self.src.get_list("execution.pass_environment")))
         self.asking = AskLimits(
             self._get_int("retries"), self.src.get_int("memory.max_memory_read_rounds")
         )

@@ -2,8 +2,9 @@
 
 Measurements are a node's true rank plus noise; the true rank of a child is its parent's plus a
 step. Both are Gaussian, so the expected true ranks follow from two passes over the tree: a lucky
-single value is pulled towards its family, a mean of several hardly. The noise is that of the run,
-see `Journal.noise`. Where there is none, an estimate is the measurement.
+single value is pulled towards its family, a mean of several hardly. The noise is that of the run
+beside the effects of seeds, see `Journal.noise`. Where there is none, an estimate is the
+measurement.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def estimates(journal: Journal, nodes: Sequence[Node]) -> dict[str, float]:
     ranks = {node.id: journal.rank(node.id) for node in nodes if node.is_good}
     known = [node_id for node_id, rank in ranks.items() if rank > -math.inf]
     noise = journal.noise
-    if noise is None or not noise.deviation or not known:
+    if noise is None or not noise.single or not known:
         return ranks
     parents: dict[str, str | None] = {}
     for node_id in known:
@@ -37,8 +38,8 @@ def estimates(journal: Journal, nodes: Sequence[Node]) -> dict[str, float]:
             parent = journal[parent].parent
         parents[node_id] = parent
     sign = 1 if journal.objective.maximize else -1
-    samples = {id_: [sign * value for value in journal.samples(id_).values] for id_ in known}
-    variances = {id_: noise.at(fmean(values)) ** 2 for id_, values in samples.items()}
+    samples = {id_: [sign * value for value in journal.samples(id_).comparable] for id_ in known}
+    variances = {id_: noise.at(fmean(v), noise.single) ** 2 for id_, v in samples.items()}
     usual = fmean(variances.values())
     if not usual:  # all values are zero, and the noise grows with them
         return ranks

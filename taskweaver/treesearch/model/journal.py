@@ -9,13 +9,22 @@ from heapq import nlargest
 from statistics import fmean
 from typing import Any, Self
 
-from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.model.samples import MeasurementNoise, NoisePool, Samples
+from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node_tree import NodeTree, ended
+from taskweaver.treesearch.model.samples import (
+    Difference,
+    MeasurementNoise,
+    NoisePool,
+    Samples,
+    difference,
+)
 
 _UNNAMED = {"", "all"}
 """Names of the data set of a figure that names none."""
+
+_FEWEST_PAIRS = 3
+"""Fresh seeds that decide on the result of a run."""
 
 VERSION = 3
 """Of the exported form; 2 is the original's."""
@@ -53,7 +62,7 @@ class Judgement:
         return cls(data["stage"], data["after"], tuple(data["candidates"]), *said)
 
 
-class Journal:
+class Journal(NodeTree):
     """The nodes of a run. One thread adds them and replaces them by their next state; any may read.
 
     Attributes:
@@ -62,18 +71,12 @@ class Journal:
     """
 
     def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
+        super().__init__()
         self.objective = objective
         self.judgements: list[Judgement] = []
-        self._nodes: dict[str, Node] = {}
-        self._children: dict[str, list[str]] = {}
-        self._repetitions: dict[str, list[str]] = {}
         self._figures: dict[str, Measurement] = {}
-        self._proposed: dict[str, Node] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
         self._ranks: dict[str, float] = {}
-        self._roots: dict[str, str] = {}
-        self._files: dict[str, Mapping[str, str]] = {}
-        self._seed_runs = 0
         self._first_good: Node | None = None
         self._noise = NoisePool(objective)
         for node in nodes:
@@ -81,48 +84,23 @@ class Journal:
 
     def drop(self, node_id: str) -> None:
         """Forget a node that did not finish; its number is free again."""
-        node = self._nodes.pop(node_id)
-        del self._ranks[node_id], self._roots[node_id]
-        self._seed_runs -= node.kind is NodeKind.SEED
-        self._files.pop(node_id, None)
+        super().drop(node_id)
+        self._ranks.pop(node_id, None)
         self._figures.pop(node_id, None)
-        self._proposed.pop(node_id, None)
-        if node.parent is not None:
-            self._children[node.parent].remove(node_id)
-        if node_id in self._repetitions.get(node.repeats, ()):
-            self._repetitions[node.repeats].remove(node_id)
 
     def put(self, node: Node) -> None:
         """Add a node, or take its next state."""
-        if node.id not in self._nodes and node.parent is not None:
-            self._children.setdefault(node.parent, []).append(node.id)
-        self._seed_runs += node.kind is NodeKind.SEED and node.id not in self._nodes
-        self._roots[node.id] = self._roots.get(node.parent or "", node.id)
-        self._nodes[node.id] = node
-        is_repeated = bool(self.repetitions(node.id))
-        once = self.objective.rank(node.metric)
-        self._ranks[node.id] = self._repeated(node.id) if is_repeated else once
+        super().put(node)
+        self._ranks.pop(node.id, None)
         if node.finished_at is not None:
             self._figures.pop(node.id, None)
-            self._proposed.pop(node.id, None)
-        if node.is_good and _ended(node) < _ended(self._first_good):
+        if node.is_good and ended(node) < ended(self._first_good):
             self._first_good = node
-        if node.repeats in self._nodes:
-            known = self._repetitions.setdefault(node.repeats, [])
-            known += [node.id] * (node.id not in known)
-            self._ranks[node.repeats] = self._repeated(node.repeats)
-            self._noise.put(node.repeats, self._values(node.repeats))
-
-    def note_proposal(self, node: Node) -> None:
-        """Make the plan of a running node known, from any thread, before its task ends."""
-        self._proposed[node.id] = node
-
-    def as_proposed(self, node: Node) -> Node:
-        """Return the newest state of a node; while it runs, with its name and plan by now.
-
-        One that was dropped meanwhile is returned as it is.
-        """
-        return self._proposed.get(node.id) or self._nodes.get(node.id, node)
+        program = node.repeats or node.id
+        if program in self and not node.is_fresh:  # fresh seeds choose nothing
+            self._noise.put(program, self._measured(program))
+            if self.repetitions(program):
+                self._ranks.clear()  # the effects of seeds are others now
 
     def note_figure(self, node_id: str, metric: Measurement) -> None:
         """Make the figure of a running node known, from any thread: it counts when that ends."""
@@ -133,100 +111,10 @@ class Journal:
         metric = self._figures.get(node_id)
         return metric.value if metric else None
 
-    def __len__(self) -> int:
-        """Number of nodes."""
-        return len(self._nodes)
-
-    def __contains__(self, node_id: object) -> bool:
-        """Whether there is a node with this id."""
-        return node_id in self._nodes
-
-    def __getitem__(self, node_id: str) -> Node:
-        """Return a node.
-
-        Raises:
-            KeyError: If there is none with this id.
-        """
-        return self._nodes[node_id]
-
-    @property
-    def attempts(self) -> int:
-        """Number of nodes, seed evaluations not counted."""
-        return len(self._nodes) - self._seed_runs
-
-    @property
-    def nodes(self) -> list[Node]:
-        """All nodes, in order."""
-        return list(self._nodes.values())
-
-    @property
-    def finished(self) -> list[Node]:
-        """The nodes that came to an end, other than by being cancelled."""
-        open_ = {NodeStatus.RUNNING, NodeStatus.CANCELLED}
-        return [node for node in self.nodes if node.status not in open_]
-
-    @property
-    def running(self) -> list[Node]:
-        """The nodes whose tasks run."""
-        return [node for node in self.nodes if node.status is NodeStatus.RUNNING]
-
-    @property
-    def good(self) -> list[Node]:
-        """The nodes that ran, and measured something; those of seed evaluations too."""
-        return [node for node in self.nodes if node.is_good]
-
-    @property
-    def buggy(self) -> list[Node]:
-        """The nodes that failed."""
-        return [node for node in self.nodes if node.has_failed]
-
-    @property
-    def refuted(self) -> dict[str, str]:
-        """Ids of nodes whose findings a later review found untrue, each with the id of its node.
-
-        A node whose own findings were found untrue refutes nothing.
-        """
-        found: dict[str, str] = {}
-        refuting = [node for node in self.finished if node.refutes]
-        for node in sorted(refuting, key=_ended, reverse=True):
-            if node.id not in found:
-                found = dict.fromkeys(node.refutes, node.id) | found
-        return found
-
-    def of_stage(self, stage: int) -> list[Node]:
-        """Return the nodes of a stage, in order; seed evaluations are not counted."""
-        return [
-            node for node in self.nodes if node.stage == stage and node.kind is not NodeKind.SEED
-        ]
-
-    def children(self, node_id: str) -> list[Node]:
-        """Return the nodes that were made from a node."""
-        return [self._nodes[child] for child in tuple(self._children.get(node_id, ()))]
-
-    def is_leaf(self, node_id: str) -> bool:
-        """Return whether no node was made from a node."""
-        return not self._children.get(node_id)
-
-    def path(self, node_id: str) -> list[Node]:
-        """Return a node and its ancestors, the draft first."""
-        path: list[Node] = []
-        next_: str | None = node_id
-        while next_ is not None and next_ in self._nodes:
-            path.append(self._nodes[next_])
-            next_ = path[-1].parent
-        return path[::-1]
-
-    def _repeated(self, node_id: str) -> float:
-        """Return the rank of a node that was repeated: its mean; the least if most runs fail."""
+    def _measured(self, node_id: str) -> list[tuple[int, float]]:
+        """Return seeds and values of a node and its repetitions that worked."""
         runs = [self._nodes[node_id], *self.repetitions(node_id)]
-        good = [self.objective.rank(run.metric) for run in runs if run.is_good]
-        failed = sum(run.has_failed for run in runs)
-        return fmean(good) if good and len(good) > failed else -math.inf
-
-    def _values(self, node_id: str) -> tuple[float, ...]:
-        """Return the measurements of a node and its repetitions that worked."""
-        runs = [self._nodes[node_id], *self.repetitions(node_id)]
-        return tuple(run.value for run in runs if run.is_good and run.value is not None)
+        return [(run.seed, run.value) for run in runs if run.is_good and run.value is not None]
 
     @property
     def noise(self) -> MeasurementNoise | None:
@@ -236,54 +124,98 @@ class Journal:
     def samples(self, node_id: str) -> Samples:
         """Return all measurements of a node's program: its own, then those of repetitions."""
         failed = sum(run.has_failed for run in self.repetitions(node_id))
-        return Samples(self._values(node_id), failed, self.noise)
+        measured = self._measured(node_id)
+        values, seeds = tuple(value for _, value in measured), tuple(seed for seed, _ in measured)
+        return Samples(values, failed, self.noise, seeds)
+
+    def fresh_samples(self, node_id: str) -> Samples:
+        """Return the measurements of a node's program on seeds that chose nothing."""
+        runs = self.fresh_runs(node_id)
+        good = [(run.seed, run.value) for run in runs if run.is_good and run.value is not None]
+        failed = sum(run.has_failed for run in runs)
+        return Samples(tuple(v for _, v in good), failed, None, tuple(seed for seed, _ in good))
 
     def is_candidate(self, node_id: str) -> bool:
         """Return whether a node was measured once alone, where measurements scatter."""
         noise = self.noise
-        return noise is not None and noise.deviation > 0 and len(self._values(node_id)) == 1
-
-    def files(self, node_id: str) -> Mapping[str, str]:
-        """Return the text of a node's files by path, those it took over from its parent too."""
-        unknown: list[Node] = []
-        next_: str | None = node_id
-        while next_ in self._nodes and next_ not in self._files:
-            unknown.append(self._nodes[next_])
-            next_ = unknown[-1].parent
-        files = self._files.get(next_ or "", {})
-        for node in reversed(unknown):
-            files = {**files, **artifact_files(node.artifacts)}
-            if node.finished_at is not None:  # what has ended does not change
-                self._files[node.id] = files
-        return files
-
-    def debug_depth(self, node: Node) -> int:
-        """Return the number of attempts at repair that end with this node."""
-        depth = 0
-        step: Node | None = node
-        while step is not None and step.kind is NodeKind.DEBUG:
-            depth += 1
-            step = self._nodes.get(step.parent or "")
-        return depth
-
-    def root_of(self, node_id: str) -> str:
-        """Return the draft a node goes back to."""
-        return self._roots[node_id]
+        return noise is not None and noise.single > 0 and len(self._measured(node_id)) == 1
 
     def rank(self, node_id: str) -> float:
         """Return a number that is higher for a better node; see `Objective.rank`.
 
         Of a node that was repeated with other seeds it is the mean: one lucky seed is not better.
+        Effects of seeds are taken out, so that nodes of different seeds compare. It is the least
+        if most runs fail.
         """
-        return self._ranks[node_id]
+        rank = self._ranks.get(node_id)
+        if rank is None:
+            rank = self._ranks[node_id] = self._ranked(node_id)
+        return rank
+
+    def _ranked(self, node_id: str) -> float:
+        samples = self.samples(node_id)
+        failed = samples.failed + self._nodes[node_id].has_failed
+        if not samples.values or samples.n <= failed:
+            return -math.inf
+        mean = fmean(samples.comparable)
+        return mean if self.objective.maximize else -mean
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
-        """Return the best of all or some nodes, the first of `leaders`; None if none measured."""
-        return next(iter(self.leaders(1, among)), None)
+        """Return the first of the leaders of some nodes, or the result of the run.
 
-    def until(self, stage: int) -> list[Node]:
-        """Return the nodes of a stage and those before it, in order."""
-        return [node for node in self._nodes.values() if node.stage <= stage]
+        The result is what the search found, unless fresh seeds do not tell that from the baseline:
+        within the noise, the earliest and simplest program carries the run. One or two seeds hardly
+        tell anything, and what a judgement chose stays. None if none measured.
+        """
+        if among is not None:
+            return next(iter(self.leaders(1, among)), None)
+        found = self.found
+        confirmed = self.confirmed(found)
+        if found is None or confirmed is None or found.id in self._chosen:
+            return found
+        is_told = confirmed.is_likely or confirmed.pairs < _FEWEST_PAIRS
+        return found if is_told else self.baseline
+
+    @property
+    def found(self) -> Node | None:
+        """The result of the search alone: the highest node, and of equals the earliest.
+
+        Equal are programs that were measured repeatedly, and are within one standard error of the
+        highest (the rule of Breiman et al. 1984 for choosing the simplest of equals). A node that a
+        judgement chose is taken as it is.
+        """
+        highest = next(iter(self.leaders(1)), None)
+        if highest is None or highest.id in self._chosen or not self.repetitions(highest.id):
+            return highest
+        repeated = [self._nodes[id_] for id_ in list(self._repetitions) if id_ in self._nodes]
+        earlier = [node for node in repeated if node.step < highest.step and self._stands(node)]
+        for node in sorted(earlier, key=lambda node: node.step):
+            gain = difference(self.objective, self.samples(highest.id), self.samples(node.id))
+            if gain is not None and gain.error is not None and abs(gain.gain) <= gain.error:
+                return node
+        return highest
+
+    @property
+    def _chosen(self) -> set[str]:
+        return {one.chosen for one in self.judgements if self.holds(one)}
+
+    def _stands(self, node: Node) -> bool:
+        over = {name for one in self.judgements if self.holds(one) for name in one.passed_over}
+        return node.is_good and node.id not in over and self.rank(node.id) > -math.inf
+
+    @property
+    def baseline(self) -> Node | None:
+        """The first draft that works: every gain of the whole run is a gain over it."""
+        drafts = (node for node in self.nodes if node.kind is NodeKind.DRAFT)
+        return next((node for node in drafts if node.is_good), None)
+
+    def confirmed(self, node: Node | None) -> Difference | None:
+        """Return the gain of a node over the baseline on fresh seeds; None where there are none."""
+        base = self.baseline
+        if node is None or base is None:
+            return None
+        pair = self.fresh_samples(node.id), self.fresh_samples(base.id)
+        return difference(self.objective, *pair)
 
     def best_until(self, stage: int) -> Node | None:
         """Return the best node of a stage and those before it; see `best`."""
@@ -298,7 +230,7 @@ class Journal:
         good = [node for node in nodes if node.is_good and not node.repeats]
         over = {name for one in self.judgements if self.holds(one) for name in one.passed_over}
         standing = [node for node in good if node.id not in over] or good
-        return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
+        return nlargest(count, standing, key=lambda node: (self.rank(node.id), -node.step))
 
     def judge(self, judgement: Judgement) -> None:
         """Add a judgement, which answers every question for the best node from now on.
@@ -324,7 +256,7 @@ class Journal:
         once = self.objective.rank
         ranks = [once(run.metric) for run in (first, *self.repetitions(first.id)) if run.is_good]
         noise = max(max(ranks) - min(ranks), once(first.metric) - once(chosen.metric))
-        return self._ranks[first.id] - self._ranks[chosen.id] <= noise
+        return self.rank(first.id) - self.rank(chosen.id) <= noise
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -348,14 +280,6 @@ class Journal:
         measured = ", ".join(name or "one figure for all" for name in metric.values)
         return metric, f"the run compares {', '.join(missing)} too, and only measured: {measured}"
 
-    def seeds_of(self, node_id: str) -> list[Node]:
-        """Return the seed evaluations of a node."""
-        return [node for node in self.children(node_id) if node.kind is NodeKind.SEED]
-
-    def repetitions(self, node_id: str) -> list[Node]:
-        """Return the other measurements of a node's program: with seeds, and proposed again."""
-        return [self._nodes[again] for again in tuple(self._repetitions.get(node_id, ()))]
-
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``journal.json``."""
         return {
@@ -377,8 +301,3 @@ class Journal:
         for judgement in data.get("judgements", ()):
             journal.judge(Judgement.from_dict(judgement))
         return journal
-
-
-def _ended(node: Node | None) -> float:
-    """Return when a node ended; never, for none."""
-    return math.inf if node is None else (node.finished_at or 0.0)

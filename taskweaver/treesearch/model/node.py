@@ -172,6 +172,7 @@ class Node:
         line: Nodes whose programs run before its own in its kernel, the first one first.
         name: The parameter tuned or the part taken away, of ``hyperparam`` and ``ablation`` nodes.
         seed: Seed of everything random in it.
+        is_fresh: Whether its seed is one that chose nothing: it confirms the result of the run.
         same_as: Id of the node that proposed exactly this program before, of which it is another
             measurement; empty for a program of its own.
         attempt: Number of the attempt, from 1; a lost worker costs one.
@@ -206,6 +207,7 @@ class Node:
     line: tuple[str, ...] = ()
     name: str = ""
     seed: int = 0
+    is_fresh: bool = False
     same_as: str = ""
     attempt: int = 1
     status: NodeStatus = NodeStatus.RUNNING

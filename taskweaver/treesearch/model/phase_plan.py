@@ -34,6 +34,8 @@ _ALIASES = {
     "c++": "cpp", "cxx": "cpp", "cc": "cpp", "py": "python", "python3": "python", "f90": "fortran",
     "bash": "other", "shell": "other", "": "other",
 }  # fmt: skip
+_SETUP = frozenset({"module", "ml", "source", ".", "spack", "export"})
+"""First words of commands that change the path of those after them."""
 _OUTER = ("phase_artifacts", "plan")
 _COMPILER = re.compile(r"[\w./+-]+")
 # `${output}` is a variable of the shell.
@@ -162,10 +164,18 @@ class PhasePlan:
         return sections
 
     @classmethod
-    def from_dict(cls, data: object, compilers: Collection[str] | None = None) -> PhasePlan:
+    def from_dict(
+        cls,
+        data: object,
+        compilers: Collection[str] | None = None,
+        programs: Collection[str] = (),
+        *,
+        is_measured: bool = False,
+    ) -> PhasePlan:
         """Read a plan, alone or as ``phase_artifacts`` or ``plan`` of an outer object.
 
-        `compilers` has the names of those there are; None takes any.
+        `compilers` has the names of those there are, and `programs` of all there is; None takes
+        any. Without run commands there must be an evaluator, so that it `is_measured`.
 
         Raises:
             PhasePlanError: If it cannot be executed as it is written.
@@ -177,16 +187,20 @@ class PhasePlan:
         download = sections.get("download", {})
         coding = sections.get("coding", {})
         compile_commands = checks.commands("compile.commands", compile_.get("commands"))
+        downloads = checks.commands("download.commands", download.get("commands"))
+        first = _first_word(compile_commands)
+        if downloads or first in _SETUP:  # they may bring a compiler
+            compilers = None
         build_plan = checks.section("compile.build_plan", compile_.get("build_plan"))
-        build = _build(build_plan, compilers, _first_word(compile_commands))
+        build = _build(build_plan, compilers, programs, first)
         if build.language in COMPILED and not compile_commands:
             raise PhasePlanError("compile.commands", f"is empty, though it is {build.language}")
         run_commands = checks.commands("run.commands", run.get("commands"))
-        if not run_commands:
+        if not run_commands and not is_measured:
             raise PhasePlanError("run.commands", "is empty, so nothing would be measured")
         notes = {name: checks.note(sections[name].get("notes")) for name in sections}
         return cls(
-            download=checks.commands("download.commands", download.get("commands")),
+            download=downloads,
             workspace=_workspace(coding),
             build=build,
             compile=() if build.language == "python" else compile_commands,
@@ -246,8 +260,13 @@ def _first_word(commands: Sequence[CommandText]) -> str:
     return words[0] if words else ""
 
 
-def _build(data: Mapping[str, Any], compilers: Collection[str] | None, program: str) -> BuildPlan:
-    """Return a build plan; where it names no compiler, that is the first `program` if it is one."""
+def _build(
+    data: Mapping[str, Any],
+    compilers: Collection[str] | None,
+    programs: Collection[str],
+    first: str,
+) -> BuildPlan:
+    """Return a build plan; where it names no compiler, that is the `first` program if it is one."""
     place = "compile.build_plan"
     given = checks.text(f"{place}.language", data.get("language")).strip().lower()
     language = _ALIASES.get(given, given)
@@ -255,8 +274,8 @@ def _build(data: Mapping[str, Any], compilers: Collection[str] | None, program: 
         wanted = ", ".join(sorted(_LANGUAGES))
         raise PhasePlanError(f"{place}.language", f"must be one of {wanted}, not {given!r:.40}")
     compiler = checks.text(f"{place}.compiler_selected", data.get("compiler_selected")).strip()
-    compiler = compiler or (program if program in (compilers or ()) else "")
-    if language in COMPILED:
+    compiler = compiler or (first if first in (compilers or ()) else "")
+    if language in COMPILED and compiler not in programs:
         _check_compiler(f"{place}.compiler_selected", compiler, compilers)
     output = data.get("output")
     return BuildPlan(
@@ -274,7 +293,7 @@ def _check_compiler(place: str, compiler: str, compilers: Collection[str] | None
         raise PhasePlanError(place, f"must be the name of a compiler, not {compiler!r:.40}")
     if compilers is not None and compiler not in compilers:
         there = ", ".join(sorted(compilers)) or "none"
-        raise PhasePlanError(place, f"{compiler} is not here; there is: {there}")
+        raise PhasePlanError(place, f"{compiler} is not on the path here; there is: {there}")
 
 
 def _workspace(coding: Mapping[str, Any]) -> WorkspacePlan:

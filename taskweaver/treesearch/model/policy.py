@@ -22,12 +22,14 @@ class NodeChoice:
         parent: Id of the node it is made from; None for a draft.
         name: The parameter to tune or the part to take away; empty lets the proposer choose.
         seed: Seed of a seed evaluation; None derives one from the run's.
+        is_fresh: Whether that seed is to confirm the result of the run.
     """
 
     kind: NodeKind
     parent: str | None = None
     name: str = ""
     seed: int | None = None
+    is_fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ STAGES = (
         2,
         "baseline_tuning",
         NodeKind.HYPERPARAM,
-        "Tune the parameters of the version that works, one at a time, and keep its method. Good"
-        " values add up: begin with the best so far.",
+        "Tune the parameters of the version that works, one at a time, and keep its method unless a"
+        " review asks for a larger change. Good values add up: begin with the best so far.",
         patience=4,
     ),
     Stage(

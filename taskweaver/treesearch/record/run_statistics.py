@@ -15,6 +15,7 @@ from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.text import counted
 
 _MOST_RIVALS = 6
+_WITHIN = ", within the noise"
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 
@@ -72,7 +73,7 @@ def gain_text(objective: Objective, found: Difference | None, base: float | None
     text = f"{sign}{text} {objective.unit}".strip()
     if base:
         text += f" ({_percent(found.gain / abs(base))})"
-    return text if found.is_clear or not found.error else f"{text}, within the noise"
+    return text if found.is_clear or not found.error else f"{text}{_WITHIN}"
 
 
 def _percent(share: float) -> str:
@@ -114,12 +115,50 @@ def scatter(journal: Journal) -> str:
     repeated = counted(noise.freedom, "repetition")
     if not noise.deviation:
         return f"Repeated programs gave the very same figures ({repeated})."
-    percent = f"{100 * noise.deviation:.2g} % of its value"
-    size = percent if noise.is_relative else f"{noise.deviation:.2g}"
+
+    def size(deviation: float) -> str:
+        return f"{100 * deviation:.2g} % of its value" if noise.is_relative else f"{deviation:.2g}"
+
+    beside = "not known yet"
+    if noise.residual is not None:
+        beside = f"{size(noise.residual)} ({counted(noise.residual_freedom, 'degree')} of freedom)"
     return (
-        f"One measurement scatters by {size} (standard deviation, from {repeated});"
-        " ± is a standard error, and a difference below two of them is within the noise."
+        f"One measurement scatters by {size(noise.deviation)} (standard deviation, from"
+        f" {repeated}); beside the effect of its seed, which all programs share: {beside}."
+        " Differences are taken over common seeds, ± is a standard error, and at most one run of"
+        " twenty calls noise a difference."
     )
+
+
+def confirmation(journal: Journal) -> str:
+    """Return what fresh seeds say of the result of the search, in a few sentences."""
+    found, base, noise = journal.found, journal.baseline, journal.noise
+    if found is None or base is None:
+        return ""
+    if found is base:
+        return f"No program was found better than {base.id}, the first draft that works."
+    over = f"{found.id} over {base.id}, the first draft that works"
+    confirmed = journal.confirmed(found)
+    if confirmed is None:
+        exact = noise is not None and not noise.deviation
+        why = "Nothing scatters" if exact else "No fresh seed measured both"
+        return f"{why}: the gain of {over}, is that of the search."
+    before = journal.fresh_samples(base.id)
+    text = gain_text(journal.objective, confirmed, before.mean).removesuffix(_WITHIN)
+    ends = confirmed.interval
+    if ends is None:
+        return f"On one fresh seed, which chose nothing, the gain of {over}, was {text}."
+    low, high = (f"{end:+z.4g}" for end in ends)
+    failed = journal.fresh_samples(found.id).failed + before.failed
+    said = (
+        f"Gain of {over}, on {counted(confirmed.pairs, 'fresh seed')}, which chose nothing:"
+        f" {text}, with 95 % between {low} and {high}."
+    )
+    said += f" {counted(failed, 'measurement')} failed." if failed else ""
+    if confirmed.is_likely:
+        return said
+    result = f", so {base.id} is the result of the run" if journal.best() is base else ""
+    return f"{said} That is within the noise{result}."
 
 
 def _beside(journal: Journal) -> str:
@@ -140,7 +179,8 @@ def _rivals(journal: Journal, best: Node) -> str:
     said = ""
     if journal.is_candidate(best.id):
         said = f"{best.id} was measured once: it may have been lucky."
-    others = [(node, gain(journal, best, node)) for node in journal.leaders(_MOST_RIVALS)[1:]]
+    leaders = [node for node in journal.leaders(_MOST_RIVALS) if node is not best]
+    others = [(node, gain(journal, best, node)) for node in leaders]
     rivals = [(node, found) for node, found in others if found and not found.is_clear]
     if not rivals:
         return said
@@ -149,7 +189,7 @@ def _rivals(journal: Journal, best: Node) -> str:
         more = f" and {count} more" if count else ""
         return f"{first.id}{more} reached exactly the same."
     names = f"{first.id}, {reached(journal, first)}" + (f", and {count} more" if count else "")
-    gained = gain_text(journal.objective, found).removesuffix(", within the noise")
+    gained = gain_text(journal.objective, found).removesuffix(_WITHIN)
     told = f"{best.id} cannot be told from {names}: {gained} is within the noise."
     return f"{said} {told}".strip()
 
@@ -159,12 +199,6 @@ def standing(journal: Journal, node: Node) -> str:
     if journal.best() is not node:
         return ""
     return "candidate" if journal.is_candidate(node.id) else "best"
-
-
-def baseline(journal: Journal) -> Node | None:
-    """Return the first draft that works: every gain of the whole run is a gain over it."""
-    drafts = (node for node in journal.nodes if node.kind is NodeKind.DRAFT)
-    return next((node for node in drafts if node.is_good), None)
 
 
 def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:
@@ -190,8 +224,9 @@ def seeds(journal: Journal, node_id: str) -> Samples | None:
     nodes = journal.repetitions(node_id)
     if not nodes:
         return None
-    values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
-    return Samples(values, sum(node.has_failed for node in nodes), journal.noise)
+    good = [(node.value, node.seed) for node in nodes if node.is_good and node.value is not None]
+    values, seeds = tuple(value for value, _ in good), tuple(seed for _, seed in good)
+    return Samples(values, sum(node.has_failed for node in nodes), journal.noise, seeds)
 
 
 def reached(journal: Journal, node: Node) -> str:

@@ -39,6 +39,7 @@ class RunState:
         is_over: Whether it has ended; it does not go on then.
         is_spent: Whether it ended because its budget was spent; with more it can go on.
         reason: Why it ended.
+        remarks: Faults of machines, in words: they are no attempt's.
     """
 
     journal: Journal
@@ -51,6 +52,7 @@ class RunState:
     is_over: bool = False
     is_spent: bool = False
     reason: str = ""
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def has_waiting_plots(self) -> bool:
@@ -117,6 +119,8 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     elif kind == "ended":
         state.is_over, state.reason, state.stage = True, entry["reason"], None
         state.is_spent = bool(entry.get("spent"))
+    elif kind == "remark":
+        state.remarks.append(entry["text"])
     elif kind == "reopened":
         reopen(state)
 

@@ -107,7 +107,8 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
     rows = [*_gains(journal, best), *rows]
     reached, sure = run_statistics.reached(journal, best), run_statistics.certainty(journal)
     said = f"**{inline(reached)}**, by node {inline(best.id)}. {inline(sure, 800)}"
-    head = f"## What came out\n\n{said} {_cost_sentence(journal, facts)}"
+    confirmed = inline(run_statistics.confirmation(journal), 800)
+    head = f"## What came out\n\n**{confirmed}**\n\n{said} {_cost_sentence(journal, facts)}"
     judged = "".join(f"\n\n{inline(said, 800)}" for said in run_statistics.overruled(journal))
     shown = table(("", ""), rows) + _pictures(figures, "best", "values")
     return f"{head}{judged}\n\n{shown}{_stages(journal, facts)}"
@@ -129,11 +130,12 @@ def _cost_sentence(journal: Journal, facts: RunFacts) -> str:
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     objective = journal.objective
     rows = []
-    base = run_statistics.baseline(journal)
-    if base is not None and base.id != best.id:
-        better = inline(gained(journal, run_statistics.gain(journal, best, base), base))
+    base, found = journal.baseline, journal.found
+    if base is not None and found is not None and found is not base:
+        better = inline(gained(journal, run_statistics.gain(journal, found, base), base))
         was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
-        rows.append(("gain over the baseline", f"{better}, {was}, the first draft that works"))
+        told = "the first draft that works; optimistic, since these figures chose the node"
+        rows.append(("gain over the baseline", f"{better}, {was}, {told}"))
     spread = run_statistics.seeds(journal, best.id)
     if spread is not None:
         failed = f", {spread.failed} failed" if spread.failed else ""

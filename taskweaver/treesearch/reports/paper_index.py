@@ -21,7 +21,7 @@ _COMPARED = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM})
 
 def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
     """Return data about a run's nodes: the best ones, the baseline, failures, comparisons."""
-    best, baseline = journal.best(), run_statistics.baseline(journal)
+    best, baseline = journal.best(), journal.baseline
     index: dict[str, Any] = {
         "best_node": best.id if best else None,
         "report": "report.md",
@@ -32,6 +32,7 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
             "failed": len(journal.buggy),
         },
         "judgements": run_statistics.overruled(journal),
+        "confirmation": run_statistics.confirmation(journal),
         "certainty": run_statistics.certainty(journal),
         "top_nodes_data": [_node(journal, node) for node in journal.leaders(_TOP)],
         "attempts_data": _attempts(journal, facts),

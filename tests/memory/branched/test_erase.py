@@ -205,7 +205,7 @@ def test_a_digest_that_covers_an_erased_event_is_made_again(open_memory: Open) -
     memory.create_branch(None, branch_id="root")
     event = memory.write_event("root", "told", SECRETS["plain"])
     for number in range(5):
-        memory.write_event("root", "step", f"step {number}")
+        memory.write_event("root", "step", f"step {number}" + " on" * 150)
     memory.consolidate_recall_events("root")
     memory.fork("root", "below")
     memory.fork("root", "early", at=event)
@@ -215,7 +215,7 @@ def test_a_digest_that_covers_an_erased_event_is_made_again(open_memory: Open) -
     assert memory.erase(event_id=event).rows["digests"] == 1
     digest = memory["below"].digest()
     assert digest is not None
-    assert digest.text == "3 events: step 3\n- [step] step 2\n- [step] step 1\n- [step] step 0"
+    assert digest.text.startswith("3 events: step 3\n- [step] step 2 on on")
     assert b"home by the sea" not in memory.path.read_bytes()
     assert memory.verify().is_sound
 

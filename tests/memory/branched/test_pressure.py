@@ -11,6 +11,8 @@ from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 
+LONG = ", told at length" * 30
+
 
 class Model:
     """A model that answers by what it is asked for, and keeps the prompts."""
@@ -29,16 +31,16 @@ class Model:
         return answer if isinstance(answer, str) else answer(prompt)
 
 
-def events(memory: MemoryManager, branch: str, count: int, start: int = 0) -> None:
+def events(memory: MemoryManager, branch: str, count: int, start: int = 0, more: str = "") -> None:
     for n in range(start, start + count):
-        memory.write_event(branch, "run_failed" if n % 3 == 0 else "step", f"event {n}")
+        memory.write_event(branch, "run_failed" if n % 3 == 0 else "step", f"event {n}{more}")
 
 
 def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) -> None:
     model = Model(digest=lambda prompt: f"digest of {prompt.count('event ')}")
     memory = open_memory(recall_max_events=4, llm=model)
     memory.create_branch(None, branch_id="root")
-    events(memory, "root", 7)
+    events(memory, "root", 7, more=LONG)
     digest = memory["root"].digest()
     assert digest is not None
     assert digest.count == 3
@@ -51,7 +53,7 @@ def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) 
     assert "- [summary of 3 earlier events]" in rendered
     assert "event 2" not in rendered
     assert "event 3" in rendered
-    events(memory, "a2", 3, start=10)
+    events(memory, "a2", 3, start=10, more=LONG)
     assert len(model.prompts) == 2
     assert "digest of" in model.prompts[1]
     assert "event 1" not in model.prompts[1].replace("event 10", "").replace("event 12", "")
@@ -239,14 +241,47 @@ def test_a_project_may_have_its_own_prompts(open_memory: Open, tmp_path: Path) -
 
 def test_a_model_sums_up_no_events_that_a_program_writes(open_memory: Open) -> None:
     model = Model(digest="summed up")
-    memory = open_memory(recall_max_events=2, plain_kinds=frozenset({"run_complete"}), llm=model)
+    plain = frozenset({"run_complete"})
+    memory = open_memory(recall_max_events=2, plain_kinds=plain, llm=model, auto_consolidate=False)
     memory.create_branch(None, branch_id="root")
     for number in range(6):
-        memory.write_event("root", "run_complete", f"run {number}")
+        memory.write_event("root", "run_complete", f"run {number}{LONG}")
+    assert memory.consolidate_recall_events("root") == 4
     assert model.prompts == []
-    memory.write_event("root", "discovery", "tiles of 32 are faster")
+    digest = memory["root"].digest()
+    assert digest is not None
+    assert digest.text == "4 events: run_complete 4"  # prompts show them elsewhere
+    for size in (32, 64, 128):
+        memory.write_event("root", "discovery", f"tiles of {size} are faster{LONG}")
     for number in range(3):
         memory.write_event("root", "run_complete", f"later {number}")
+    memory.consolidate_recall_events("root")
     (prompt,) = model.prompts
     assert "tiles of 32" in prompt
     assert "later" not in prompt
+
+
+@pytest.mark.parametrize("texts", [["short"] * 5, ["one" + LONG, "two" + LONG]])
+def test_a_model_is_not_asked_for_little(open_memory: Open, texts: list[str]) -> None:
+    model = Model(digest="summed up")
+    memory = open_memory(recall_max_events=4, llm=model, auto_consolidate=False)
+    memory.create_branch(None, branch_id="root")
+    for number, text in enumerate([*texts, *"abcd"]):
+        memory.write_event("root", "discovery", f"{number} {text}")
+    assert memory.consolidate_recall_events("root") == len(texts)
+    assert model.prompts == []
+
+
+def test_events_of_a_live_root_are_summed_up_there_alone(open_memory: Open) -> None:
+    """Each of many siblings would ask the same."""
+    model = Model(digest="summed up")
+    memory = open_memory(recall_max_events=2, llm=model, auto_consolidate=False)
+    memory.create_branch(None, branch_id="root", live=True)
+    events(memory, "root", 5, more=LONG)
+    for name in ("a", "b", "c"):
+        memory.fork("root", name)
+        memory.write_event(name, "step", "its own")
+        memory.consolidate_recall_events(name)
+    assert model.prompts == []
+    memory.consolidate_recall_events("root")
+    assert len(model.prompts) == 1

@@ -378,8 +378,8 @@ def test_writes_together_are_one_transaction_and_the_summary_they_make_due_comes
     seen: list[int] = []
 
     def write() -> str:
-        for n in range(6):
-            branch.write(event={"kind": "step", "content": f"event {n}"})
+        for n in range(7):
+            branch.write(event={"kind": "step", "content": f"event {n} " + "told " * 120})
         number = memory.turns.start_round("root", "r1", "a question")
         memory.turns.add_post("root", number, "{}")
         seen.append(len(branch.events()))
@@ -388,7 +388,7 @@ def test_writes_together_are_one_transaction_and_the_summary_they_make_due_comes
     statements = _statements(memory, lambda: seen.append(len(memory.together(write))))
 
     assert seen == [0, 4]
-    assert len(branch.events()) == 6
+    assert len(branch.events()) == 7
     assert memory.turns.load("root")[0].posts == ["{}"]
     digest = branch.digest()
     assert digest is not None

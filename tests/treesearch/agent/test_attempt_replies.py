@@ -12,7 +12,11 @@ from sizes import examples, some
 from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
 from taskweaver.treesearch.agent.edits import Edit, edited, edits_in
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model.artifacts import artifact_commands, artifact_files
+from taskweaver.treesearch.model.artifacts import (
+    artifact_commands,
+    artifact_files,
+    read_artifacts,
+)
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 SOURCE = "int main() {\n    for (int i = 0; i < 9; i++) {\n        go(i);\n    }\n}\n"
@@ -67,9 +71,6 @@ def test_a_file_is_named_in_many_ways(file: str, word: str) -> None:
 
 
 def test_parts_that_are_left_out_are_the_parents() -> None:
-    edit = EDIT.format("i < 9", "i < 7")
-    with pytest.raises(PhasePlanError, match=r"main\.c: the lines to find are not in it"):
-        read_phases(reply(fence("edit main.c", edit)), OLD)  # a part of a line is no line
     edit = EDIT.format("        go(i);", "        go(i + 1);")
     found = read_phases(reply(fence("edit main.c", edit)), OLD)
     assert files_of(found) == {"main.c": SOURCE.replace("go(i)", "go(i + 1)")}
@@ -104,6 +105,36 @@ def test_whole_replies_in_json_are_read() -> None:
 def test_an_edit_that_does_not_fit_names_the_place(text: str, problem: str) -> None:
     with pytest.raises(PhasePlanError, match=problem):
         read_phases(text, OLD)
+
+
+@pytest.mark.parametrize(
+    ("search", "replace", "expected"),
+    [
+        ("i < 9", "i < 8", SOURCE.replace("9", "8")),
+        ("i++) {\n        go(i);", "i += 2) {\n        go(i);", SOURCE.replace("i++", "i += 2")),
+        ("  i < 9; ", "i < 7;", SOURCE.replace("i < 9", "i < 7")),
+    ],
+)
+def test_a_text_that_stands_once_need_not_be_whole_lines(
+    search: str, replace: str, expected: str
+) -> None:
+    found = read_phases(reply(fence("edit main.c", EDIT.format(search, replace))), OLD)
+    assert files_of(found)["main.c"] == expected
+
+
+def test_part_of_a_line_that_stands_twice_is_refused() -> None:
+    with pytest.raises(PhasePlanError, match="not in it"):
+        read_phases(reply(fence("edit main.c", EDIT.format("i", "j"))), OLD)
+
+
+@pytest.mark.parametrize("commands", ['```commands\n{"run": {"commands": []}}\n```', ""])
+def test_attempt_that_an_evaluator_measures_may_run_nothing(commands: str) -> None:
+    text = reply(fence("file a.py", "x = 1"), commands)
+    with pytest.raises(PhasePlanError, match=r"run\.commands"):
+        read_phases(text, NEW)
+    found = read_phases(text, Basis({}, None, ("gcc",), is_measured=True))
+    assert artifact_commands(found.artifacts)["run"] == []
+    assert read_artifacts(found.artifacts.to_dict()) == found.artifacts
 
 
 def test_an_edit_keeps_the_indentation_that_the_file_has() -> None:

@@ -143,7 +143,7 @@ def test_a_fault_in_the_json_is_shown_with_its_place(tmp_path: Path) -> None:
     said = model.prompts[1]["Parsing Feedback"]
     assert '"phase_artifacts" `, before `{"coding"' in said
     assert "here a colon is needed" in said
-    assert "Its memory block was applied" in said
+    assert "Its memory block was not applied: send that too." in said
     assert len(model.prompts) == 2
 
 

@@ -123,6 +123,32 @@ def test_memory_may_be_written_beside_a_review(tmp_path: Path) -> None:
         assert store.get_core(node.branch, "by_review") == "yes"
 
 
+@pytest.mark.parametrize("left", [{}, {"plots": None}, {"findings": "up"}, {"untrue": "n0001"}])
+def test_fields_a_review_leaves_out_are_empty(tmp_path: Path, left: dict[str, Any]) -> None:
+    desk = desk_with(review=lambda _: json.dumps({"is_bug": False, **left}))
+    made = searched(tmp_path, desk)
+    (node,) = made.state.journal.nodes
+    assert len(desk.of("review")) == 1
+    assert (node.error, node.analysis) == (None, "")
+    assert node.summary == ({"findings": "up"} if "findings" in left else {})
+
+
+def test_a_reply_that_is_refused_leaves_no_memory(tmp_path: Path) -> None:
+    def review(asked: Asked) -> str:
+        is_first = "Parsing Feedback" not in asked.prompt
+        block = json.dumps({"core": {"refused" if is_first else "accepted": "x"}})
+        body = "It went well." if is_first else reviewed()
+        return f"<memory_update>{block}</memory_update>\n{body}"
+
+    desk = desk_with(review=review)
+    made = searched(tmp_path, desk)
+    (node,) = made.state.journal.nodes
+    assert "Its memory block was not applied" in desk.of("review")[1].prompt["Parsing Feedback"]
+    with MemoryManager(made.places.memory) as store:
+        assert store.get_core(node.branch, "accepted") == "x"
+        assert store.get_core(node.branch, "refused") is None
+
+
 def test_what_a_review_finds_untrue_is_withdrawn(tmp_path: Path) -> None:
     """A lesson leaves the prompts of others; a core key is hidden from the attempt on."""
 
@@ -328,7 +354,6 @@ def test_an_edit_that_does_not_fit_is_asked_for_again(tmp_path: Path) -> None:
     assert [node.value for node in made.state.journal.nodes] == [1.0, 2.0]
     feedback = desk.of("attempt")[-1].prompt["Parsing Feedback"]
     assert "try.sh: the lines to find are not in it" in feedback
-    assert "memory block was applied" not in feedback  # there was none
 
 
 @pytest.mark.long

@@ -55,6 +55,17 @@ def test_the_evaluator_measures_whatever_an_attempt_does(tmp_path: Path, attempt
     assert not (made.places.node(node.id).workspace / ".evaluator").exists()
 
 
+def test_an_attempt_without_run_commands_is_measured(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    (project / "measure.py").write_text("print('{\"metric\": 7}')\n")
+    with (project / "idea.md").open("a") as idea:
+        idea.write("\nEvaluate: measure.py\n")
+    attempt = json.dumps(proposal({"x": 0, "y": 0, "z": 0}, run={"commands": []}))
+    node = first(search(project, lambda *_: attempt, **ONE))
+    assert (node.value, node.error) == (7.0, None)
+    assert (node.phases[-1].status, node.phases[-1].message[:19]) == ("ok", "The evaluator alone")
+
+
 @pytest.mark.parametrize(
     ("evaluator", "kind", "problem"),
     [
@@ -235,18 +246,19 @@ def test_a_metric_that_is_nan_once_costs_one_attempt(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_metric_with_two_modes_is_repeated_within_bounds_and_called_uncertain(
+def test_a_metric_with_two_modes_is_repeated_within_bounds_and_compared_by_seed(
     tmp_path: Path,
 ) -> None:
     made = climbed(tmp_path, "metric = (10 if seed % 2 else 1) + sum(place.values()) / 10")
     journal = made.state.journal
     seeds = [node for node in journal.nodes if node.kind is NodeKind.SEED]
-    assert 0 < len(seeds) <= 3 * 3 * ALL["num_seeds"]
+    assert 0 < len([node for node in seeds if not node.is_fresh]) <= 3 * 3 * ALL["num_seeds"]
     for node in journal.good:
         assert len(journal.seeds_of(node.id)) <= ALL["num_seeds"]
     best = journal.best()
     assert best is not None
     assert journal.samples(best.id).n > 1  # the higher mode alone does not win
     report = (made.places.folder / "report.md").read_text()
-    assert f"{best.id} cannot be told from " in report
+    assert best.value == max(node.value or 0 for node in journal.good if node.seed == 0)
+    assert "fresh seeds, which chose nothing: +" in report
     assert "**, by node" in report

@@ -240,6 +240,10 @@ def test_a_worker_that_is_killed_costs_an_attempt(tmp_path: Path, times: int) ->
     first = made.state.journal["n0001"]
     assert first.attempt == 2
     assert made.state.is_over
+    assert [remark.partition(":")[0] for remark in made.state.remarks] == ["n0001"] * times
+    again = fold(read_log(made.places.log))
+    assert again is not None
+    assert again.remarks == made.state.remarks
     if times == 1:
         assert first.status is NodeStatus.OK
         assert first.value == 1.0

@@ -274,7 +274,7 @@ def test_a_lucky_node_gives_way_to_one_that_holds(tmp_path: Path) -> None:
     best = journal.best()
     assert best is not None
     assert (best.id, best.value) == ("n0002", 8.0)
-    repeated = [node.parent for node in journal.nodes if node.kind is NodeKind.SEED]
+    repeated = [node.parent for node in journal.nodes if node.repeats and not node.is_fresh]
     assert repeated[:2] == ["n0001", "n0002"]  # the lucky one fell, the other gave 8 again
     # Rivals while it was not clear; two equal values may be chance where others scatter.
     assert sorted(repeated[2:]) == ["n0001", "n0002", "n0003", "n0003"]

@@ -80,7 +80,7 @@ def test_noise_is_pooled_over_programs_whatever_the_order(programs: list[list[fl
     pool = NoisePool(PLAIN)
     for number, values in enumerate(programs):
         for end in range(len(values) + 1):
-            pool.put(str(number), values[:end])
+            pool.put(str(number), enumerate(values[:end]))
     freedom = sum(max(len(values) - 1, 0) for values in programs)
     if pool.noise is None:
         assert not freedom
@@ -92,9 +92,10 @@ def test_noise_is_pooled_over_programs_whatever_the_order(programs: list[list[fl
 
 def test_the_noise_of_a_rate_grows_with_it() -> None:
     pool = NoisePool(SPEED)
-    pool.put("slow", (90.0, 110.0))
-    assert pool.noise is not None
-    assert pool.noise.at(1000.0) == pytest.approx(100 * math.sqrt(2))
+    pool.put("slow", [(0, 90.0), (1, 110.0)])
+    noise = pool.noise
+    assert noise is not None
+    assert noise.at(1000.0, noise.deviation) == pytest.approx(100 * math.sqrt(2))
 
 
 @pytest.mark.parametrize(

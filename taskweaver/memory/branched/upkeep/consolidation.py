@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from taskweaver.memory.branched.storage.database import Writer
@@ -17,11 +17,14 @@ from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
 from taskweaver.memory.branched.tiers.digests import RECALL
 from taskweaver.memory.branched.tiers.event_rows import grouped
 from taskweaver.memory.branched.tiers.tiers import Tiers
-from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
+from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event, TextModel
 from taskweaver.memory.branched.values import whole
 from taskweaver.utils.text import unfenced
 
 DIGEST_CHARS = 1200
+_FEWEST_TEXTS = 3
+_FEWEST_CHARS = 1200
+"""Texts and characters below which a model is not asked: lines of the events say as much."""
 
 
 class _Old(NamedTuple):
@@ -52,7 +55,7 @@ class Consolidation:
             threshold = self._config.consolidation_threshold
             old = self._old(writer.connection, branch, self._kept, above=threshold)
             if old is not None:
-                self._add(writer, branch, old, extract(*old), self._kept)
+                self._add(writer, branch, old, self._extract(old), self._kept)
 
     def after_append(self, branch_id: str) -> int:
         """Consolidate when the events in view exceed the threshold; return how many were."""
@@ -87,9 +90,11 @@ class Consolidation:
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             old = self._old(connection, branch, kept, inherited_only=inherited_only, above=above)
+            path = self._branches.path(connection, branch)
         if old is None:
             return 0
-        text = self._summary(branch, *old)
+        shared = {number for number, up_to in path[1:] if up_to == FOREVER}
+        text = self._summary(branch, old, shared)
         left = None if inherited_only else kept
 
         def act(writer: Writer) -> bool:
@@ -131,16 +136,29 @@ class Consolidation:
             self._branches.countdown.counted(branch, threshold + 1 - left)
         return is_added
 
-    def _summary(
-        self, branch: Branch, before: Digest | None, old: Sequence[Event], kinds: Counter[str]
-    ) -> str:
-        telling = [event for event in old if event.kind not in self._config.plain_kinds]
-        if self._llm is not None and telling:
+    def _summary(self, branch: Branch, old: _Old, shared: Collection[int]) -> str:
+        """Sum events up, with a model where it has enough to read.
+
+        Events of `shared` branches, whose later writes all descendants see, are summed up there:
+        here each of many descendants would ask the same. Their lines follow on the summary.
+        """
+        told = [event for event in old.events if event.kind not in self._config.plain_kinds]
+        own = [event for event in told if event.branch not in shared]
+        is_enough = len(own) >= _FEWEST_TEXTS and sum(len(e.text) for e in own) >= _FEWEST_CHARS
+        if self._llm is not None and is_enough:
             try:
-                return self._ask(self._llm, branch, before, telling)
+                answer = self._ask(self._llm, branch, old.before, own)
             except Exception as error:  # noqa: BLE001 - a model may raise anything; ours never fails
                 self._log.problem("events were summed up without the model", error)
-        return extract(before, old, kinds)
+            else:
+                lines = [_line(event) for event in told if event.branch in shared]
+                return Compressor.cut("\n".join([answer, *lines]), DIGEST_CHARS)
+        return self._extract(old)
+
+    def _extract(self, old: _Old) -> str:
+        """Sum events up without a model; kinds that prompts show otherwise are only counted."""
+        told = [event for event in old.events if event.kind not in self._config.plain_kinds]
+        return extract(old.before, told, old.kinds)
 
     def _ask(
         self, llm: TextModel, branch: Branch, before: Digest | None, old: Sequence[Event]

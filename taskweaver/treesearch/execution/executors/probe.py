@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import socket
 import time
 from collections.abc import Mapping
@@ -18,9 +17,9 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.memory.branched.run.environment import Fact, collect_environment
 from taskweaver.memory.branched.run.hardware import copy_rate
+from taskweaver.treesearch.execution.executors import toolchain
 from taskweaver.treesearch.execution.gpus import gpus
 
-_COMPILERS = ("gcc", "g++", "gfortran", "clang", "clang++", "icx", "rustc", "cc", "c++")
 _KIND = (
     "machine", "cpu", "cpus", "caches", "simd", "numa_nodes", "gpus", "compilers", "python",
     "python_packages",
@@ -35,7 +34,8 @@ class WorkerFacts:
     Attributes:
         host: Its name.
         environment: The facts that prompts show; see `collect_environment`.
-        compilers: Names of the compilers it has.
+        compilers: Names of its compilers, those of MPI too.
+        programs: Names of all programs on its path, any of which may compile.
         gpus: Its GPUs, by UUID where that is known.
         memory_bytes: Memory that a command may use there unless the configuration says otherwise.
         sandbox: Policy of the sandbox that its commands run in; None for none.
@@ -55,6 +55,7 @@ class WorkerFacts:
     problem: str = ""
     version: str = __version__
     clock: float = 0.0
+    programs: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> str:
@@ -93,15 +94,21 @@ def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> Worke
     if run_dir is not None and not run_dir.is_dir():
         problem = f"it does not see {run_dir}: hosts of a search share its file system"
     cards = gpus()
-    compilers = (*_COMPILERS, "nvcc") if cards else _COMPILERS
+    programs = toolchain.programs()
+    compilers = toolchain.compilers(programs, has_gpus=bool(cards))
+    facts: dict[str, Fact | list[str]] = {
+        "memory_copy": copy_rate(),
+        "compilers": toolchain.versions(compilers),
+    }
     return WorkerFacts(
         host=socket.gethostname(),
-        environment=collect_environment() | {"memory_copy": copy_rate()},
-        compilers=tuple(name for name in compilers if shutil.which(name)),
+        environment={k: v for k, v in {**collect_environment(), **facts}.items() if v},
+        compilers=compilers,
         gpus=cards,
         memory_bytes=half_of_memory(),
         sandbox=policy,
         warning=warning,
         problem=problem,
         clock=time.time(),
+        programs=programs,
     )
