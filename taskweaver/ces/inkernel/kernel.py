@@ -67,7 +67,7 @@ from taskweaver.ces.inkernel.timelimit import TooSlow
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 from taskweaver.utils.text import shorten
 
-_RAISED = (Exception, KeyboardInterrupt, SystemExit, TooSlow)
+_RAISED = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError, TooSlow)
 
 
 class CellKernel(IPythonKernel):
@@ -133,7 +133,7 @@ class CellKernel(IPythonKernel):
                 shown = await self._run(*args, user_expressions=user_expressions, **request)
                 take_figures()
                 self._warn_moved()
-                BUDGET.flush()
+                self._end_output()
             BUDGET.admit(is_open=True)  # what comes after its end goes to the other client, too
             self._made.note("", shell.user_ns)
             self._value = None
@@ -153,7 +153,7 @@ class CellKernel(IPythonKernel):
             reply = await self._run(*args, user_expressions={}, **request)
             report = self._report(int(payload.get("table_chars", 0)))
             self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
-            BUDGET.flush()
+            self._end_output()
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
 
@@ -235,11 +235,13 @@ class CellKernel(IPythonKernel):
     def _report(self, table_chars: int) -> Payload:
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        shell: Any = self.shell
         try:
             session = self._plugin_session
-            report = make_report(self.shell, self._value, self._plugins.names, session.lines)
+            report = make_report(shell, self._value, self._plugins.names, session.lines)
             table = table_text(self._value, table_chars) if table_chars else ""
             own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
+            shell.print_traceback()
             self._warn_moved()
             return report | own
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
@@ -250,8 +252,6 @@ class CellKernel(IPythonKernel):
 
     def _warn_moved(self) -> None:
         """Say that a directory that the cell changed to is left with its end."""
-        shell: Any = self.shell
-        shell.print_traceback()
         with suppress(OSError):
             if not os.path.samefile(os.curdir, self._cwd):  # noqa: PTH121
                 here = os.getcwd()  # noqa: PTH109
@@ -260,6 +260,11 @@ class CellKernel(IPythonKernel):
                     f" {self._cwd}, where the files of the session are. Write whole paths, or"
                     " change the directory in each cell that needs it.\n"
                 )
+
+    def _end_output(self) -> None:
+        """Send the output of a cell, with what its programs have written, and what was held."""
+        for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
+            send()
 
     def _set_session(self, payload: Payload) -> Payload:
         self._plugin_session.ids = (payload["env_id"], payload["session_id"])

@@ -96,8 +96,9 @@ def collect_figures() -> bool:
         if not _is_empty(manager.canvas.figure):
             show_figure(manager.canvas.figure, is_asked=manager.num in ARTIFACTS.figures)
     ARTIFACTS.figures.clear()
+    closed = managers[:-_MOST_OPEN] + (due if FOREIGN.is_running else [])  # as a notebook does
     for manager in managers:
-        if manager in managers[:-_MOST_OPEN] or not isinstance(manager, FigureManager):
+        if manager in closed or not isinstance(manager, FigureManager):
             Gcf.destroy(manager)
     return bool(due)
 

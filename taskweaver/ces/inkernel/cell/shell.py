@@ -26,9 +26,10 @@ class CellShell(ZMQInteractiveShell):
     display_pub_class = FilePublisher
     _last_traceback: list[str] | None = None
 
-    def enable_matplotlib(self, gui: str | None = None) -> tuple[str | None, str]:
-        """Keep the kernels' own backend: figures of any other would not be seen."""
-        return gui, "that of TaskWeaver"
+    def enable_matplotlib(self, gui: str | None = None) -> Any:
+        """Keep the kernels' own backend, unless another client asks: others show nothing here."""
+        own: Any = super()
+        return own.enable_matplotlib(gui) if FOREIGN.is_running else (gui, "that of TaskWeaver")
 
     def init_hooks(self) -> None:
         """Print what the shell pages, such as the answer to ``name?``."""
