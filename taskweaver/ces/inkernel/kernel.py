@@ -199,6 +199,8 @@ class CellKernel(IPythonKernel):
         """Record the kernel's own names, threads and files before the first request."""
         shell: Any = self.shell
         self._has_begun = True
+        # Has any signal wake the loop, which an interrupt of a cell that awaits needs.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGURG, int)
         if HAS_LIVE_FORKS:
             self._safety = ForkSafety(shell.user_ns)
         if not self._is_heir:
