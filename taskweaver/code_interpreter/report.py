@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pprint
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ RESULT_CHARS = 8_000
 OUTPUT_CHARS = 4_000
 ERROR_CHARS = 3_000
 PREVIEW_CHARS = 700
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\r\n])")
+"""Earlier states of a line that a progress bar writes again and again."""
 
 
 def render_value(value: Any) -> str:
@@ -26,8 +29,8 @@ def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None
 
     Without `code` that section is left out.
     """
-    output = "".join(result.stdout)
-    error = "\n".join(filter(None, [result.error or "", "".join(result.stderr)]))
+    output, warned = (_OVERWRITTEN.sub("", "".join(one)) for one in (result.stdout, result.stderr))
+    error = "\n".join(filter(None, [result.error or "", warned]))
     logs = "\n".join(f"{level_}: {tag}: {message}" for level_, tag, message in result.log)
     parts = [
         ("Code", fenced(code, "python") if code else ""),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
+from taskweaver.code_interpreter.code_verification.plugin_calls import plugin_call_problems
 from taskweaver.code_interpreter.code_verification.policy_check import (
     Policy,
     code_snippet_verification,
@@ -178,19 +179,55 @@ def test_an_error_of_syntax_is_one_finding() -> None:
     assert "Line 1: this is not Python" in found
 
 
-ODD = ["a" + ".b" * 20_000, "1" + "+1" * 20_000, "-" * 20_000 + "1", "\ud800", "\0", "(" * 3000, ""]
+ODD = [
+    '=%"""',
+    "%time " * 3000,
+    "a" + ".b" * 20_000,
+    "1" + "+1" * 20_000,
+    "-" * 20_000 + "1",
+    "\ud800",
+    "\0",
+    "(" * 3000,
+    "",
+]
 
 
 @pytest.mark.parametrize("code", ODD, ids=range(len(ODD)))
 def test_odd_texts_are_findings_and_no_errors(code: str) -> None:
-    assert all(isinstance(found, str) for found in verify(code, DEFAULT))
+    for found in (verify(code, DEFAULT), verify("1", DEFAULT, [code])):
+        assert all(isinstance(problem, str) for problem in found)
+    assert all(isinstance(problem, str) for problem in plugin_call_problems(code, ["x"], [code]))
+
+
+def test_a_text_that_no_parser_reads_is_refused_with_the_reason() -> None:
+    assert verify('=%"""', DEFAULT)[0].startswith("The code cannot be read: IndexError")
+    assert plugin_call_problems('=%"""', [])[0].startswith("The code cannot be read: IndexError")
+
+
+def test_an_earlier_cell_that_is_no_python_refuses_nothing() -> None:
+    assert verify("x = 1", DEFAULT, ["pip list"]) == []
 
 
 _PIECES = st.sampled_from(
     [
         *("eval", "(", ")", "\n", "    ", "def f", ":", "import ", "os", ".", "%", "!", "x", "="),
         *('"""', "@", "[", "]", "{", "}", "lambda", "match x", "case", "\\", "#", "f'", "'", "\t"),
-        *("\x0c", "é", "\u2028"),
+        *(
+            "\x0c",
+            "é",
+            "\u2028",
+            "%%time\n",
+            "%time ",
+            "!!",
+            "??",
+            "?",
+            "$x",
+            "'''",
+            '=%"""',
+            ";",
+            "\r",
+        ),
+        *("\ud800", "\0", "%%bash\n", "/f ", ",f ", "b'", "0x", 'f"{', "!ls {", ">>> ", "In [1]: "),
     ]
 )
 
@@ -200,6 +237,8 @@ _PIECES = st.sampled_from(
 def test_no_text_raises(code: str) -> None:
     assert isinstance(verify(code, DEFAULT), list)
     assert "code" in kinds_of(code, ["x"])
+    assert isinstance(plugin_call_problems(code, ["x"], [code]), list)
+    assert isinstance(verify("1", DEFAULT, [code]), list)
 
 
 def test_what_a_cell_is_called_when_a_person_is_asked() -> None:

@@ -16,7 +16,8 @@ from traitlets.config import Config
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.cell.output import BUDGET
-from taskweaver.ces.inkernel.kernel import CellKernel, CellShell
+from taskweaver.ces.inkernel.cell.shell import CellShell
+from taskweaver.ces.inkernel.kernel import CellKernel
 
 _LOG = logging.getLogger("KernelApp")
 _LOG.propagate = False

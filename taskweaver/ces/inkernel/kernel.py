@@ -35,20 +35,20 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel  # noqa: TID253 - this module runs inside the kernel
-from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
 
 from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
-from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook, bound_texts
+from taskweaver.ces.inkernel.cell.display import set_formats
 from taskweaver.ces.inkernel.cell.foreign import FOREIGN
 from taskweaver.ces.inkernel.cell.frames import table_text
-from taskweaver.ces.inkernel.cell.near_names import near_names, with_hint
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.cell.report import make_report, take_figures, to_json
 from taskweaver.ces.inkernel.cell.scripts import add_script_magics
+from taskweaver.ces.inkernel.cell.shell import CellShell
 from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
@@ -63,22 +63,11 @@ from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.process.base import BASE
 from taskweaver.ces.inkernel.process.debugger import modules_unlisted
 from taskweaver.ces.inkernel.process.forked import ForkRequest, announce
+from taskweaver.ces.inkernel.timelimit import TooSlow
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
+from taskweaver.utils.text import shorten
 
-
-class CellShell(ZMQInteractiveShell):
-    """An IPython shell that writes displayed data to files."""
-
-    displayhook_class = QuietDisplayHook
-    display_pub_class = FilePublisher
-
-    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
-        """Add names like the one that was not found; a failing search changes nothing."""
-        try:
-            hint = near_names(evalue, self.user_ns, ARTIFACTS.folder)
-        except Exception as error:  # noqa: BLE001 - looks at objects of the user
-            hint = f"looking for names like it failed: {type(error).__name__}"
-        super()._showtraceback(etype, evalue, with_hint(stb, hint))
+_RAISED = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError, TooSlow)
 
 
 class CellKernel(IPythonKernel):
@@ -94,7 +83,7 @@ class CellKernel(IPythonKernel):
         self._plugins = LoadedPlugins(shell.user_ns, self._plugin_session)
         self._cwd = os.getcwd()  # noqa: PTH109 - goes to os.chdir
         self._value: Any = None
-        self._streams = (sys.stdout, sys.stderr)
+        self._streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
         self._templates: list[int] = []
         self._is_heir = False
         self._safety: ForkSafety | None = None
@@ -119,30 +108,33 @@ class CellKernel(IPythonKernel):
         add_usual_names(shell.user_ns)
         add_functions(shell.user_ns, shell.user_ns_hidden)
         add_script_magics(shell)
-        bound_texts(shell)
+        set_formats(shell)
         shell.events.register("post_run_cell", self._keep_value)
 
-    async def do_execute(
-        self,
-        code: str,
-        silent: bool,  # noqa: FBT001
-        store_history: bool = True,  # noqa: FBT001, FBT002
-        user_expressions: Any = None,
-        allow_stdin: bool = False,  # noqa: FBT001, FBT002
-        **kwargs: Any,
+    async def do_execute(self, *args: Any, **request: Any) -> dict[str, Any]:
+        """Answer a request; that about an error, where one is raised, has its text.
+
+        The module's docstring has the form of this package's requests.
+        """
+        try:
+            return await self._answer(*args, **request)
+        except _RAISED as error:
+            return self._failed(error)
+
+    async def _answer(
+        self, *args: Any, user_expressions: Any = None, **request: Any
     ) -> dict[str, Any]:
-        """Run a request of this package; the module's docstring has its form."""
         if not self._has_begun:
             self._begin()
         shell: Any = self.shell
         if "taskweaver" not in (user_expressions or {}):
             self._prepare("")
             with FOREIGN.running(shell):
-                run = super().do_execute
-                shown: dict[str, Any] = await run(
-                    code, silent, store_history, user_expressions, allow_stdin, **kwargs
-                )
+                shown = await self._run(*args, user_expressions=user_expressions, **request)
                 take_figures()
+                self._warn_moved()
+                self._end_output()
+            BUDGET.admit(is_open=True)  # what comes after its end goes to the other client, too
             self._made.note("", shell.user_ns)
             self._value = None
             return shown
@@ -150,16 +142,45 @@ class CellKernel(IPythonKernel):
         self._templates = [pid for pid in self._templates if _is_running(pid)]
         operation = self._operations.get(payload.get("op", ""))
         if operation is not None:
+            count = len(ARTIFACTS.items)
+            BUDGET.admit(is_open=True)  # tests of plugins print and make files for nobody
             report = operation(payload)
+            BUDGET.admit(is_open=False)
+            del ARTIFACTS.items[count:]
             reply: dict[str, Any] = {"status": "ok", "execution_count": self.execution_count}
         else:
             self._prepare(str(payload.get("exec_id", "")))
-            run = super().do_execute
-            reply = await run(code, silent, store_history, {}, allow_stdin, **kwargs)
+            reply = await self._run(*args, user_expressions={}, **request)
             report = self._report(int(payload.get("table_chars", 0)))
             self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
+            self._end_output()
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
+
+    async def _run(self, *args: Any, **request: Any) -> dict[str, Any]:
+        """Run a cell; return the reply, in characters that can be sent."""
+        shell: Any = self.shell
+        run = super().do_execute
+        try:
+            reply: dict[str, Any] = await run(*args, **request)
+        except _RAISED as error:  # the text of the cell's own exception, for example
+            return self._failed(error)
+        if reply["status"] == "error":
+            about = shorten(reply["evalue"], 1000).encode("utf-8", "replace")
+            shell.take_traceback()
+            return reply | {"evalue": about.decode()}
+        shell.print_traceback()
+        return reply
+
+    def _failed(self, error: BaseException) -> dict[str, Any]:
+        """Return the reply about a request that has raised, or whose reply has."""
+        shell: Any = self.shell
+        trace = shell.take_traceback()
+        if not trace:
+            shell.showtraceback((type(error), error, error.__traceback__))
+            trace = shell.take_traceback()
+        about = {"ename": "Error", "evalue": "", "traceback": trace}
+        return {"status": "error", "execution_count": self.execution_count, **about}
 
     @property
     def kernel_info(self) -> dict[str, Any]:
@@ -178,6 +199,8 @@ class CellKernel(IPythonKernel):
         """Record the kernel's own names, threads and files before the first request."""
         shell: Any = self.shell
         self._has_begun = True
+        # Has any signal wake the loop, which an interrupt of a cell that awaits needs.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGURG, int)
         if HAS_LIVE_FORKS:
             self._safety = ForkSafety(shell.user_ns)
         if not self._is_heir:
@@ -191,6 +214,8 @@ class CellKernel(IPythonKernel):
     def _prepare(self, exec_id: str) -> None:
         """Restore the streams and the folder that a cell may have broken, and reset its records."""
         sys.stdout, sys.stderr = self._streams
+        for stream in self._streams:
+            stream.set_parent(self.get_parent())
         # A cell may have removed it; without one even an error could not be reported.
         os.makedirs(self._cwd, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
         os.chdir(self._cwd)
@@ -212,17 +237,36 @@ class CellKernel(IPythonKernel):
     def _report(self, table_chars: int) -> Payload:
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        shell: Any = self.shell
         try:
             session = self._plugin_session
-            report = make_report(self.shell, self._value, self._plugins.names, session.lines)
+            report = make_report(shell, self._value, self._plugins.names, session.lines)
             table = table_text(self._value, table_chars) if table_chars else ""
             own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
+            shell.print_traceback()
+            self._warn_moved()
             return report | own
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
             signal.signal(signal.SIGINT, before)
             self._value = None
+
+    def _warn_moved(self) -> None:
+        """Say that a directory that the cell changed to is left with its end."""
+        with suppress(OSError):
+            if not os.path.samefile(os.curdir, self._cwd):  # noqa: PTH121
+                here = os.getcwd()  # noqa: PTH109
+                self._streams[1].write(
+                    f"The directory {here} is left with this cell: the next one begins in"
+                    f" {self._cwd}, where the files of the session are. Write whole paths, or"
+                    " change the directory in each cell that needs it.\n"
+                )
+
+    def _end_output(self) -> None:
+        """Send the output of a cell, with what its programs have written, and what was held."""
+        for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
+            send()
 
     def _set_session(self, payload: Payload) -> Payload:
         self._plugin_session.ids = (payload["env_id"], payload["session_id"])

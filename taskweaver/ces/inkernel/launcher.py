@@ -30,6 +30,7 @@ def main() -> None:
     """Run a kernel until its owner stops it or ends."""
     kind, place = sys.argv[1:3]
     parent, output, *limits = map(int, sys.argv[3:])
+    sys.argv[:] = ["cell"]  # parsers of arguments in cells find none, and name it in their help
     if parent:
         _tie_to(parent)
     set_limits(*limits)

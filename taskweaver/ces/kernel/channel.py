@@ -275,15 +275,16 @@ class Request:
             self.is_replied = True
 
     def take_output(self, message: dict[str, Any]) -> None:
-        """Take a piece of output, or the notice of its end, if it is of this request."""
-        if message["parent_header"].get("msg_id") != self.request_id:
-            return
-        self.has_begun = True
-        content = message["content"]
+        """Take a piece of output, also of what an earlier request left running, or its end."""
+        content, is_own = (
+            message["content"],
+            message["parent_header"].get("msg_id") == self.request_id,
+        )
+        self.has_begun = self.has_begun or is_own
         if message["msg_type"] == "stream":
             self._take_text(content.get("name"), content.get("text"))
-        elif message["msg_type"] == "status" and content.get("execution_state") == "idle":
-            self.is_idle = True
+        elif is_own and message["msg_type"] == "status":
+            self.is_idle = content.get("execution_state") == "idle"
 
     def _take_text(self, name: object, text: object) -> None:
         if not isinstance(text, str) or name not in ("stdout", "stderr"):

@@ -36,7 +36,7 @@ from taskweaver.ces.kernel.operations import Operations
 from taskweaver.ces.kernel.outcome import Ended, result_of
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.plugins import KernelPlugins
-from taskweaver.ces.kernel.reported import fields
+from taskweaver.ces.kernel.reported import answer
 from taskweaver.ces.kernel.running import RunningKernel
 from taskweaver.ces.kernel.waiting import RequestWait
 from taskweaver.ces.limits import KernelLimits
@@ -212,7 +212,7 @@ class Kernel:
         if has_ended := exchange.ending != "reply":
             self._discard()
         self._interrupts.check()
-        return None if has_ended else fields(exchange.reply)
+        return None if has_ended else answer(operation["op"], exchange.reply)
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a plugin."""
@@ -362,8 +362,8 @@ class Kernel:
     ) -> dict[str, Any]:
         """Have the kernel's own side do something; return its report."""
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
-        if status == "ok":
-            return fields(exchange.reply)
+        if status in {"ok", "error"}:
+            return answer(operation["op"], exchange.reply)
         if not (running.has_state and running.process.is_alive and self._interrupts.is_requested):
             self._discard()
         self._interrupts.check()

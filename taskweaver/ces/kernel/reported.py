@@ -13,6 +13,7 @@ from typing import Any
 
 from taskweaver.ces.claims import items, rows, text
 from taskweaver.ces.common import PluginCall
+from taskweaver.ces.errors import KernelError
 from taskweaver.ces.kernel.traces import readable_trace
 from taskweaver.tables.plans.plan import TableRead, reads_of
 
@@ -60,6 +61,18 @@ def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def answer(operation: str, reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields in the reply to an operation.
+
+    Raises:
+        KernelError: If it failed in the kernel, which goes on.
+    """
+    if reply.get("status") == "error":
+        reason = trace(reply).rpartition("\n")[2]
+        raise KernelError(f"The kernel could not do `{operation}`: {reason}")
+    return fields(reply)
 
 
 def read_report(reply: Mapping[str, Any]) -> Report:

@@ -12,8 +12,11 @@ import builtins
 from collections.abc import Collection, Iterable, Iterator
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
-from taskweaver.code_interpreter.code_verification.policy_check import as_kernel_reads, unreadable
-from taskweaver.utils.parsing import parse
+from taskweaver.code_interpreter.code_verification.policy_check import (
+    nodes_of,
+    tree_of,
+    unreadable,
+)
 
 _RESERVED = frozenset({*dir(builtins), *USUAL_NAMES, "get_ipython", "In", "Out"})
 _FORM = "write `result = plugin(...)`, one call at a time"
@@ -30,9 +33,9 @@ def plugin_call_problems(
     """
     try:
         check = _Check(frozenset(plugins), _assigned(earlier))
-        statements = parse(as_kernel_reads(code)).body
+        statements = tree_of(code).body
         found = [problem for statement in statements for problem in check.statement(statement)]
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - a text that no parser takes is refused
         return [unreadable(error)]
     if not statements:
         return ["There is no call in it."]
@@ -44,16 +47,9 @@ def _assigned(cells: Iterable[str]) -> set[str]:
     return {
         node.id
         for cell in cells
-        for node in _nodes(cell)
+        for node in nodes_of(cell)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
-
-
-def _nodes(cell: str) -> Iterator[ast.AST]:
-    try:
-        return ast.walk(parse(as_kernel_reads(cell)))
-    except SyntaxError:
-        return iter(())  # it ran: a line such as `pip list`, which IPython takes for a magic
 
 
 Finding = tuple[int, str]

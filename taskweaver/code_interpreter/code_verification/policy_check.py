@@ -101,12 +101,12 @@ def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
 
     The imports of the `earlier` cells, which ran before, still hold.
     """
+    check = _Check(policy)
+    for cell in earlier:
+        check.note_imports(nodes_of(cell))
     try:
-        check = _Check(policy)
-        for cell in earlier:
-            check.note_imports(ast.walk(parse(as_kernel_reads(cell))))
-        found = set(check.findings(parse(as_kernel_reads(code))))
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        found = set(check.findings(tree_of(code)))
+    except Exception as error:  # noqa: BLE001 - a text that no parser takes is refused
         return [unreadable(error)]
     return [f"Line {line}: {problem}." for line, problem in sorted(found)]
 
@@ -118,14 +118,26 @@ def unreadable(error: Exception) -> str:
     return f"The code cannot be read: {type(error).__name__}: {error}."
 
 
-def as_kernel_reads(code: str) -> str:
-    """Return a cell as Python: its magics and shell lines as IPython rewrites them."""
+def tree_of(code: str) -> ast.Module:
+    """Return the syntax tree of a cell, its magics and shell lines as IPython rewrites them.
+
+    Both parsers are foreign, and fail on odd texts with errors of any type: an ``IndexError``, for
+    example. Callers take each error for a text that cannot be read.
+    """
     from IPython.core.inputtransformer2 import TransformerManager
 
     transformer: Any = TransformerManager
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of line ends that not all tools recognise
-        return str(transformer().transform_cell(code))
+        return parse(str(transformer().transform_cell(code)))
+
+
+def nodes_of(cell: str) -> Iterator[ast.AST]:
+    """Return the nodes of a cell that ran before; none of a text that is no Python."""
+    try:
+        return ast.walk(tree_of(cell))
+    except Exception:  # noqa: BLE001 - it ran: a line such as `pip list`
+        return iter(())
 
 
 Finding = tuple[int, str]
@@ -160,7 +172,7 @@ class _Check:
                     yield line, problem
         for magic in magics:
             line = getattr(magic.name, "lineno", 0)
-            for _, problem in self.findings(parse(as_kernel_reads(magic.code))):
+            for _, problem in self.findings(tree_of(magic.code)):
                 yield line, problem
 
     def note_imports(self, nodes: Iterable[ast.AST]) -> None:
@@ -359,8 +371,8 @@ def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
     """Return the kinds of a cell, for the person who confirms it."""
     kinds = {"code"}
     try:
-        nodes = list(ast.walk(parse(as_kernel_reads(code))))
-    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        nodes = list(ast.walk(tree_of(code)))
+    except Exception:  # noqa: BLE001
         return frozenset({"code", "shell"})  # unreadable code may be anything
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     if "get_ipython" in names:

@@ -85,7 +85,7 @@ EXECUTION_KEYS: tuple[Key, ...] = (
     key(
         "execution.output_limit_kb",
         1024,
-        "Output kept of one cell in KiB; the rest is counted and dropped.",
+        "Output kept of one cell in KiB, half of it the end; what lies between is counted.",
         minimum=1,
     ),
     key("execution.artifact_limit_mb", 256, "Largest artifact file in MiB that is listed."),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
-from taskweaver.ces.inkernel.cell.display import save_rich
+from taskweaver.ces.inkernel.cell.display import save_rich, text_of
 from taskweaver.ces.inkernel.cell.frames import table_text
 from taskweaver.ces.inkernel.cell.report import make_report, to_json
 from taskweaver.ces.inkernel.namespace import (
@@ -79,10 +79,13 @@ class NotebookCells:
             if isinstance(error, KeyboardInterrupt):
                 raise error
             for shown in captured.shown():
-                if "savefig(" in code and str(shown.get("text/plain")).startswith(_FIGURE):
-                    continue  # the cell has written it to a file of its own
-                if not save_rich(shown) and "text/plain" in shown:
-                    sys.stdout.write(f"{shown['text/plain']}\n")
+                if str(shown.get("text/plain")).startswith(_FIGURE):
+                    if type(captured.value).__module__.startswith(("matplotlib.", "seaborn.")):
+                        captured.value = None  # its figure is shown
+                    if "savefig(" in code:
+                        continue  # the cell has written it to a file of its own
+                if not save_rich(shown):
+                    sys.stdout.write(f"{text_of(shown)}\n")
             report = make_report(shell, captured.value, self.hidden_names, self.session.lines)
             report |= {"calls": self.session.calls.rows, "tables": table_reads()}
             report["table"] = table_text(captured.value, table_chars) if table_chars else ""

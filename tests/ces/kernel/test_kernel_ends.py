@@ -205,3 +205,15 @@ def test_a_killed_owner_leaves_no_kernel(tmp_path: Path) -> None:
         owner.send_signal(signal.SIGKILL)
     psutil.wait_procs([kernel], timeout=PATIENCE_S)
     assert not kernel.is_running()
+
+
+def test_an_interrupt_ends_a_cell_that_awaits_and_keeps_the_variables(fresh: Client) -> None:
+    run(fresh, "kept = 5")
+
+    def interrupt(*_: object) -> None:
+        fresh.interrupt()
+
+    code = "import asyncio\nprint('began', flush=True)\nawait asyncio.sleep(600)"
+    result = fresh.execute_code("x", code, interrupt)
+    assert (result.status, result.is_state_lost) == ("interrupted", False)
+    assert run(fresh, "kept").output == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psutil
@@ -116,6 +117,7 @@ def test_what_fails_leaves_the_kernel_alive(shared: tuple[Client, Path], code: s
     "code",
     [
         "import sys; sys.stdout = None",
+        "import sys; sys.stdout.close()",
         "import os; os.chdir('/')",
         "import os; os.write(1, bytes(range(256)))",
         "print('\\ud800')",
@@ -126,7 +128,9 @@ def test_what_fails_leaves_the_kernel_alive(shared: tuple[Client, Path], code: s
 def test_odd_cells_leave_the_next_one_whole(shared: tuple[Client, Path], code: str) -> None:
     run(shared[0], code)
     assert answers(shared[0])
-    assert run(shared[0], "import os; os.getcwd()").output == str(shared[1])
+    result = run(shared[0], "import os; print('seen'); os.getcwd()")
+    assert result.output == str(shared[1])
+    assert "".join(result.stdout).endswith("seen\n")
 
 
 def test_variables_are_listed_shortly(shared: tuple[Client, Path]) -> None:
@@ -191,34 +195,104 @@ def test_a_value_that_takes_forever_to_show_does_not_hold_the_report(fresh: Clie
     assert "too long" in result.output
 
 
-def test_printing_without_end_is_cut_where_it_is_written(fresh: Client) -> None:
+@pytest.mark.parametrize(
+    ("code", "first", "last"),
+    [
+        ("for n in range(200_000): print('line', n)", "line 0\n", "line 199999\n"),
+        ("for _ in range(1000): print('x' * 100_000)\nprint('end')", "xx", "xx\nend\n"),
+        ("print('a' + '☃' * 25_000_000 + 'end')", "a☃", "☃end\n"),
+        ("for n in range(300_000): print(f'\\r{n}', end='')", "\r0\r1", "\r299999"),
+        ("import subprocess; subprocess.run(['seq', '200000'])", "1\n2\n", "199999\n200000\n"),
+        ("!seq 200000", "1\n2\n", "199999\n200000\n"),
+        (
+            "import sys\nfor n in range(200_000): print('line', n, file=sys.stderr)",
+            "line 0\n",
+            "9\n",
+        ),
+    ],
+)
+def test_the_beginning_and_the_end_of_a_long_output_are_kept(
+    shared: tuple[Client, Path], code: str, first: str, last: str
+) -> None:
     memory = psutil.Process().memory_info().rss
-    result = run(fresh, "for _ in range(1000): print('x' * 100_000)")
+    result = run(shared[0], code)
+    text = "".join(result.stderr if "stderr" in code else result.stdout)
+    head, note, tail = text.rpartition(" characters left out ...\n")
     assert result.is_success
     assert result.is_truncated
-    assert sum(map(len, result.stdout)) == LIMITS.output_limit_bytes
+    assert head.startswith(first)
+    assert note
+    assert tail.endswith(last)
+    assert LIMITS.output_limit_bytes * 0.8 < len(text.encode()) <= LIMITS.output_limit_bytes + 100
     assert psutil.Process().memory_info().rss - memory < 64 << 20
-    assert not run(fresh, "print('short')").is_truncated
+    assert not run(shared[0], "print('short')").is_truncated
 
 
-def test_the_output_limit_counts_bytes_not_characters(fresh: Client) -> None:
-    result = run(fresh, "print('☃' * 400_000)")
-    assert result.is_truncated
-    size = len("".join(result.stdout).encode())
-    assert LIMITS.output_limit_bytes - 3 < size <= LIMITS.output_limit_bytes
+def test_the_ends_of_both_streams_and_the_error_come_after_a_long_output(
+    shared: tuple[Client, Path],
+) -> None:
+    code = (
+        "import sys\nfor n in range(200_000): print(n)\n"
+        "print('last', file=sys.stderr)\nprint('end'); 1 / 0"
+    )
+    result = run(shared[0], code)
+    assert "".join(result.stdout).endswith("199999\nend\n")
+    assert "".join(result.stderr) == "last\n"
+    assert "ZeroDivisionError" in str(result.error)
 
 
-def test_figures_become_files_once(shared: tuple[Client, Path]) -> None:
-    shown = run(shared[0], "plt.plot([1, 2]); plt.title('Open'); None")
-    (chart,) = shown.artifact
-    assert chart.type == "chart"
-    assert chart.preview.startswith('"Open"; x (no label) 0 to 1; y (no label) 1 to 2; line of 2')
-    saved = run(shared[0], "plt.plot([1, 2])\nplt.savefig('mine.png')")
-    assert [a.file_name for a in saved.artifact] == ["mine.png"]
-    both = run(shared[0], "plt.plot([1])\nplt.show()\nplt.plot([2])\nplt.show()")
-    assert len(both.artifact) == 2
-    assert all((shared[1] / a.file_name).read_bytes().startswith(b"\x89PNG") for a in both.artifact)
-    assert run(shared[0], "1").artifact == []
+FIGURES = [
+    ("fig, ax = plt.subplots(); ax.plot([1, 2]); ax.set_title('A');", ["A"]),
+    ("1", []),
+    ("fig", ["A"]),
+    ("ax.set_title('B'); fig", ["B"]),
+    ("display(fig)", ["B"]),
+    ("plt.show()", ["B"]),
+    ("ax", ["B"]),
+    ("display(fig); plt.show(); fig.show(); fig", ["B"]),
+    ("display(fig); ax.set_title('C'); display(fig)", ["B", "C"]),
+    ("ax.set_title('D');", ["D"]),
+    ("ax.set_title('E'); fig.canvas.draw()", ["E"]),
+    ("ax.set_title('F'); fig.savefig('f.png')\nfig", ["F"]),
+    ("fig.savefig('f.pdf'); 1", ["F"]),
+    ("ax.set_title('G'); fig.savefig('g.pdf')", ["G", "G"]),
+    ("[label.get_text() for label in ax.get_xticklabels()];", []),
+    ("plt.plot([5]); plt.title('New'); None", ["New"]),
+    ("plt.figure(1);", ["G"]),
+    ("plt.figure(2); plt.title('Newer'); plt.show(); plt.show()", ["Newer"]),
+    ("ax.set_title('H');", ["H"]),
+    ("plt.show()", ["H"]),
+    ("plt.close(fig); fig", ["H"]),
+    (
+        "def made():\n    one = plt.figure()\n    one.suptitle('I')\n    return one\nmine = made()",
+        ["I"],
+    ),
+    ("mine", ["I"]),
+    ("made()", ["I"]),
+    ("axes = pd.DataFrame({'a': [1, 2]}).plot(title='P')", ["P"]),
+    ("axes.set_title('Q');", ["Q"]),
+    ("fig, pair = plt.subplots(1, 2); fig.suptitle('S');", ["S"]),
+    ("pair[1].bar([1], [2]);", ["S"]),
+    ("plt.close('all')", []),
+    ("plt.show()", []),
+    ("for n in range(12): plt.figure(); plt.plot([n]); plt.title('N')", ["N"] * 12),
+    ("plt.plot([1]); plt.title('L'); None", ["L"]),
+    ("plt.get_fignums();", []),
+    ("len(plt.get_fignums()) < 20", []),
+    ("%matplotlib inline\nplt.plot([1]); plt.title('M'); None", ["M"]),
+    ("from matplotlib.figure import Figure; f = Figure(); f.suptitle('O'); f", ["O"]),
+]
+
+
+def test_a_figure_is_shown_again_when_it_is_asked_for_or_changed(fresh: Client) -> None:
+    for code, titles in FIGURES:
+        result = run(fresh, code)
+        assert result.is_success, result.error
+        shown = [
+            artifact.preview.partition('"')[2][:7].partition('"')[0] for artifact in result.artifact
+        ]
+        assert shown == titles, code
+    assert "nothing is drawn" in "".join(run(fresh, "plt.gcf()").stdout)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +342,94 @@ def test_a_figure_that_cannot_be_described_is_saved_all_the_same(
     (chart,) = run(shared[0], code).artifact
     assert "cannot be described" in chart.preview
     assert (shared[1] / "odd.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("Markdown('# Title')", "# Title"),
+        ("Latex('$x^2$')", "$x^2$"),
+        ("JSON({'a': [1]})", '{"a": [1]}'),
+        ("type('Own', (), {'_repr_markdown_': lambda self: '*own*'})()", "*own*"),
+        ("type('Own', (), {'__repr__': lambda self: 'words'})()", "words"),
+        ("pd.DataFrame({'a': [5]}).style", "0 5"),
+    ],
+)
+def test_an_object_is_shown_as_its_text(shared: tuple[Client, Path], code: str, text: str) -> None:
+    names = "from IPython.display import *\n"
+    assert text in str(run(shared[0], f"{names}{code}").output)
+    displayed = run(shared[0], f"{names}display({code})")
+    assert text in "".join([*displayed.stdout, *(one.preview for one in displayed.artifact)])
+
+
+def test_displays_are_updated_and_none_is_lost(shared: tuple[Client, Path]) -> None:
+    code = (
+        "from IPython.display import *\nshown = display(HTML('<b>first</b>'), display_id=True)\n"
+        "shown.update(HTML('<b>second &amp; last</b>'))\n"
+        "text = display('one', display_id=True); text.update('two')\n"
+        "display({'text/markdown': 'marked'}, raw=True)\ndisplay({'x/y': 'z'}, raw=True)"
+    )
+    result = run(shared[0], code)
+    (page,) = result.artifact
+    assert (shared[1] / page.file_name).read_text() == "<b>second &amp; last</b>"
+    assert "".join(result.stdout) == "'one'\n'two'\nmarked\n<x/y: data without a text>\n"
+    many = run(shared[0], "for n in range(120): display(HTML(f'<i>page {n}</i>'))")
+    assert len(many.artifact) == 100
+    assert "page 119" in "".join(many.stdout)
+
+
+def test_output_after_the_end_of_a_cell_comes_with_a_later_one(fresh: Client) -> None:
+    run(
+        fresh,
+        "import asyncio, threading\nfrom IPython.display import HTML\n"
+        "go, done = threading.Event(), threading.Event()\n"
+        "def work():\n    go.wait(); print('of a thread'); display(HTML('late')); done.set()\n"
+        "async def task():\n    await asyncio.to_thread(done.wait); print('of a task')\n"
+        "threading.Thread(target=work).start(); kept = asyncio.create_task(task());",
+    )
+    first = run(fresh, "print('first'); go.set(); done.wait(); await kept; print('second')")
+    assert sorted("".join(first.stdout).splitlines()) == [
+        "Output of earlier cells, which came after their end:",
+        *("first", "of a task", "of a thread", "second"),
+    ]
+    assert [artifact.type for artifact in first.artifact] == ["html"]
+    folder = Path(str(run(fresh, "import os; os.getcwd()").output))
+    for name in ("go", "over"):
+        os.mkfifo(folder / name)
+    code = (
+        "def after():\n    open('go').read(); print('idle'); display(HTML('idle'))\n"
+        "    open('over', 'w').close()\n"
+        "threading.Thread(target=after).start()"
+    )
+    run(fresh, code)
+    (folder / "go").write_text("")
+    (folder / "over").read_text()
+    result = run(fresh, "1")
+    assert "".join(result.stdout) == "Output of earlier cells, which came after their end:\nidle\n"
+    assert [artifact.type for artifact in result.artifact] == ["html"]
+
+
+def test_what_the_shell_pages_or_shows_by_itself_is_printed(shared: tuple[Client, Path]) -> None:
+    assert "Docstring" in "".join(run(shared[0], "print?").stdout)
+    assert "ZeroDivisionError" in "".join(
+        run(shared[0], "get_ipython().run_cell('1 / 0'); None").stderr
+    )
+
+
+def test_a_parser_of_arguments_finds_none(shared: tuple[Client, Path]) -> None:
+    code = (
+        "import argparse, sys\nparser = argparse.ArgumentParser(); parser.add_argument('-n')\n"
+        "[vars(parser.parse_args()), len(sys.argv)]"
+    )
+    assert run(shared[0], code).output == [{"n": None}, 1]
+
+
+def test_a_directory_that_is_left_is_named(shared: tuple[Client, Path]) -> None:
+    for code in ("import os; os.chdir('/')", "%cd /", "import os; os.chdir('/'); 1 / 0"):
+        told = "".join(run(shared[0], code).stderr)
+        assert "The directory / is left with this cell" in told
+        assert str(shared[1]) in told
+    assert run(shared[0], "import contextlib\nwith contextlib.chdir('/'): pass").stderr == []
 
 
 def test_what_is_displayed_becomes_a_file_or_text(shared: tuple[Client, Path]) -> None:

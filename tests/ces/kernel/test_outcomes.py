@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kernels import run
 
 from taskweaver.ces.common import Client
+from taskweaver.ces.errors import KernelError
 from taskweaver.ces.kernel.traces import readable_trace, readable_warnings
 
 
@@ -107,3 +108,60 @@ _PARTS = st.sampled_from(
 def test_any_text_is_taken_as_a_traceback(text: str) -> None:
     assert readable_trace(text).count("\n  Cell In[1]") <= text.count("\n  Cell In[1]")
     assert isinstance(readable_warnings(text), str)
+
+
+ODD_CLASS = "class Odd(Exception):\n    {}\nraise Odd('words')"
+ODD_ERRORS = [
+    ("raise ValueError('\\ud800 words')", "ValueError: ? words"),
+    ("raise OSError(2, 'no', 'file\\udcff')", "[Errno 2] no: 'file"),
+    (ODD_CLASS.format("def __str__(self): raise RuntimeError"), "Odd: "),
+    (ODD_CLASS.format("def __str__(self): raise KeyboardInterrupt"), "Odd: "),
+    (ODD_CLASS.format("def __str__(self): raise SystemExit"), "Odd: "),
+    (ODD_CLASS.format("def __str__(self): return 5"), "Odd: "),
+    (ODD_CLASS.format("def __repr__(self): raise RuntimeError"), "Odd: words"),
+    (ODD_CLASS.format("__notes__ = property(lambda self: 1 / 0)"), "Odd object"),
+    (ODD_CLASS.format("__notes__ = 5"), "Odd: words\n5"),
+    (ODD_CLASS.format("def _render_traceback_(self): return 5"), "Odd: words"),
+    (ODD_CLASS.format("def _render_traceback_(self): 1 / 0"), "Odd: words"),
+    (ODD_CLASS.format("def _render_traceback_(self): return ['\\ud800 own']"), "? own"),
+    ("class M(type):\n    __name__ = property(lambda kind: 1 / 0)\n"
+     "class Odd(Exception, metaclass=M): pass\nraise Odd('words')", "Odd"),
+    ("e = ValueError('words'); e.add_note('a note'); raise e", "words\na note"),
+    ("raise ExceptionGroup('all', [ValueError('one'), KeyError('two')])", "KeyError: 'two'"),
+    ("raise ValueError('last') from ExceptionGroup('all', [KeyError()])", "ValueError: last"),
+    ("raise ValueError('x' * 80_000_000 + 'END')", "xEND"),
+    ("raise SystemExit('words')", "SystemExit: words"),
+    ("import sys; sys.exit(2)", "SystemExit: 2"),
+    ("raise KeyboardInterrupt('words')", "KeyboardInterrupt: words"),
+    ("raise BaseException('words')", "BaseException: words"),
+    ("def f(): f()\nf()", "RecursionError"),
+    ("a = []\nfor _ in range(100_000): a = [a]\nrepr(a)", "RecursionError"),
+    ("raise SyntaxError('words', ('\\ud800.py', 99, 3, 'text'))", "words"),
+    ("e = SyntaxError('words'); e.lineno, e.filename = 'q', 5; raise e", "words"),
+    ("compile('a b', '\\ud800.py', 'exec')", "SyntaxError"),
+    ("exec('a b')", "SyntaxError: invalid syntax"),
+    ("x = '\\ud800'; exec(x)", "UnicodeEncodeError"),
+    ("e = ValueError('words'); e.__cause__ = e; raise e", "ValueError: words"),
+    ("'abc", "SyntaxError"),
+    ("%nosuch", "UsageError: Line magic function `%nosuch` not found"),
+]  # fmt: skip
+
+
+def test_an_exception_is_shown_whatever_its_own_code_does(table: Client) -> None:
+    for code, words in ODD_ERRORS:
+        result = run(table, code)
+        assert result.status == "error", code
+        assert words in str(result.error), code
+        assert len(str(result.error)) < 2 << 20
+        assert "Unexpected exception" not in "".join([*result.stdout, *result.stderr])
+    assert run(table, "len(rates)").is_success
+
+
+@pytest.mark.parametrize("files", [[{}], [{"name": 5}]])
+def test_an_operation_that_fails_in_the_kernel_is_an_error_and_ends_nothing(
+    table: Client, files: list[dict[str, object]]
+) -> None:
+    run(table, "kept = 5")
+    with pytest.raises(KernelError, match=r"could not do `overview`: (Key|Type)Error"):
+        table.overview(files)
+    assert run(table, "kept").output == 5

@@ -163,7 +163,7 @@ np.set_printoptions(precision=3); decimal.getcontext().prec = 11
 os.environ['COLOUR'] = 'red'; os.environ['MY_API_KEY'] = 'sk-secret-secret'
 del os.environ['REMOVED_HERE']
 sys.path.insert(0, '/my/modules'); sys.path.append('/more/modules')
-plt.switch_backend('agg'); f1 = plt.figure(); f2 = plt.figure(); plt.figure(f1.number)
+plt.switch_backend('agg'); f1 = plt.figure(); f2 = plt.figure()
 """
 CHECKS = {
     "random": "import random; assert random.random() == nexts[0]",
@@ -176,7 +176,7 @@ CHECKS = {
     "environment": "assert os.environ['COLOUR'] == 'red' and 'REMOVED_HERE' not in os.environ",
     "secrets": "assert 'MY_API_KEY' not in os.environ",
     "import path": "assert sys.path[0] == '/my/modules' and sys.path[-1] == '/more/modules'",
-    "figure": "assert plt.gcf() is f1",
+    "figures": "assert plt.figure(f1.number) is f1",
     "warnings": "try: warnings.warn('x', MyWarning); raise TypeError\nexcept MyWarning: pass",
 }
 

@@ -39,19 +39,29 @@ class ArtifactList:
         exec_id: Id of the cell.
         folder: The working directory, wherever the cell changes to.
         items: The artifacts, in the order they were made.
+        figures: Numbers of the figures that the cell has made or named, and not shown yet.
+        shown: Ids of the figures that it has shown.
+        displays: Files of displays that can be updated, by id.
     """
 
     exec_id: str = ""
     folder: Path = field(default_factory=Path.cwd)
     items: list[Listed] = field(default_factory=list)
+    figures: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)
+    displays: dict[str, Path] = field(default_factory=dict)
+    _reported: int = 0
     _before: dict[str, tuple[int, int]] = field(default_factory=dict)
     _described: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
     def begin(self, exec_id: str) -> None:
-        """Begin a cell: drop the previous cell's artifacts, record the files that exist."""
+        """Begin a cell: drop the artifacts that were reported, record the files that exist."""
         self.exec_id = exec_id
-        self.items = []
+        self.items, self._reported = self.items[self._reported :], 0
+        self.displays.clear()
+        self.figures.clear()
+        self.shown.clear()
         self._described = {}
         self._before = dict(_files(self.folder))
 
@@ -78,7 +88,8 @@ class ArtifactList:
             if is_new and len(self.items) < _MAX_LISTED:
                 described = self._described.get(str(path.resolve()), "")
                 preview = "; ".join(filter(None, [described, _size(stamp[1])]))
-                self.add(path, _type_of(path), preview=preview)
+                self.add(path, type_of(path), preview=preview)
+        self._reported = len(self.items)
         return [asdict(item) for item in self.items]
 
 
@@ -111,7 +122,8 @@ def _files(folder: Path, depth: int = 0) -> Iterator[tuple[str, tuple[int, int]]
             yield from _files(Path(entry.path), depth + 1)
 
 
-def _type_of(path: Path) -> str:
+def type_of(path: Path) -> str:
+    """Return the type of artifact that a file is, by its name."""
     suffix = path.suffix.lower()
     if suffix in _IMAGES:
         return "image"

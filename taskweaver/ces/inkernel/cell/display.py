@@ -6,6 +6,9 @@ Cells of other clients are an exception: see `foreign`.
 from __future__ import annotations
 
 import base64
+import html
+import json
+import re
 import sys
 from typing import Any
 
@@ -19,6 +22,9 @@ from taskweaver.ces.inkernel.cell.foreign import FOREIGN
 MAX_DISPLAYS = 100
 MAX_VALUE_CHARS = 64_000
 _TABLE_MARK = 'class="dataframe"'
+_STYLED_ROWS = 60
+_BARE = re.compile(r"<[\w.]+(?: object)?(?: at 0x\w+)?>")
+_TEXTS = ("text/markdown", "text/latex", "application/json", "application/javascript")
 
 
 class QuietDisplayHook(ZMQShellDisplayHook):
@@ -47,10 +53,9 @@ class FilePublisher(ZMQDisplayPublisher):
         if FOREIGN.is_running:
             super().publish(data, *args, **kwargs)
             return
-        if len(ARTIFACTS.items) >= MAX_DISPLAYS:
-            return
-        if not save_rich(data) and "text/plain" in data:
-            sys.stdout.write(f"{data['text/plain']}\n")
+        display_id = (kwargs.get("transient") or {}).get("display_id", "")
+        if data and (len(ARTIFACTS.items) >= MAX_DISPLAYS or not save_rich(data, display_id)):
+            sys.stdout.write(f"{text_of(data)}\n")
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
         """Clear the screen of another client; our own cells have none, and printed text stays."""
@@ -58,8 +63,13 @@ class FilePublisher(ZMQDisplayPublisher):
             super().clear_output(wait)
 
 
-def bound_texts(shell: Any) -> None:
-    """Show the beginning of long texts and bytes, also of those in a container."""
+def set_formats(shell: Any) -> None:
+    """Show the beginning of long texts and bytes, also in a container, and figures as pictures."""
+
+    def draw(figure: Any) -> None:
+        from taskweaver.ces.inkernel.cell.figures import show_figure
+
+        show_figure(figure)
 
     def show(value: Any, printer: Any, _is_cycle: bool) -> None:  # noqa: FBT001 - IPython's
         printer.text(bounded_repr(value, MAX_VALUE_CHARS))
@@ -67,10 +77,35 @@ def bound_texts(shell: Any) -> None:
     formatter = shell.display_formatter.formatters["text/plain"]
     for kind in SEQUENCES:
         formatter.for_type(kind, show)
+    own: Any = shell.display_formatter.ipython_display_formatter
+    own.for_type_by_name("matplotlib.figure", "Figure", draw)
+    formatter.for_type_by_name(
+        "pandas.io.formats.style",
+        "Styler",
+        lambda table, printer, _: printer.text(table.to_string(max_rows=_STYLED_ROWS)),
+    )
 
 
-def save_rich(data: dict[str, Any]) -> bool:
-    """Write the richest form of displayed data to a file; return whether there was one."""
+def text_of(data: dict[str, Any]) -> str:
+    """Return displayed data as text: the plain one, unless that only names the object's class."""
+    plain = str(data.get("text/plain", ""))
+    if plain and not _BARE.fullmatch(plain):
+        return plain
+    for mime in _TEXTS:
+        if mime in data:
+            content = data[mime]
+            return content if isinstance(content, str) else json.dumps(content, default=str)
+    if "text/html" in data:
+        words = html.unescape(re.sub(r"<[^>]*>", " ", str(data["text/html"])))
+        return " ".join(words.split()) or plain
+    return plain or f"<{', '.join(data)}: data without a text>"
+
+
+def save_rich(data: dict[str, Any], display_id: str = "") -> bool:
+    """Write the richest form of displayed data to a file; return whether there was one.
+
+    A display of the same id, if not empty, is written over the one before in the cell.
+    """
     for mime, suffix, kind in (
         ("image/png", ".png", "image"),
         ("image/jpeg", ".jpg", "image"),
@@ -80,11 +115,14 @@ def save_rich(data: dict[str, Any]) -> bool:
         content = data.get(mime)
         if content is None or _TABLE_MARK in str(content)[:2000]:
             continue
-        path = free_name("display", suffix)
+        before = ARTIFACTS.displays.get(display_id + suffix) if display_id else None
+        path = before or free_name("display", suffix)
         is_binary = mime in {"image/png", "image/jpeg"}
         if is_binary and isinstance(content, str):
             content = base64.b64decode(content)
         path.write_bytes(content if isinstance(content, bytes) else str(content).encode())
-        ARTIFACTS.add(path, kind, preview=str(data.get("text/plain", ""))[:200])
+        if before is None:
+            ARTIFACTS.displays[display_id + suffix] = path
+            ARTIFACTS.add(path, kind, preview=text_of(data)[:200])
         return True
     return False

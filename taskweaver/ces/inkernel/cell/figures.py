@@ -1,58 +1,138 @@
-"""The matplotlib backend of kernels: no screen; a figure becomes one file, once.
+"""The matplotlib backend of kernels: no screen; a picture of a figure becomes a file, or a message.
 
-A figure that code saved itself is not written again. Any other figure that is shown, or still
-open when the cell ends, is written as PNG. Figures of another client's cell are shown there.
+Figures stay open by number from cell to cell, so that they can be changed and shown again. A cell
+draws into a new one unless it names an open one, as in a notebook. Its pictures are those of the
+figures that it made, named, changed or asked for, each once, unless code saved the figure itself.
 """
 
 from __future__ import annotations
 
+import io
+import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from matplotlib.backend_bases import FigureManagerBase  # noqa: TID253 - imported by matplotlib
+from matplotlib._pylab_helpers import Gcf  # noqa: TID253 - imported by matplotlib
+from matplotlib.backend_bases import FigureManagerBase  # noqa: TID253
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: TID253
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
+from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name, type_of
 from taskweaver.ces.inkernel.cell.figure_text import describe
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN, show_figure
+from taskweaver.ces.inkernel.cell.foreign import FOREIGN, show_picture
 
-_MARK = "_taskweaver_is_saved"
+_LAST = "_taskweaver_picture"
+"""Attribute of a figure: the digest of its last picture, which a stored state keeps."""
+_MOST_OPEN = 10
+"""Figures of earlier cells that stay open: they hold the data that they draw."""
 
 
 class FigureManager(FigureManagerBase):
     """Manager whose `show` writes the figures."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Not on import: this module is also read in notebooks that keep their own backend.
+        pyplot: Any = Gcf
+        pyplot.get_active, pyplot.set_active = _active, _activate
+        super().__init__(*args, **kwargs)
+
+    def show(self) -> None:
+        """Write the figure."""
+        show_figure(self.canvas.figure)
+
     @classmethod
     def pyplot_show(cls, **_: Any) -> None:
-        """Write every open figure, and close it."""
-        collect_figures()
+        """Write the figures of this cell; where there are none, the last one that is open."""
+        last = Gcf.get_all_fig_managers()[-1:]
+        if not collect_figures() and last:
+            show_figure(last[0].canvas.figure)
 
 
 class FigureCanvas(FigureCanvasAgg):
-    """An Agg canvas that remembers whether its figure was saved."""
+    """An Agg canvas that draws for code, and leaves its figure changed until that is shown."""
 
     manager_class = FigureManager
 
+    def draw(self) -> None:
+        """Draw the figure."""
+        is_changed = self.figure.stale
+        super().draw()
+        self.figure.stale = is_changed
+
     def print_figure(self, filename: Any, *args: Any, **kwargs: Any) -> Any:
-        """Write the figure."""
-        if isinstance(filename, str | Path):
-            setattr(self.figure, _MARK, True)
+        """Write the figure; as a picture in the working directory, that shows it."""
+        is_changed = self.figure.stale
         written = super().print_figure(filename, *args, **kwargs)
         if isinstance(filename, str | Path):
-            ARTIFACTS.describe(Path(filename), describe(self.figure))
+            path = Path(filename).resolve()
+            path = path.with_suffix(path.suffix or ".png")
+            ARTIFACTS.describe(path, describe(self.figure))
+            is_inside = path.is_relative_to(ARTIFACTS.folder.resolve())
+            if is_inside and type_of(path) in {"image", "svg"}:
+                is_changed = False
+                ARTIFACTS.shown.add(id(self.figure))
+        self.figure.stale = is_changed
         return written
 
 
-def collect_figures() -> None:
-    """Write the open figures that code has not saved, list them, and close all."""
-    from matplotlib import pyplot as plt
+def _active() -> Any:
+    """Return the manager of the figure that the cell draws into; None for a new one."""
+    last = next(reversed(Gcf.figs.values()), None)
+    return last if last is not None and last.num in ARTIFACTS.figures else None
 
-    for number in plt.get_fignums():
-        figure = plt.figure(number)
-        if FOREIGN.is_running:
-            show_figure(figure)
-        elif not getattr(figure, _MARK, False) and figure.axes:
-            path = free_name("figure", ".png")
-            figure.savefig(path, bbox_inches="tight", dpi=120)
-            ARTIFACTS.add(path, "chart", preview=describe(figure))
-        plt.close(figure)
+
+def _activate(manager: Any) -> None:
+    """Have the cell draw into a figure."""
+    ARTIFACTS.figures.add(manager.num)
+    Gcf.figs[manager.num] = manager
+    Gcf.figs.move_to_end(manager.num)
+
+
+def collect_figures() -> bool:
+    """Write the figures that the cell made, named or changed; return whether there are any."""
+    managers = Gcf.get_all_fig_managers()
+    due = [one for one in managers if one.num in ARTIFACTS.figures or one.canvas.figure.stale]
+    for manager in due:
+        if not _is_empty(manager.canvas.figure):
+            show_figure(manager.canvas.figure, is_asked=manager.num in ARTIFACTS.figures)
+    ARTIFACTS.figures.clear()
+    closed = managers[:-_MOST_OPEN] + (due if FOREIGN.is_running else [])  # as a notebook does
+    for manager in managers:
+        if manager in closed or not isinstance(manager, FigureManager):
+            Gcf.destroy(manager)
+    return bool(due)
+
+
+def show_figure(figure: Any, *, is_asked: bool = True) -> None:
+    """Write a picture of a figure, or send it to another client.
+
+    One that the cell has shown already is left out, and, unless the cell asks for the figure, one
+    that an earlier cell has shown.
+    """
+    is_shown = id(figure) in ARTIFACTS.shown
+    if is_shown and not figure.stale:
+        return
+    ARTIFACTS.shown.add(id(figure))
+    if _is_empty(figure):
+        sys.stdout.write(f"{figure!r}, nothing is drawn in it\n")
+        return
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", bbox_inches="tight", dpi=120)
+    figure.stale = False
+    digest = sha256(drawn.getvalue()).hexdigest()
+    if digest == getattr(figure, _LAST, "") and (is_shown or not is_asked):
+        return
+    setattr(figure, _LAST, digest)
+    manager = figure.canvas.manager
+    if manager is not None and manager.num in Gcf.figs:
+        Gcf.figs.move_to_end(manager.num)  # `plt.show()` in the next cell means this one
+    if FOREIGN.is_running:
+        show_picture(drawn.getvalue(), repr(figure))
+        return
+    path = free_name("figure", ".png")
+    path.write_bytes(drawn.getvalue())
+    ARTIFACTS.add(path, "chart", preview=describe(figure))
+
+
+def _is_empty(figure: Any) -> bool:
+    return len(figure.get_children()) < 2  # its background

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,14 +33,8 @@ class ForeignCell:
 FOREIGN = ForeignCell()
 
 
-def show_figure(figure: Any) -> None:
-    """Send a figure to the client whose cell runs."""
+def show_picture(png: bytes, text: str) -> None:
+    """Send a picture, and a text in its place, to the client whose cell runs."""
     from IPython.display import display
 
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight")
-    data = {
-        "image/png": base64.b64encode(buffer.getvalue()).decode(),
-        "text/plain": repr(figure),
-    }
-    display(data, raw=True)
+    display({"image/png": base64.b64encode(png).decode(), "text/plain": text}, raw=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import builtins
 import pkgutil
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ _MOST_NAMES, _MOST_SHOWN = 5_000, 5
 _NAME_CHARS = 60
 _LIKENESS = 0.7
 _PART_CHARS = 4
-_QUOTED = re.compile(r"'([^'\n]{1,200})'")
 
 
 def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path) -> str:
@@ -52,15 +50,15 @@ def _question(
     error: BaseException, namespace: Mapping[str, Any], folder: Path
 ) -> tuple[str, Iterator[tuple[str, str]]]:
     """Return the name that was not found, and the names there are, each with its place."""
-    visible = [name for name in namespace if not name.startswith("_")]
     if isinstance(error, ModuleNotFoundError):
-        return _last(error.name), _plain(_modules(error.name or ""))
+        name = error.name or ""
+        return name.rpartition(".")[2], _plain(_modules(name))
     if isinstance(error, FileNotFoundError):
         return Path(str(error.filename or "")).name, _plain(_files(folder))
     if isinstance(error, NameError):
-        names = [*visible, *dir(builtins)]
-        known = ((name, "") for name in names)
-        return error.name or _quoted_in(error), _chained(known, _keys(namespace))
+        visible = [name for name in namespace if not name.startswith("_")]
+        name = error.name or str(error).partition("'")[2].partition("'")[0]
+        return name, chain(_plain([*visible, *dir(builtins)]), _keys(namespace))
     if isinstance(error, AttributeError) and error.name:
         columns = getattr(error.obj, "columns", ())
         return error.name, _plain([*map(str, columns), *dir(error.obj)])
@@ -94,19 +92,5 @@ def _files(folder: Path) -> Iterator[str]:
     return (path.name for path in islice(folder.iterdir(), _MOST_NAMES) if path.is_file())
 
 
-def _last(name: str | None) -> str:
-    return (name or "").rpartition(".")[2]
-
-
-def _quoted_in(error: BaseException) -> str:
-    match = _QUOTED.search(str(error))
-    return match[1] if match else ""
-
-
 def _plain(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     return ((name, "") for name in names)
-
-
-def _chained(*parts: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for part in parts:
-        yield from part

@@ -9,59 +9,108 @@ from __future__ import annotations
 import os
 import select
 import threading
+from collections import Counter, deque
 from typing import Any
 
 from ipykernel.iostream import OutStream  # noqa: TID253 - this module runs inside the kernel
+
+from taskweaver.ces.inkernel.cell.foreign import FOREIGN
 
 _PIPE_BYTES = 1 << 16
 _MOST_READS = 64
 """Of one flush: a program in the background may print without end."""
 
 
-class OutputBudget:
-    """Number of characters the current cell may still print; shared by both streams.
+_LATE = "Output of earlier cells, which came after their end:\n"
 
-    Attributes:
-        dropped_chars: How much was left out in this cell.
+
+class OutputBudget:
+    """Number of bytes the current cell may still print; shared by both streams.
+
+    Half of the limit goes out as it is written. The rest is held, with the end of it kept, until
+    the cell ends; so is what is written between cells, until the next one begins.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.limit_bytes = 0
         self._left = 0
-        self.dropped_chars = 0
+        self._is_late = False
+        self._held: deque[tuple[LimitedStream, bytearray]] = deque()
+        self._size = 0
+        self._lost: Counter[LimitedStream] = Counter()
+
+    @property
+    def dropped_chars(self) -> int:
+        """Number of characters left out since the last `flush`."""
+        return self._lost.total()
 
     def renew(self) -> None:
         """Begin a cell."""
-        with self._lock:
-            self._left = self.limit_bytes
-            self.dropped_chars = 0
+        self.flush(_LATE)
+        self._is_late = False
+        self.admit(is_open=True)
 
-    def take(self, text: str) -> str:
-        """Return the part of `text` that may be printed."""
-        data = b"" if text.isascii() else text.encode("utf-8", "replace")
-        size_bytes = len(data) or len(text)
+    def admit(self, *, is_open: bool) -> None:
+        """Let output go out as it is written, or hold it."""
+        self._left = self.limit_bytes // 2 if is_open else 0
+
+    def say_late(self, stream: LimitedStream) -> None:
+        """Say once in a cell that output of earlier cells comes in it."""
+        if self._left and not self._is_late:
+            self._is_late = True
+            stream.send(_LATE)
+
+    def take(self, stream: LimitedStream, text: str) -> str:
+        """Return the part of `text` that may be printed now, in characters that can be sent."""
+        data = text.encode("utf-8", "replace")
         with self._lock:
-            if size_bytes <= self._left:
-                self._left -= size_bytes
-                return text
-            head = (data or text.encode())[: self._left]
+            if len(data) <= self._left:
+                self._left -= len(data)
+                return data.decode()
+            head = data[: self._left].decode(errors="ignore")
             self._left = 0
-            allowed = head.decode(errors="ignore")
-            self.dropped_chars += len(text) - len(allowed)
-        return allowed
+            self._hold(stream, data[len(head.encode()) :])
+        return head
+
+    def _hold(self, stream: LimitedStream, data: bytes) -> None:
+        """Keep the end of what does not go out now."""
+        if not self._held or self._held[-1][0] is not stream:
+            self._held.append((stream, bytearray()))
+        self._held[-1][1].extend(data)
+        self._size += len(data)
+        over = self._size - self.limit_bytes // 2
+        while over > 0:
+            first, block = self._held[0]
+            cut = block[:over]
+            del block[:over]
+            self._lost[first] += len(cut.decode(errors="ignore"))
+            self._size -= len(cut)
+            over -= len(cut)
+            if not block:
+                self._held.popleft()
+
+    def flush(self, title: str = "") -> None:
+        """Print what is held, with a line about what is left out; hold what comes now."""
+        with self._lock:
+            held, self._held = self._held, deque()
+            lost, self._lost = self._lost, Counter()
+            self._left = self._size = 0
+        for stream in dict.fromkeys(one for one, _ in held):
+            text = b"".join(data for one, data in held if one is stream).decode(errors="ignore")
+            note = f"\n... {lost[stream]:,} characters left out ...\n" if lost[stream] else ""
+            stream.send(f"{title}{note}{text}")
 
     def free(self) -> None:
-        """Drop the lock in a forked process, where the thread that held it does not exist."""
+        """Drop in a forked process what is held, and the lock, whose owner may not exist there."""
         self._lock = threading.Lock()
+        self._held.clear()
+        self._lost.clear()
+        self._size = 0
 
 
 BUDGET = OutputBudget()
 os.register_at_fork(after_in_child=BUDGET.free)
-
-
-def _encodable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class LimitedStream(OutStream):
@@ -77,11 +126,23 @@ class LimitedStream(OutStream):
             return int(self.heir.write(string))
         if not isinstance(string, str):
             raise TypeError(f"write() argument must be str, not {type(string).__name__}")
-        allowed = BUDGET.take(string)
-        if allowed:
-            self._is_dirty = True
-            super().write(_encodable(allowed))
+        now = self._parent_header_global
+        if self._parent_header.get(now) is not now and not FOREIGN.is_running:
+            BUDGET.say_late(self)  # a task of an earlier cell; of a thread nobody knows that
+        self.send(BUDGET.take(self, string))
         return len(string)
+
+    def send(self, text: str) -> None:
+        """Print a text that the budget allows."""
+        if self.heir is not None:
+            self.heir.send(text)
+        elif text:
+            self._is_dirty = True
+            super().write(text)
+
+    def close(self) -> None:
+        """Stay open for later cells; the process closes the stream with its end."""
+        self.flush()
 
     def flush(self) -> None:
         """Send the buffered text; do nothing when the buffer is empty."""

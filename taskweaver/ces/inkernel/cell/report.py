@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
-from taskweaver.ces.inkernel.cell.display import MAX_VALUE_CHARS, save_rich
+from taskweaver.ces.inkernel.cell.display import MAX_VALUE_CHARS, save_rich, text_of
 from taskweaver.ces.inkernel.cell.output import BUDGET
 from taskweaver.ces.inkernel.cell.variables import visible_variables
 from taskweaver.ces.inkernel.namespace import configure_libraries
@@ -17,13 +17,13 @@ from taskweaver.plugin.register import MODULE_PREFIX
 from taskweaver.utils.text import shorten
 
 RENDER_TIME_S = 2.0
-_RICH = {"image/png", "image/svg+xml", "text/html"}
+_TABLES = {"pandas", "numpy", "builtins"}
 
 
 def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
     """Describe the cell that just ran."""
     configure_libraries()
-    take_figures()
+    take_figures(value)
     variables: list[tuple[str, str]] = []
     output: Any = ""
     try:
@@ -47,13 +47,20 @@ def to_json(report: dict[str, Any]) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def take_figures() -> None:
-    """Save, or show to another client, the figures that are open; print the reason if one fails."""
-    if "matplotlib.pyplot" in sys.modules:
-        from taskweaver.ces.inkernel.cell.figures import collect_figures
+def take_figures(value: Any = None) -> None:
+    """Save, or show to another client, the figures of a cell, and that of its value if it has one.
+
+    Axes, and grids of axes, have a figure. If one fails, the reason is printed.
+    """
+    if "matplotlib.figure" in sys.modules:
+        from taskweaver.ces.inkernel.cell.figures import collect_figures, show_figure
 
         try:
             collect_figures()
+            if type(value).__module__.startswith(("matplotlib.", "seaborn.")):
+                figure = getattr(value, "figure", None)
+                if figure is not None:
+                    show_figure(figure)
         except Exception as error:  # noqa: BLE001 - drawing runs the user's artists; told below
             sys.stderr.write(f"A figure could not be saved: {type(error).__name__}: {error}\n")
             sys.stderr.flush()
@@ -82,17 +89,17 @@ def _rendered(shell: Any, value: Any) -> Any:
         value = value.item()
     if _is_plain(value):
         return value
-    formatter = shell.display_formatter
-    if not _is_table(value):
-        rich, _ = formatter.format(value, include=_RICH)
-        save_rich({**rich, "text/plain": type(value).__name__})
-    text = formatter.formatters["text/plain"](value)
-    text = repr(value) if text is None else text
-    return shorten(str(text), MAX_VALUE_CHARS)
+    include = {"text/plain"} if _is_table(value) else None
+    data, _ = shell.display_formatter.format(value, include=include)
+    if "text/plain" not in data:  # it has displayed itself, or its text could not be made
+        return "" if hasattr(value, "_ipython_display_") else repr(value)
+    save_rich(data)
+    return shorten(text_of(data), MAX_VALUE_CHARS)
 
 
 def _is_table(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] in {"pandas", "numpy", "builtins"}
+    kind = type(value)
+    return kind.__module__.partition(".")[0] in _TABLES and kind.__name__ != "Styler"
 
 
 def _is_plain(value: Any) -> bool:

@@ -197,19 +197,6 @@ def _set_figure_options(options: Mapping[str, Any]) -> None:
         present.update(options)
 
 
-def _current_figure() -> Any:
-    pyplot: Any = sys.modules.get("matplotlib.pyplot")
-    if not hasattr(pyplot, "get_fignums") or not pyplot.get_fignums():
-        return None
-    return pyplot.gcf().number
-
-
-def _set_current_figure(number: int) -> None:
-    pyplot: Any = sys.modules.get("matplotlib.pyplot")
-    if pyplot is not None and number in pyplot.get_fignums():
-        pyplot.figure(number)
-
-
 def _known_files() -> Any:
     """Return the files whose tables were reported; see `taskweaver.tables.session.Reads`."""
     tables: Any = sys.modules.get("taskweaver.tables.session")
@@ -232,7 +219,6 @@ _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "decimal context": (decimal.getcontext, decimal.setcontext),
     "pandas options": (_pandas_options, _set_pandas_options),
     "matplotlib options": (_figure_options, _set_figure_options),
-    "current figure": (_current_figure, _set_current_figure),
     "files of tables": (_known_files, _set_known_files),
     "warning filters": (_warning_filters, _set_warning_filters),
 }
