@@ -78,3 +78,11 @@ def test_spellings_of_names_are_merged_and_keys_are_kept(
 def test_a_model_is_shown_that_there_are_spellings(orders: Path) -> None:
     (table,) = impressions(orders)
     assert "spellings of one value: " in dict(table.columns)["status"]
+
+
+def test_a_refusal_tells_how_a_doubtful_column_was_read(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("day,n\n2024-01-31,1\n31.01.2024,2\n2024-03-01,4\n")
+    with TaskWeaver(config=BARE, trust=True) as tw:
+        answer = tw.ask("sum of n per month", files=[tmp_path / "visits.csv"])
+    assert not answer.is_answered
+    assert "`day` looks like dates of several forms" in answer.text

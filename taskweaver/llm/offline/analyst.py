@@ -54,6 +54,7 @@ from taskweaver.llm.types import ChatMessage
 from taskweaver.utils.text import counted, fenced, shorten
 
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
+_DOUBT = re.compile(r"^Not certain: (.*)$", re.MULTILINE)
 _SUMMARY_CHARS = 3_000
 _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
@@ -127,7 +128,8 @@ def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
         case Unclear(question):
             return _to_user(question, "Clarification", "the request has several readings")
         case NotUnderstood():
-            text = refusal(outcome, world)
+            read_as = _DOUBT.findall("\n".join(item.text for item in talk.messages))
+            text = refusal(outcome, world, list(dict.fromkeys(read_as)))
             return _to_user(text, "TaskFailure", "the request has no reading")
         case NeedsLook(files):
             return _look(talk, worker, request, world, files)

@@ -37,19 +37,21 @@ ONLY_PYTHON = (
     " `LLM_API_TYPE=ollama` for a local one; see docs/models.md."
 )
 _MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
+_MOST_DOUBTS = 2
 _ADD = "Put the file into the project's data folder, or add it with /load."
 NO_FILES = f"There is no data file. {_ADD}"
 _COUNT = re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE)
 
 
-def refusal(outcome: NotUnderstood, world: World) -> str:
-    """Return the answer to a request without a reading."""
+def refusal(outcome: NotUnderstood, world: World, doubts: Sequence[str] = ()) -> str:
+    """Return the answer to a request without a reading; `doubts` tell how its columns were read."""
     parts = []
     if outcome.words:
         parts.append(f"I did not understand {_quoted(outcome.words)}.")
     elif not outcome.reason:
         parts.append("I did not understand that.")
     parts += [outcome.reason] if outcome.reason else []
+    parts += [f"{doubt}." for doubt in doubts[-_MOST_DOUBTS:]]
     if outcome.nearest:
         parts.append(f"The nearest request that I understand: {outcome.nearest}.")
     elif outcome.words and len(world.tables) == 1:
