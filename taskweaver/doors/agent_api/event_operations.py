@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, found, last_seen
 from taskweaver.server.agents.following import (
-    KEEP_ALIVE,
     EventSource,
     check_position,
     encoded_event,
@@ -65,7 +64,7 @@ class EventOperations:
         async def content() -> AsyncGenerator[bytes, None]:
             async for events in self._sessions.readers.follow({"": log}, {"": after}):
                 parts = [encoded_event(str(one.number), one.kind, one.data) for _, one in events]
-                yield b"".join(parts) or KEEP_ALIVE
+                yield b"".join(parts)
 
         return event_stream(content())
 
@@ -104,7 +103,7 @@ class EventOperations:
                 if name != _INDEX:
                     fields["session_id"] = name
                 parts.append(encoded_event(_event_id(now), event.kind, json.dumps(fields)))
-            yield b"".join(parts) or KEEP_ALIVE
+            yield b"".join(parts)
 
 
 def _event_id(positions: Mapping[str, int]) -> str:

@@ -59,12 +59,10 @@ class ChatAnswer:
         return self._id not in self._place.conversation.open_messages
 
     async def progress(self) -> AsyncIterator[str]:
-        """Yield what is under way, a line each; nothing at times, to keep the connection."""
+        """Yield what is under way, a line each."""
         conversation = self._place.conversation
         log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
-            if not events:
-                yield ""
             for _, event in events:
                 fields = json.loads(event.data)
                 is_status = event.kind == "post_status_update"

@@ -16,7 +16,7 @@ from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, 
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.responses import ResponseOperations
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns
-from taskweaver.server.agents.following import KEEP_ALIVE, event_stream
+from taskweaver.server.agents.following import event_stream
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, missing
@@ -144,7 +144,7 @@ class _Completion:
         try:
             yield self._chunk({"role": "assistant", "content": ""})
             async for line in self._answer.progress():
-                yield self._chunk({"reasoning_content": line}) if line else KEEP_ALIVE
+                yield self._chunk({"reasoning_content": line})
             try:
                 answer = await self._outcome()
             except RequestRefused as error:
