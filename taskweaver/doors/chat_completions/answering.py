@@ -12,6 +12,7 @@ from typing import Any
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
+from taskweaver.server.agents.confirming import progress_line
 from taskweaver.server.agents.following import until_left
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.errors import RequestRefused
@@ -61,13 +62,15 @@ class ChatAnswer:
     async def progress(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each."""
         conversation = self._place.conversation
+        session_id = conversation.session.session_id
         log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
             for _, event in events:
                 fields = json.loads(event.data)
-                is_status = event.kind == "post_status_update"
-                if is_status and fields["branch"] == self._place.branch and fields["msg"]:
-                    yield f"{redact_known(fields['msg'])}\n"
+                if fields["branch"] == self._place.branch and fields["msg"]:
+                    line = progress_line(event.kind, fields["msg"], session_id)
+                    if line:
+                        yield f"{redact_known(line)}\n"
 
     @asynccontextmanager
     async def stopped_without_client(self) -> AsyncIterator[None]:

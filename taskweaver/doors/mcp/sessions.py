@@ -13,6 +13,7 @@ from typing import Any, Literal
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.accounts import User
+from taskweaver.server.agents.confirming import progress_line
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
@@ -114,8 +115,8 @@ class ToolSessions:
                 fields = json.loads(event.data)
                 if fields["branch"] != message.branch or not fields["msg"]:
                     continue
-                if event.kind == "post_status_update":
-                    await report(redact_secrets(fields["msg"]))
+                if line := progress_line(event.kind, fields["msg"], message.session):
+                    await report(redact_secrets(line))
                 elif event.kind == "round_warning":
                     warnings.append(redact_secrets(fields["msg"]))
         return warnings
