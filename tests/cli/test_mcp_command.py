@@ -37,10 +37,10 @@ def drive(
 ) -> None:
     """Take steps with a client; what the server writes is protocol, or the client would fail."""
     project = offline_project(folder)
+    transport = over_stdio(warm_commands.program, project)  # what it starts stays for other tests
 
     async def main() -> None:
         problems: list[object] = []
-        transport = over_stdio(warm_commands.program, project)
 
         async def take(message: object) -> None:
             if isinstance(message, Exception):
