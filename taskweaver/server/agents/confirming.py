@@ -15,20 +15,15 @@ from taskweaver.module.confirmation import (
 from taskweaver.module.events import current_branch
 from taskweaver.utils.text import shorten
 
-_REFUSED = (
-    "the program that sent this message cannot confirm code, so nobody was asked. Ask again where"
-    " you can be asked, in session {session}: on the page (taskweaver web), in a terminal"
-    " (taskweaver --resume {session}), or by the agent API. To be allowed was: {code}"
-)
 _SHOWN_CHARS = 300
-
-_WAITS = "waits for a yes in session {session}, on the page or by the agent API: {code}"
 
 
 def progress_line(kind: str, message: str, session_id: str) -> str:
     """Return the line by which a client that cannot confirm hears of an event; empty for none."""
     if kind == "post_confirmation_request":
-        return _WAITS.format(session=session_id, code=message)
+        return (
+            f"waits for a yes in session {session_id}, on the page or by the agent API: {message}"
+        )
     return message if kind == "post_status_update" else ""
 
 
@@ -66,8 +61,12 @@ class ClientConfirmations(AnsweredElsewhere):
         """
         branch, is_new = current_branch(), request.id not in self._branches
         if is_new and branch in self.silent and not self._watchers:
-            code = shorten(request.content, _SHOWN_CHARS)
-            self.refused[branch] = _REFUSED.format(session=self._session_id, code=code)
+            self.refused[branch] = (
+                "the program that sent this message cannot confirm code, so nobody was asked. Ask"
+                f" again where you can be asked, in session {self._session_id}: on the page"
+                f" (taskweaver web), in a terminal (taskweaver --resume {self._session_id}), or by"
+                f" the agent API. To be allowed was: {shorten(request.content, _SHOWN_CHARS)}"
+            )
             raise NotConfirmed(self.refused[branch])
         self._branches.setdefault(request.id, branch)
         super().expect(request)
