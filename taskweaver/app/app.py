@@ -34,6 +34,7 @@ from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
+from taskweaver.utils.system.forks import bind_to_process
 from taskweaver.utils.system.platform import restrictions
 
 
@@ -113,6 +114,7 @@ class TaskWeaverApp:
         except BaseException:
             self._end_logs()
             raise
+        bind_to_process(self)
 
     def _inspect(self) -> None:
         _ = self.mcp_servers  # a mistake in their configuration is told now
