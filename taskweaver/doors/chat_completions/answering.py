@@ -20,12 +20,20 @@ from taskweaver.server.operations import Call
 from taskweaver.utils.redact import redact_known
 
 _PIECE_CHARS = 400
+_UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project bound an answer.\n"
 
 
 class ChatAnswer:
     """The answer to a message."""
 
-    def __init__(self, links: PictureLinks, call: Call, place: ChatPlace, message_id: str) -> None:
+    def __init__(
+        self,
+        links: PictureLinks,
+        call: Call,
+        place: ChatPlace,
+        message_id: str,
+        limit: int | None = None,
+    ) -> None:
         """Prepare for the answer to a message that `submit` sends to a place.
 
         Args:
@@ -33,12 +41,14 @@ class ChatAnswer:
             call: The request.
             place: The place.
             message_id: Id of the message.
+            limit: Limit of its tokens; one that is set is said to be unused.
         """
         self._links = links
         self._sessions = links.sessions
         self._call = call
         self._place = place
         self._id = message_id
+        self._note = "" if limit is None else _UNBOUND
         self._after = place.conversation.session.events.last
 
     async def submit(self) -> None:
@@ -61,6 +71,8 @@ class ChatAnswer:
 
     async def progress(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each."""
+        if self._note:
+            yield self._note
         conversation = self._place.conversation
         session_id = conversation.session.session_id
         log, end = conversation.session.events, conversation.open_messages.end_of(self._id)

@@ -66,7 +66,8 @@ class ResponseOperations:
         await (await self._sessions.of(call.user)).check_disk(call.user)
         response_id = f"{_PREFIX}{secrets.token_hex(16)}"
         async with self._place(call, wanted) as place:
-            answer = ChatAnswer(self._links, call, place, response_id)
+            limit = wanted.max_output_tokens
+            answer = ChatAnswer(self._links, call, place, response_id, limit)
             await answer.submit()
         response = _Response(answer, wanted, response_id)
         if wanted.stream:

@@ -36,7 +36,7 @@ def bind_to_process(thing: object) -> None:
 
 
 class _LeftInParent:
-    """What bound objects become in a forked child."""
+    """Class of bound objects in a forked child."""
 
     def __getattribute__(self, name: str) -> Any:
         if name in _ENDS:
