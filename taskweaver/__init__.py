@@ -4,7 +4,7 @@ from taskweaver.utils.lazy import on_demand
 
 __all__ = ["TaskWeaver", "TaskWeaverApp", "__version__"]  # noqa: F822 - imported on demand
 __version__ = "0.1.0"
-__getattr__ = on_demand(
+__getattr__, __dir__ = on_demand(
     __name__,
     {
         "TaskWeaver": "face",

@@ -11,6 +11,7 @@
     ├── BranchedMemoryError    memory.branched.errors   a branched memory refuses, or cannot be used
     ├── ModelError             llm.errors      a model call failed; has a kind and `retryable`
     ├── KernelError            ces.errors      a kernel did not start, died, or is busy
+    ├── MadeBeforeFork         utils.system.forks   an object is its parent process's
     ├── ServerError            server.errors   the server cannot start, or refuses a request
     └── SessionError           session.errors  a session is closed, busy, or in use elsewhere
         └── RoundFailed        face.errors     a question of the library was not answered

@@ -35,6 +35,8 @@ from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
+from taskweaver.utils.system.forks import bind_to_process
+from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.system.platform import restrictions
 
 
@@ -43,7 +45,7 @@ def _reason(app_dir: str | Path | None, path: Path) -> str:
     if config_file_of(app_dir)[1] is None and (path / CONFIG_FILE).exists():
         return (
             f"{path / CONFIG_FILE} is not read: others can write to the folder, or own it."
-            f" To use it, name the folder: -p {path}"
+            f" To use it, name the folder: {own_command(project=path)}"
         )
     return f"{path} is not a project: no {CONFIG_FILE} there."
 
@@ -115,6 +117,7 @@ class TaskWeaverApp:
         except BaseException:
             self._end_logs()
             raise
+        bind_to_process(self)
 
     def _inspect(self) -> None:
         _ = self.mcp_servers  # a mistake in their configuration is told now

@@ -16,7 +16,7 @@ __all__ = [  # noqa: F822 - they come on demand
     "Manager",
     "code_execution_service_factory",
 ]
-__getattr__ = on_demand(
+__getattr__, __dir__ = on_demand(
     __name__,
     {
         "Client": "common",

@@ -30,6 +30,7 @@ from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.template import warm_template
 from taskweaver.ces.template.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.system.forks import bind_to_process
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 LOG_FILE = "kernel.log"
@@ -76,6 +77,7 @@ class KernelManager:
         self._lock = threading.Lock()  # for the two below
         self._clients: dict[str, Kernel] = {}
         self._uses: dict[Path, _FolderUse] = {}
+        bind_to_process(self)
 
     def initialize(self) -> None:
         """Start the first launcher thread; safe to call again."""
@@ -197,6 +199,7 @@ class KernelManager:
         except BaseException:
             self._end_use(folder)
             raise
+        bind_to_process(kernel)
         with self._lock:
             self._clients[session_id] = kernel
         return kernel

@@ -29,9 +29,12 @@ ALIASES = {
 
 _SENT = "it is not sent; set it at the endpoint."
 _AD = "it is used with llm.api_type azure_ad."
+_SANDBOX = "set execution.sandbox, see 'What is promised, and what is not' in the documentation."
 _TOKENS = "tokens are kept in memory."
 _RECORDED = "the mock asks no endpoint; to record replies set llm.api_type recorded."
-_KERNELS = "no server is started; execution.server names one, see docs/server.md."
+_KERNELS = (
+    "no server is started; execution.server names one, see 'The server' in the documentation."
+)
 
 _SELECTION = "set the key of this name under code_interpreter."
 
@@ -64,7 +67,7 @@ REMOVED: dict[str, str] = {
     "planner.compression_prompt_path": "set planner.compaction_prompt_path.",
     "code_generator.compression_prompt_path": "set code_generator.compaction_prompt_path.",
     "memory.redact_secrets": "a memory keeps texts as they are; secrets are masked on the way out.",
-    "session_manager.store_type": "sessions are kept on disk, see docs/sessions.md.",
+    "session_manager.store_type": "sessions are kept on disk, see 'Sessions' in the documentation.",
     "workspace.mode": "the workspace is a folder.",
     "role.code_interpreter_base_path": "put roles of your own into role.base_path.",
     "code_generator.enable_auto_plugin_selection": _SELECTION,
@@ -72,8 +75,8 @@ REMOVED: dict[str, str] = {
     "code_interpreter*.use_local_uri": "artifacts are always named by their path.",
     "experience.default_exp_prompt_path": "experiences are summed up with the packaged prompt.",
     "execution_service.server.*": _KERNELS,
-    "execution_service.kernel_mode": "set execution.sandbox, see docs/security.md.",
-    "execution_service.custom_image": "set execution.sandbox, see docs/security.md.",
+    "execution_service.kernel_mode": _SANDBOX,
+    "execution_service.custom_image": _SANDBOX,
     "logging.log_format_prompt": "/prompts shows prompts and replies; llm.log_prompts keeps them.",
     "logging.injector": "set logging.level to DEBUG to see more.",
     "logging.remote": "the log is a file; collect it from there.",

@@ -21,6 +21,7 @@ from taskweaver.session.errors import FileNotAdded, SessionBusy
 from taskweaver.session.session import Session
 from taskweaver.session.storage.compare import BranchDifference
 from taskweaver.session.storage.workdir import AddedFile, chosen_file
+from taskweaver.utils.system.forks import bind_to_process
 
 Files = str | Path | Sequence[str | Path]
 """Paths of files that go with a question; relative ones start at the current folder."""
@@ -102,6 +103,7 @@ class TaskSession:
         self.core = core
         self.branch = branch or core.branch
         self.answer: TaskAnswer | None = None
+        bind_to_process(self)
 
     @property
     def id(self) -> str:

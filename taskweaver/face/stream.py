@@ -14,6 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from taskweaver.module.events import SessionEventHandler, TaskWeaverEvent
+from taskweaver.utils.system.forks import bind_to_process
 
 MOST_WAITING = 256
 """Events that may wait for their reader."""
@@ -116,6 +117,7 @@ class RoundEvents:
         self._queue: _EventQueue | None = None
         self._thread: threading.Thread | None = None
         self._is_over = False
+        bind_to_process(self)
 
     def __aiter__(self) -> RoundEvents:
         return self

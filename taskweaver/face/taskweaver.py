@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from taskweaver.face.session import Files, TaskSession
 from taskweaver.face.stream import RoundEvents
 from taskweaver.session.errors import SessionClosed
 from taskweaver.trust.opening import Trust
+from taskweaver.utils.system.forks import bind_to_process
 
 
 class TaskWeaver:
@@ -60,7 +60,8 @@ class TaskWeaver:
         self.app.cell_tables.is_kept = True
         self._opening = threading.Lock()
         self._first: TaskSession | None = None
-        self._finalizer = weakref.finalize(self, _stop, self.app, os.getpid())
+        self._finalizer = weakref.finalize(self, _stop, self.app)
+        bind_to_process(self)
 
     @property
     def model(self) -> str:
@@ -125,7 +126,5 @@ class TaskWeaver:
         return f"<TaskWeaver {self.app.app_dir}: {state}>"
 
 
-def _stop(app: TaskWeaverApp, pid: int) -> None:
-    """Stop an application, in the process that opened it and in none that was forked from it."""
-    if os.getpid() == pid:
-        app.stop()
+def _stop(app: TaskWeaverApp) -> None:
+    app.stop()  # looked up now: that of a forked child does nothing

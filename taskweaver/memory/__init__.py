@@ -20,4 +20,4 @@ _PLACES = {
     "SharedMemoryEntry": "shared_memory_entry",
 }
 __all__ = list(_PLACES)
-__getattr__ = on_demand(__name__, _PLACES)
+__getattr__, __dir__ = on_demand(__name__, _PLACES)

@@ -179,7 +179,10 @@ class Confirmations:
 
     def _answer(self, request: ConfirmationRequest, timeout_s: float) -> ConfirmationReply:
         if self.handler is None:
-            raise NotConfirmed("the program has no confirmation handler, so no person was asked.")
+            raise NotConfirmed(
+                "the program has no confirmation handler, so no person was asked. Ask in a"
+                " terminal, or set confirmation_handler of the session's event_emitter."
+            )
         deadline = monotonic() + timeout_s
         handle: Callable[..., Any] = self.handler.request_confirmation
         if _is_original(handle):

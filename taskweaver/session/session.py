@@ -31,6 +31,7 @@ from taskweaver.session.states.restoring import Restoring
 from taskweaver.session.storage.compare import BranchDifference
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.session.storage.workdir import AddedFile
+from taskweaver.utils.system.forks import bind_to_process
 
 
 class Session:
@@ -74,6 +75,7 @@ class Session:
         self._moments = Moments(self._branches)
         self.moment_kernel = MomentKernel(self._branches, self._moments, parts.new_moment_kernel)
         self.session_var = self._branches.session_var
+        bind_to_process(self)
 
     @property
     def _current(self) -> SessionBranch:

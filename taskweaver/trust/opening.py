@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.finding import Finding
 from taskweaver.trust.inspection import Inspection, IsConfined, inspect_project, withhold
 from taskweaver.utils.app_utils import config_file_of
+from taskweaver.utils.system.installation import own_command
 
 Trust = bool | Collection[str] | None
 """Consent to the effects of opening: all, none, those with these digests, or the stored answers."""
@@ -41,7 +41,7 @@ class OpenedProject:
         if not self.withheld:
             return ""
         subjects = ", ".join(dict.fromkeys(item.subject for item in self.withheld))
-        decide = f"To decide: taskweaver trust {shlex.quote(str(self.src.app_base_path))}"
+        decide = f"To decide: {own_command('trust', self.src.app_base_path)}"
         return " ".join(f"Not trusted and off: {subjects}. {decide}".split())
 
 

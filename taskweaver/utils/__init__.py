@@ -13,7 +13,7 @@ __all__ = [  # noqa: F822 - they come on demand
     "read_yaml",
     "write_yaml",
 ]
-__getattr__ = on_demand(
+__getattr__, __dir__ = on_demand(
     __name__,
     {
         "EnhancedJSONEncoder": "helpers",

@@ -188,7 +188,7 @@ def test_reset_starts_a_new_session(line: CommandLine) -> None:
     assert len(line.chat.session.memory.conversation.rounds) == 1
 
 
-@pytest.mark.parametrize("command", ["/exit", "/BYE", "/quit ", " /exit"])
+@pytest.mark.parametrize("command", ["/exit", "/BYE", "/quit ", " /exit", "exit", " quit()"])
 def test_leaving_ends_the_conversation(silent_line: CommandLine, command: str) -> None:
     assert not silent_line.handle(command)
 

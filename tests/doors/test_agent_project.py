@@ -177,7 +177,9 @@ def test_the_checks_are_those_of_the_command(client: httpx2.Client) -> None:
     assert checks["python"]["status"] == "ok"
     assert (checks["kernel"]["status"], "1+1 is 2" in checks["kernel"]["detail"]) == ("ok", True)
     assert checks["sandbox"]["status"] == "warn"
-    assert checks["sandbox"]["fix"] == "See docs/security.md."
+    assert (
+        checks["sandbox"]["fix"] == "See 'What is promised, and what is not' in the documentation."
+    )
     assert "secret" not in response.text
 
 

@@ -8,16 +8,15 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
+import mcp
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_asking import ask_for_mean
-from mcp_calls import failure, value
+from mcp_calls import failure, over_http, over_stdio, value
 from patience import PATIENCE_S
 from served import Served, problem, served
-from support import make_project
+from support import NO_STATES, make_project
+from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
@@ -29,6 +28,27 @@ from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 
 pytestmark = pytest.mark.usefixtures("no_states")
+
+CALLS: list[tuple[str, dict[str, str]]] = [
+    ("run_code", {"code": "v = 1"}),
+    ("fork", {"name": "f"}),
+    ("run_code", {"code": "v = 100", "branch": "f"}),
+    ("run_code", {"code": "v"}),
+    ("run_code", {"code": "v", "branch": "f"}),
+    ("fork", {"name": "f"}),
+    ("run_code", {"code": "open('made.txt', 'w').write('1'); 1 / 0"}),
+    ("run_code", {"code": "v", "branch": "nope"}),
+    ("run_code", {"code": " "}),
+    ("ask", {"question": " "}),
+    ("ask", {"question": "what is the mean of the Count column in tiny.csv?"}),
+    ("ask", {"question": "hi", "session": "nope"}),
+    ("fork", {"session": "../../etc"}),
+    ("remember", {"fact": "zebras count twice"}),
+    ("memory_search", {"query": "zebras"}),
+    ("memory_search", {"query": "zebras", "session": "nope"}),
+    ("sessions", {}),
+]
+"""Calls in a session that the first one starts."""
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -56,13 +76,51 @@ def serving_tools(folder: Path) -> Iterator[Served]:
 @asynccontextmanager
 async def calling(server: Served, token: str = "", mode: str = "auto") -> AsyncIterator[Any]:
     """Give a client with a token."""
-    sent = {"Authorization": f"Bearer {token or server.token.text}"}
     async with (
         asyncio.timeout(PATIENCE_S),
-        httpx2.AsyncClient(headers=sent, timeout=PATIENCE_S) as http,
-        Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode) as client,
+        over_http(server.url, token or server.token.text, mode) as client,
     ):
         yield client
+
+
+async def outcomes(client: Any) -> list[Any]:
+    """Make the calls; return what they gave, with what differs by run left out."""
+    capabilities = client.server_capabilities
+    assert (capabilities.prompts, capabilities.resources) == (None, None)
+    hints = [(tool.name, tool.annotations) for tool in (await client.list_tools()).tools]
+    assert {name for name, hint in hints if hint.read_only_hint} == {"memory_search", "sessions"}
+    assert {name for name, hint in hints if hint.destructive_hint} == {"ask", "run_code"}
+    session, found = "", list[Any]()
+    for tool, arguments in CALLS:
+        place = {"session": session} if session and tool != "sessions" else {}
+        result = await client.call_tool(tool, place | arguments)
+        said = result.structured_content or {}
+        session = session or said["session"]
+        files = [Path(file).name for file in said.get("files", [])]
+        listed = [{**item, "changed_at": ""} for item in said.get("result", [])]
+        told = str((said | {"files": files, "result": listed}) if said else result.content)
+        found.append((tool, result.is_error, told.replace(session, "SESSION")))
+    return found
+
+
+def test_the_same_calls_give_the_same_over_both_transports(
+    server: Served, tmp_path: Path, warm_commands: WarmCommands
+) -> None:
+    project = make_project(tmp_path / "p", NO_STATES | {"llm.api_type": "offline"})
+    token = server.accounts.add("table").text
+
+    async def main() -> tuple[list[Any], list[Any]]:
+        stdio = over_stdio(warm_commands.program, project)
+        async with asyncio.timeout(PATIENCE_S), mcp.Client(stdio) as here:
+            first = await outcomes(here)
+        async with calling(server, token) as there:
+            return first, await outcomes(there)
+
+    stdio, http = asyncio.run(main())
+    assert stdio == http
+    values = [told for tool, _, told in stdio if tool == "run_code"]
+    assert ["```\\n1\\n```" in values[2], "'main'" in values[2]] == [True, True]
+    assert "```\\n100\\n```" in values[3]
 
 
 @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])

@@ -38,6 +38,7 @@ from taskweaver.ces.remote.reading import ExecutionReader
 from taskweaver.ces.remote.snapshot import RemoteSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
+from taskweaver.utils.system.forks import bind_to_process
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _LOST = "The server of the kernels has lost the session: it was restarted, or ended the session."
@@ -78,6 +79,7 @@ class RemoteKernel:
         self._plugins = dict(origin.plugins) if origin is not None else {}
         self._variables = dict(origin.variables) if origin is not None else {}
         self._functions = OfferedFunctions(server, self.path)
+        bind_to_process(self)
         self._is_there = self._has_run = is_forked
         self._is_lost = False
         self._is_closed = False

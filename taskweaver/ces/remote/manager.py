@@ -12,6 +12,7 @@ from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.remote.client import RemoteKernel
 from taskweaver.ces.remote.connection import KernelServer, ServerRefused
 from taskweaver.ces.remote.snapshot import RemoteSnapshot
+from taskweaver.utils.system.forks import bind_to_process
 
 _NOT_FOUND = 404
 
@@ -45,6 +46,7 @@ class RemoteManager:
         self._env_dir = env_dir
         self._lock = threading.Lock()
         self._clients: dict[str, RemoteKernel] = {}
+        bind_to_process(self)
 
     def initialize(self) -> None:
         """Do nothing: a connection is made when it is needed."""

@@ -6,7 +6,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from taskweaver.app.service import AppService
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.signals import ending_orderly
 from taskweaver.mcp.errors import ServerFailed
@@ -23,9 +22,8 @@ def serve_mcp(project: Path | None) -> None:
         why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
     with ending_orderly(), open_app(project) as app:
-        from taskweaver.doors.mcp.local import LocalSessions
-        from taskweaver.doors.mcp.tools import make_server
+        from taskweaver.doors.mcp.stdio import serve_stdio
 
         for notice in (*app.warnings, app.announcement):
             sys.stderr.write(f"taskweaver: {notice}\n")
-        make_server(LocalSessions(AppService(app))).run("stdio")
+        serve_stdio(app)

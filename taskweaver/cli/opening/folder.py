@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from taskweaver.utils.system.installation import own_command
+
 TRUST_CHOICE = "taskweaver.trust"
 """Name under which commands share the option ``--trust`` or ``--no-trust``."""
 
@@ -20,7 +22,7 @@ def require_folder(project: Path | None) -> None:
     """
     if project is not None and not project.is_dir():
         raise click.UsageError(
-            f"There is no folder {project}; `taskweaver init {project}` makes a project there."
+            f"There is no folder {project}; `{own_command('init', project)}` makes a project there."
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -42,6 +41,7 @@ from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.trust.inspection import Inspection
 from taskweaver.utils.redact import redact
+from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.system.platform import restrictions, system_name
 from taskweaver.utils.system.requirements import command, missing
 from taskweaver.utils.text import counted
@@ -112,7 +112,9 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
         yield from _trust(inspection, granted)
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
-        yield _guarded("model", "See docs/models.md.", lambda: _model(app))
+        yield _guarded(
+            "model", "See 'Which model answers' in the documentation.", lambda: _model(app)
+        )
         yield from _learnt_models()
         yield from _kernel(app)
         yield _sandbox(app)
@@ -147,7 +149,7 @@ def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[CheckRes
     """List the effects of opening the project; those not allowed are off in later checks."""
     withheld = inspection.without(granted)
     for item in withheld:
-        fix = f"Decide: taskweaver trust {shlex.quote(str(inspection.folder))}"
+        fix = f"Decide: {own_command('trust', inspection.folder)}"
         yield CheckResult("trust", "warn", f"off, not trusted: {item.sentence}", fix)
     if not withheld:
         effects = counted(len(inspection.findings), "effect")
@@ -169,7 +171,12 @@ def _sandbox(app: TaskWeaverApp) -> CheckResult:
     choice = app.app_injector.get(SandboxChoice)
     if choice.policy is not None and not choice.warning:
         return CheckResult("sandbox", "ok", app.sandbox)
-    return CheckResult("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
+    return CheckResult(
+        "sandbox",
+        "warn",
+        choice.warning or app.sandbox,
+        "See 'What is promised, and what is not' in the documentation.",
+    )
 
 
 def _bounds(app: TaskWeaverApp) -> Iterator[CheckResult]:
@@ -247,7 +254,10 @@ def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:
             yield started
             if manager.start_problem:
                 yield CheckResult(
-                    "warm start", "warn", manager.start_problem, "See docs/security.md."
+                    "warm start",
+                    "warn",
+                    manager.start_problem,
+                    "See 'What is promised, and what is not' in the documentation.",
                 )
             if started.status == "ok":
                 yield from _loaded(app, client)
@@ -304,7 +314,7 @@ def _tools(app: TaskWeaverApp) -> Iterator[CheckResult]:
         if functions:
             yield CheckResult("mcp", "ok", f"{name}: {', '.join(functions)}")
     for problem in offer.problems:
-        yield CheckResult("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
+        yield CheckResult("mcp", "warn", safe(str(problem)), "See 'MCP' in the documentation.")
 
 
 def _contents(app: TaskWeaverApp) -> Iterator[CheckResult]:

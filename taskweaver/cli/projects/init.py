@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from taskweaver.app.errors import ProjectError
+from taskweaver.utils.system.installation import own_command
 
 TEMPLATE = Path(__file__).with_name("template")
 ROWS = 400
@@ -37,8 +38,8 @@ def create_project(folder: Path) -> list[str]:
         raise ProjectError(str(folder), problem) from error
     return [
         f"{folder} is a project now, with {ROWS} rows to ask about in data/orders.csv.",
-        f'Try: taskweaver -p {folder} -m "describe orders.csv"',
-        f"Chat: taskweaver -p {folder}",
+        f"Try: {own_command('-m', 'describe orders.csv', project=folder)}",
+        f"Chat: {own_command(project=folder)}",
     ]
 
 

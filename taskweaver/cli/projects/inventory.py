@@ -154,7 +154,8 @@ def unread_files(app: TaskWeaverApp) -> Iterator[str]:
             yield f"{path}: examples end in .yaml"
     mock = Path(src.get_path("llm.mock.cache_path"))
     if mock.exists() and not src.get_bool("llm.use_mock"):
-        yield f"{mock}: it is read with llm.use_mock alone, see docs/models.md"
+        where = "'Which model answers' in the documentation"
+        yield f"{mock}: it is read with llm.use_mock alone, see {where}"
     for path in sorted(Path(src.get_path("document_retriever.index_folder")).glob("*.faiss")):
         yield f"{path}: put the documents themselves there, they are indexed here"
 

@@ -23,6 +23,7 @@ from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.text import counted
 
 _TEMPLATE = Path(__file__).with_name("plugin_template.txt")
@@ -103,10 +104,9 @@ def create(project: Path | None, name: str) -> list[str]:
             file.write(_TEMPLATE.read_text("utf-8").replace("NAME", name))
     except FileExistsError:
         raise PluginError(name, f"there is a file {path} already.") from None
-    option = f"-p {project} " if project is not None else ""
     return [
         f"{path} is a plugin now; change it to what you need.",
-        f"Test it: taskweaver {option}plugin test {name}",
+        f"Test it: {own_command('plugin', 'test', name, project=project)}",
     ]
 
 

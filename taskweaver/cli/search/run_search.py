@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 import time
@@ -39,6 +38,7 @@ from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import is_worked_on, read_log
 from taskweaver.treesearch.record.state import RunState, fold
 from taskweaver.treesearch.reports.run_results import write_results
+from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"
@@ -219,9 +219,11 @@ def list_runs(project: Path | None) -> None:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         click.echo("  ".join([*cells, row[-1]]))
     if not rows:
-        _say(f"There are no runs yet. Begin one: {_command(project, 'idea.md')}")
+        _say(
+            f"There are no runs yet. Begin one: {own_command('search', 'idea.md', project=project)}"
+        )
     elif any(row[-1] == _STOPPED for row in rows):
-        _say(f"continue a stopped one: {_command(project, '--resume RUN')}")
+        _say(f"continue a stopped one: {own_command('search', '--resume', 'RUN', project=project)}")
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
@@ -250,13 +252,9 @@ def _ending(project: Path | None, places: RunPlaces, state: RunState) -> str:
     if state.is_over:
         return f"over: {state.reason}"
     if status == _STOPPED:
-        return f"stopped; continue with: {_command(project, f'--resume {places.folder.name}')}"
+        resume = own_command("search", "--resume", places.folder.name, project=project)
+        return f"stopped; continue with: {resume}"
     return status
-
-
-def _command(project: Path | None, what: str) -> str:
-    folder = f"-p {shlex.quote(str(project))} " if project is not None else ""
-    return f"taskweaver {folder}search {what}"
 
 
 def show_run(project: Path | None, run: str) -> None:

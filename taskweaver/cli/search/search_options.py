@@ -85,11 +85,8 @@ def read_options(idea: Path | None, resume: str | None, options: dict[str, Any])
             memory_db = bfts.memory_db
         else:
             ignored.append("memory.db_path")
-    note = (
-        f"not used of {file.name}: {', '.join(ignored)}; see docs/search-reference.md"
-        if ignored
-        else ""
-    )
+    where = "'Tree search: reference' in the documentation"
+    note = f"not used of {file.name}: {', '.join(ignored)}; see {where}" if ignored else ""
     return SearchOptions(
         idea,
         resume,

@@ -52,6 +52,10 @@ class ConsoleCommand:
     run: Callable[[Chat, str], None]
 
 
+_LEAVING_WORDS = frozenset({"exit", "quit", "exit()", "quit()"})
+"""Lines that leave other consoles: none is a question, and in a kernel they would be code."""
+
+
 class CommandLine:
     """Answers lines: commands are done here, everything else is for the session."""
 
@@ -60,6 +64,8 @@ class CommandLine:
 
     def handle(self, line: str) -> bool:
         """Answer a line; return whether the conversation continues."""
+        if line.strip() in _LEAVING_WORDS:
+            return False
         match = COMMAND.match(line.strip())
         if match is None:
             self.chat.ask(line)

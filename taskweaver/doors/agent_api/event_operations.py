@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 from starlette.responses import Response
 
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, found, last_seen
 from taskweaver.server.agents.following import (
-    KEEP_ALIVE,
     EventSource,
     check_position,
     encoded_event,
@@ -59,13 +59,16 @@ class EventOperations:
         ]
 
     async def _of_one(self, call: Call) -> Response:
-        log = (await found(self._sessions, call)).session.events
+        conversation = await found(self._sessions, call)
+        log = conversation.session.events
         after = check_position(log, event_number(last_seen(call)))
 
         async def content() -> AsyncGenerator[bytes, None]:
-            async for events in self._sessions.readers.follow({"": log}, {"": after}):
-                parts = [encoded_event(str(one.number), one.kind, one.data) for _, one in events]
-                yield b"".join(parts) or KEEP_ALIVE
+            with conversation.confirmations.watched():
+                async for events in self._sessions.readers.follow({"": log}, {"": after}):
+                    yield b"".join(
+                        encoded_event(str(one.number), one.kind, one.data) for _, one in events
+                    )
 
         return event_stream(content())
 
@@ -75,7 +78,8 @@ class EventOperations:
         if len(wanted) > _MOST_SESSIONS:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."
             raise RequestRefused(422, "invalid-query", detail)
-        logs = {name: (await own.conversation(name)).session.events for name in wanted}
+        conversations = {name: await own.conversation(name) for name in wanted}
+        logs = {name: one.session.events for name, one in conversations.items()}
         # The index comes last: who hears of an outcome has heard the events before it.
         sources: dict[str, EventSource] = {**logs, _INDEX: own.index}
         seen = _positions(last_seen(call))
@@ -88,23 +92,31 @@ class EventOperations:
             return now
 
         positions = await own.index.calls.statements(begin)
-        return event_stream(self._joined(sources, positions, own.index.calls))
+        watched = [one.confirmations.watched() for one in conversations.values()]
+        return event_stream(self._joined(sources, positions, own.index.calls, watched))
 
     async def _joined(
-        self, sources: Mapping[str, EventSource], positions: dict[str, int], calls: LoopCalls
+        self,
+        sources: Mapping[str, EventSource],
+        positions: dict[str, int],
+        calls: LoopCalls,
+        watched: Sequence[AbstractContextManager[None]],
     ) -> AsyncGenerator[bytes, None]:
         """Yield the positions to begin with, then the events of all sources."""
         now = dict(positions)
-        yield encoded_event(_event_id(now), "position", json.dumps(now))
-        async for events in self._sessions.readers.follow(sources, positions, calls=calls):
-            parts = []
-            for name, event in events:
-                now[name] = event.number
-                fields = {"number": event.number, **json.loads(event.data)}
-                if name != _INDEX:
-                    fields["session_id"] = name
-                parts.append(encoded_event(_event_id(now), event.kind, json.dumps(fields)))
-            yield b"".join(parts) or KEEP_ALIVE
+        with ExitStack() as watching:
+            for one in watched:
+                watching.enter_context(one)
+            yield encoded_event(_event_id(now), "position", json.dumps(now))
+            async for events in self._sessions.readers.follow(sources, positions, calls=calls):
+                parts = []
+                for name, event in events:
+                    now[name] = event.number
+                    fields = {"number": event.number, **json.loads(event.data)}
+                    if name != _INDEX:
+                        fields["session_id"] = name
+                    parts.append(encoded_event(_event_id(now), event.kind, json.dumps(fields)))
+                yield b"".join(parts)
 
 
 def _event_id(positions: Mapping[str, int]) -> str:

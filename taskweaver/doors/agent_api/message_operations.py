@@ -15,7 +15,6 @@ from taskweaver.doors.agent_api.routes import ONE, found, last_seen
 from taskweaver.module.confirmation import Confirmation, ConfirmationReply, EditedContent
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
-    KEEP_ALIVE,
     check_position,
     encoded_event,
     event_number,
@@ -164,8 +163,8 @@ class MessageOperations:
             own = [one for _, one in events if json.loads(one.data)["branch"] == message.branch]
             after = own[-1].number if own else after
             parts = [encoded_event(str(one.number), one.kind, one.data) for one in own]
-            if parts or not events:
-                yield b"".join(parts) or KEEP_ALIVE
+            if parts:
+                yield b"".join(parts)
         index = conversation.index
         ended = await index.calls.statements(partial(index.message, message.id))
         if ended is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.turns import ChatPlace
 from taskweaver.llm.types import Usage
+from taskweaver.server.agents.confirming import progress_line
 from taskweaver.server.agents.following import until_left
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.errors import RequestRefused
@@ -19,12 +20,20 @@ from taskweaver.server.operations import Call
 from taskweaver.utils.redact import redact_known
 
 _PIECE_CHARS = 400
+_UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project bound an answer.\n"
 
 
 class ChatAnswer:
     """The answer to a message."""
 
-    def __init__(self, links: PictureLinks, call: Call, place: ChatPlace, message_id: str) -> None:
+    def __init__(
+        self,
+        links: PictureLinks,
+        call: Call,
+        place: ChatPlace,
+        message_id: str,
+        limit: int | None = None,
+    ) -> None:
         """Prepare for the answer to a message that `submit` sends to a place.
 
         Args:
@@ -32,12 +41,14 @@ class ChatAnswer:
             call: The request.
             place: The place.
             message_id: Id of the message.
+            limit: Limit of its tokens; one that is set is said to be unused.
         """
         self._links = links
         self._sessions = links.sessions
         self._call = call
         self._place = place
         self._id = message_id
+        self._note = "" if limit is None else _UNBOUND
         self._after = place.conversation.session.events.last
 
     async def submit(self) -> None:
@@ -59,17 +70,19 @@ class ChatAnswer:
         return self._id not in self._place.conversation.open_messages
 
     async def progress(self) -> AsyncIterator[str]:
-        """Yield what is under way, a line each; nothing at times, to keep the connection."""
+        """Yield what is under way, a line each."""
+        if self._note:
+            yield self._note
         conversation = self._place.conversation
+        session_id = conversation.session.session_id
         log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
-            if not events:
-                yield ""
             for _, event in events:
                 fields = json.loads(event.data)
-                is_status = event.kind == "post_status_update"
-                if is_status and fields["branch"] == self._place.branch and fields["msg"]:
-                    yield f"{redact_known(fields['msg'])}\n"
+                if fields["branch"] == self._place.branch and fields["msg"]:
+                    line = progress_line(event.kind, fields["msg"], session_id)
+                    if line:
+                        yield f"{redact_known(line)}\n"
 
     @asynccontextmanager
     async def stopped_without_client(self) -> AsyncIterator[None]:

@@ -16,7 +16,7 @@ from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, 
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.responses import ResponseOperations
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns
-from taskweaver.server.agents.following import KEEP_ALIVE, event_stream
+from taskweaver.server.agents.following import event_stream
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, missing
@@ -90,7 +90,8 @@ class ChatCompletions:
         await own.check_disk(call.user)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
-            answer = ChatAnswer(self._links, call, place, completion_id)
+            limit = wanted.max_completion_tokens or wanted.max_tokens
+            answer = ChatAnswer(self._links, call, place, completion_id, limit)
             await answer.submit()
         completion = _Completion(self._turns, call, place, answer, completion_id)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
@@ -119,9 +120,10 @@ class _Completion:
     async def whole(self) -> BaseModel:
         """Return the answer when it is there; a client that leaves before stops it."""
         async with self._answer.stopped_without_client():
-            async for _ in self._answer.progress():
-                pass
+            steps = "".join([step async for step in self._answer.progress()])
         message = {"role": "assistant", "content": await self._outcome()}
+        if steps:
+            message["reasoning_content"] = steps
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return models.CompletionAnswer(
             id=self._id,
@@ -144,7 +146,7 @@ class _Completion:
         try:
             yield self._chunk({"role": "assistant", "content": ""})
             async for line in self._answer.progress():
-                yield self._chunk({"reasoning_content": line}) if line else KEEP_ALIVE
+                yield self._chunk({"reasoning_content": line})
             try:
                 answer = await self._outcome()
             except RequestRefused as error:

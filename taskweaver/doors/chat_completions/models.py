@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MODEL = "taskweaver"
 """Name of the one model; others are taken as well, and mean the same."""
@@ -43,8 +43,18 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
+def require_text_form(value: Any) -> Any:
+    """Check that no form of the answer but text is wanted; raises ValueError."""
+    if value is not None and (not isinstance(value, dict) or value.get("type") != "text"):
+        raise ValueError("answers are text; ask for the form in words.")
+    return value
+
+
+TextForm = Annotated[Any, AfterValidator(require_text_form)]
+
+
 class CompletionRequest(BaseModel):
-    """A request for a completion; options of sampling are not used."""
+    """A request for a completion; options of sampling and limits of tokens are not used."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -53,6 +63,9 @@ class CompletionRequest(BaseModel):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: int = 1
+    response_format: TextForm = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
 
 
 class CompletionUsage(BaseModel):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from taskweaver.doors.chat_completions.models import MODEL, CompletionMessage
+from taskweaver.doors.chat_completions.models import MODEL, CompletionMessage, TextForm
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 
@@ -44,8 +44,14 @@ class ReasoningItem(BaseModel):
     type: Literal["reasoning"]
 
 
+class ResponseText(BaseModel):
+    """Options of the text of a response."""
+
+    format: TextForm = None
+
+
 class ResponseRequest(BaseModel):
-    """A request for a response; options of sampling and tools are not used."""
+    """A request for a response; options of sampling, limits of tokens and tools are not used."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -56,6 +62,8 @@ class ResponseRequest(BaseModel):
     stream: bool = False
     background: Literal[False] | None = None
     conversation: None = None
+    text: ResponseText | None = None
+    max_output_tokens: int | None = None
 
     def chat(self) -> list[CompletionMessage]:
         """Return the input as messages of a chat."""

@@ -22,7 +22,7 @@ from taskweaver.doors.chat_completions.response_models import (
     ResponseUsage,
 )
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns, require_question
-from taskweaver.server.agents.following import KEEP_ALIVE, event_stream
+from taskweaver.server.agents.following import event_stream
 from taskweaver.server.agents.index import OPEN_STATES
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import ApiOperation, Call, missing
@@ -66,7 +66,8 @@ class ResponseOperations:
         await (await self._sessions.of(call.user)).check_disk(call.user)
         response_id = f"{_PREFIX}{secrets.token_hex(16)}"
         async with self._place(call, wanted) as place:
-            answer = ChatAnswer(self._links, call, place, response_id)
+            limit = wanted.max_output_tokens
+            answer = ChatAnswer(self._links, call, place, response_id, limit)
             await answer.submit()
         response = _Response(answer, wanted, response_id)
         if wanted.stream:
@@ -157,7 +158,7 @@ class _Response:
             async for step in self._answer.progress():
                 self._steps += step
                 kind = "response.reasoning_summary_text.delta"
-                yield self._event(kind, **steps, delta=step) if step else KEEP_ALIVE
+                yield self._event(kind, **steps, delta=step)
             part = {"type": "summary_text", "text": self._steps}
             yield self._event("response.reasoning_summary_text.done", **steps, text=self._steps)
             yield self._event("response.reasoning_summary_part.done", **steps, part=part)

@@ -32,7 +32,7 @@ from taskweaver.ces.template.snapshot import StateWriter
 from taskweaver.doors.jupyter.notebook_cells import NotebookCells
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
-_NO_FORK = "it is the kernel of a notebook; notebooks fork as docs/jupyter.md shows"
+_NO_FORK = "it is the kernel of a notebook; notebooks fork as 'Jupyter' in the documentation shows"
 _LOAD_S = 30.0
 
 

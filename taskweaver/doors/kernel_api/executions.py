@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from taskweaver.ces.common import ExecutionResult, Stream
 from taskweaver.server.errors import RequestRefused, conflict
 
-_KEEP_ALIVE_S = 15.0
 _KEPT = 100
 _KEPT_CHARS = 8 << 20
 _PROMPT_EVENTS, _GATHERED_S = 1000, 0.5
@@ -149,8 +148,8 @@ class Execution:
             raise conflict(f"There are only {len(self.events)} events; {number} is yet to come.")
         return number
 
-    async def follow(self, position: int) -> AsyncIterator[bytes]:
-        """Yield the events after some, as they come; a comment when none comes for a while."""
+    async def follow(self, position: int) -> AsyncGenerator[bytes, None]:
+        """Yield the events after some, as they come."""
         while True:
             news = self._news
             for event in self.events[position:]:
@@ -158,11 +157,7 @@ class Execution:
                 yield event.encoded()
             if self.is_done and position == len(self.events):
                 return
-            try:
-                async with asyncio.timeout(_KEEP_ALIVE_S):
-                    await news.wait()
-            except TimeoutError:
-                yield b": keepalive\n\n"
+            await news.wait()
 
 
 class Executions:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode
 from taskweaver.doors.kernel_api import models
 from taskweaver.doors.kernel_api.executions import Ending
 from taskweaver.doors.kernel_api.registry import KernelSessions
 from taskweaver.doors.kernel_api.routes import ONE, SESSIONS, found
+from taskweaver.server.agents.following import event_stream
 from taskweaver.server.operations import (
     EVENTS_TYPE,
     ApiOperation,
@@ -185,8 +186,7 @@ class KernelOperations:
         if execution is None:
             raise missing("Execution", call.path("exec_id")[:128])
         position = execution.position(call.request.headers.get("last-event-id", ""))
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(execution.follow(position), 200, headers, EVENTS_TYPE)
+        return event_stream(execution.follow(position))
 
     async def _interrupt(self, call: Call) -> BaseModel:
         session = found(self._sessions, call)

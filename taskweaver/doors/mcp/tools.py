@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from inspect import getdoc
-from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp_types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 
 from taskweaver import __version__
-from taskweaver.app.service import RoundResult
+from taskweaver.doors.mcp.sessions import RoundKind, RoundResult, ToolSessions
 from taskweaver.errors import TaskWeaverError
 from taskweaver.face.figures import is_picture, read_figures
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-Progress = Callable[[str], Coroutine[Any, Any, None]]
-RoundKind = Literal["ask", "code"]
 
 _INSTRUCTIONS = (
     "Answers questions about data: a planner plans, code runs in a live Python kernel. A call "
@@ -31,41 +27,9 @@ _INSTRUCTIONS = (
     "stay in the session."
 )
 
-
-@dataclass(frozen=True)
-class PlayedRound:
-    """A round that a tool has played.
-
-    Attributes:
-        result: Its result.
-        folder: Working directory of its branch.
-        artifacts: Files that it made there.
-    """
-
-    result: RoundResult
-    folder: Path
-    artifacts: tuple[str, ...]
-
-
-class ToolSessions(Protocol):
-    """The sessions that the tools work on. All methods raise TaskWeaverError."""
-
-    async def play(
-        self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
-    ) -> PlayedRound:
-        """Play a round on a branch, and report its progress; one that is cancelled ends."""
-
-    async def fork(self, session: str, name: str) -> str:
-        """Fork a session; return the name of the branch."""
-
-    async def remember(self, fact: str, session: str) -> str:
-        """Keep a fact on a session's current branch; return the outcome."""
-
-    async def search(self, query: str, session: str) -> list[dict[str, Any]]:
-        """Return messages and stored memory that contain a word of the query."""
-
-    async def listed(self) -> list[dict[str, Any]]:
-        """Return the sessions, the newest first."""
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+_ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 
 def make_server(sessions: ToolSessions) -> MCPServer[Any]:
@@ -75,18 +39,26 @@ def make_server(sessions: ToolSessions) -> MCPServer[Any]:
     )
     _add_rounds(server, sessions)
     _add_others(server, sessions)
+    # The package announces prompts and resources also where there are none, and has no option.
+    handlers = getattr(getattr(server, "_lowlevel_server", None), "_request_handlers", {})
+    for method in [name for name in handlers if name.startswith(("prompts/", "resources/"))]:
+        del handlers[method]
     return server
 
 
-def _tool(server: MCPServer[Any], name: str | None = None) -> Callable[[F], F]:
+def _tool(
+    server: MCPServer[Any], effects: ToolAnnotations, name: str | None = None
+) -> Callable[[F], F]:
     """Return a decorator that adds a tool, described by its docstring without the indentation."""
-    return lambda function: server.tool(name, description=getdoc(function))(function)
+    return lambda function: server.tool(name, description=getdoc(function), annotations=effects)(
+        function
+    )
 
 
 def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
     """Add the tools that play rounds."""
 
-    @_tool(server)
+    @_tool(server, _ACTS)
     async def ask(  # noqa: D417 - ctx is not an argument of the caller
         question: str, ctx: Context, session: str = "", branch: str = ""
     ) -> Annotated[CallToolResult, RoundResult]:
@@ -99,7 +71,7 @@ def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return await _play(sessions, ctx, "ask", question, (session, branch))
 
-    @_tool(server)
+    @_tool(server, _ACTS)
     async def run_code(  # noqa: D417 - ctx is not an argument of the caller
         code: str, ctx: Context, session: str = "", branch: str = ""
     ) -> Annotated[CallToolResult, RoundResult]:
@@ -116,7 +88,7 @@ def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
 def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
     """Add the tools that play none."""
 
-    @_tool(server)
+    @_tool(server, _ADDS)
     async def remember(fact: str, session: str) -> dict[str, str]:
         """Keep a fact for later questions of a session.
 
@@ -126,7 +98,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return {"outcome": await _worded(sessions.remember(fact, session))}
 
-    @_tool(server)
+    @_tool(server, _READS)
     async def memory_search(query: str, session: str = "") -> list[dict[str, Any]]:
         """Search questions, answers and stored memory by words.
 
@@ -136,7 +108,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return await _worded(sessions.search(query, session))
 
-    @_tool(server)
+    @_tool(server, _ADDS)
     async def fork(session: str, name: str = "") -> dict[str, str]:
         """Fork a session with its variables and files; the original stays as it is.
 
@@ -146,7 +118,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """
         return {"branch": await _worded(sessions.fork(session, name))}
 
-    @_tool(server, "sessions")
+    @_tool(server, _READS, "sessions")
     async def listed() -> list[dict[str, Any]]:
         """List the sessions there are, the newest first."""
         return await _worded(sessions.listed())

@@ -11,7 +11,7 @@ from taskweaver.evaluation.running.in_form import in_form
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage, ModelRequest
 
-_HINT = "A recording fits one way of working: see docs/evaluation.md."
+_HINT = "A recording fits one way of working: see 'Evaluation' in the documentation."
 
 
 class Recording:

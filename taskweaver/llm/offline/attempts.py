@@ -19,7 +19,7 @@ _MODEL = (
     "This stands in the attempt's conversation. I am the built-in offline analyst: rules, not a"
     " language model. I can also list its files (`list the files`) and compute over tables."
     " Other questions need a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local"
-    " one; see docs/models.md."
+    " one; see 'Which model answers' in the documentation."
 )
 
 

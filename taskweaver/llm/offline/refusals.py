@@ -25,16 +25,16 @@ Excel and SQLite files I read requests about columns, values, times, groups and 
 - then `and in the South?`, `the same by Region`, `now plot it`
 
 For anything else, connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
-one; see docs/models.md."""
+one; see 'Which model answers' in the documentation."""
 
 CONNECT = (
     "I am the built-in offline analyst, rules and no language model: `help` shows examples. For"
     " other questions connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local one;"
-    " see docs/models.md."
+    " see 'Which model answers' in the documentation."
 )
 ONLY_PYTHON = (
     "The built-in offline analyst writes no shell commands. Use a real model: set `LLM_API_KEY`, or"
-    " `LLM_API_TYPE=ollama` for a local one; see docs/models.md."
+    " `LLM_API_TYPE=ollama` for a local one; see 'Which model answers' in the documentation."
 )
 _MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
 _MOST_DOUBTS = 2

@@ -23,7 +23,8 @@ T = TypeVar("T")
 FIXED_VECTOR = (0.0,) * 64
 _ROLES = ("assistant", "user", "system", "function")
 _HINT = (
-    "Set llm.mock.mode to fixed, or record replies with llm.api_type recorded, see docs/models.md."
+    "Set llm.mock.mode to fixed, or record replies with llm.api_type recorded, see"
+    " 'Which model answers' in the documentation."
 )
 
 

@@ -43,4 +43,4 @@ _PLACES = {
     "read_reply": "protocol.blocks",
 }
 __all__ = list(_PLACES)
-__getattr__ = on_demand(__name__, _PLACES)
+__getattr__, __dir__ = on_demand(__name__, _PLACES)

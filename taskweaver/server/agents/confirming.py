@@ -2,26 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from taskweaver.module.confirmation import (
     AnsweredElsewhere,
     Confirmation,
     ConfirmationReply,
     ConfirmationRequest,
+    NotConfirmed,
 )
 from taskweaver.module.events import current_branch
+from taskweaver.utils.text import shorten
+
+_SHOWN_CHARS = 300
+
+
+def progress_line(kind: str, message: str, session_id: str) -> str:
+    """Return the line by which a client that cannot confirm hears of an event; empty for none."""
+    if kind == "post_confirmation_request":
+        return (
+            f"waits for a yes in session {session_id}, on the page or by the agent API: {message}"
+        )
+    return message if kind == "post_status_update" else ""
 
 
 class ClientConfirmations(AnsweredElsewhere):
-    """Requests for confirmation that wait for a client's answer."""
+    """Requests for confirmation that wait for a client's answer.
 
-    def __init__(self) -> None:
+    Attributes:
+        silent: Branches that answer a client which cannot confirm.
+        refused: The newest reason for which no client was asked, by branch.
+    """
+
+    def __init__(self, session_id: str) -> None:
         super().__init__()
+        self.silent: set[str] = set()
+        self.refused: dict[str, str] = {}
+        self._session_id = session_id
+        self._watchers = 0
         self._branches: dict[str, str] = {}
         self._is_closed = False
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count a client that is shown requests, and can answer them, inside the block."""
+        self._watchers += 1
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+
     def expect(self, request: ConfirmationRequest) -> None:
-        """Take an answer to a request from now on; after the end of the session it is no."""
-        self._branches.setdefault(request.id, current_branch())
+        """Take an answer to a request from now on; after the end of the session it is no.
+
+        Raises:
+            NotConfirmed: If the client of the branch cannot confirm, and none that can watches.
+        """
+        branch, is_new = current_branch(), request.id not in self._branches
+        if is_new and branch in self.silent and not self._watchers:
+            self.refused[branch] = (
+                "the program that sent this message cannot confirm code, so nobody was asked. Ask"
+                f" again where you can be asked, in session {self._session_id}: on the page"
+                f" (taskweaver web), in a terminal (taskweaver --resume {self._session_id}), or by"
+                f" the agent API. To be allowed was: {shorten(request.content, _SHOWN_CHARS)}"
+            )
+            raise NotConfirmed(self.refused[branch])
+        self._branches.setdefault(request.id, branch)
         super().expect(request)
         if self._is_closed:
             self.provide_confirmation(request.id, Confirmation.no)

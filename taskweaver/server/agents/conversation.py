@@ -89,7 +89,7 @@ class UserConversation:
         self.session = session
         self.index = index
         self.workers = workers
-        self.confirmations = ClientConfirmations()
+        self.confirmations = ClientConfirmations(session.session_id)
         self.open_messages = OpenMessages()
         session.event_emitter.confirmation_handler = self.confirmations
         self._waiting = WaitingMessages(index, self.open_messages, workers.log)
@@ -97,6 +97,7 @@ class UserConversation:
         self._rounds = RoundEnds()
         session.event_emitter.register(self._rounds, is_first=True)
         self._stopped: set[str] = set()
+        self._silent: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._releasing = asyncio.Lock()
@@ -146,11 +147,16 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message of a new id, as `accept`; it is on disk then, or else given up."""
+        """Accept a message of a new id, as `accept`; it is on disk then, or else given up.
+
+        Its client is shown no requests for confirmation.
+        """
+        self._silent.add(message.id)
         try:
             accepted = await self.accept(user, message)
             await self.workers.flush(self.index.flusher())
         except BaseException:  # also cancelled before its turn to be accepted came
+            self._silent.discard(message.id)
             await self.give_up(message.id)
             raise
         return accepted
@@ -280,11 +286,15 @@ class UserConversation:
         loop, threads = asyncio.get_running_loop(), self.workers.threads
         self._rounds.over.discard(message.branch)
         self._running[message.branch] = message.id
+        if message.id in self._silent:
+            self.confirmations.silent.add(message.branch)
         try:
             await loop.run_in_executor(threads, self._answer, user, message)
         finally:
             self._running.pop(message.branch, None)
             self._stopped.discard(message.id)
+            self._silent.discard(message.id)
+            self.confirmations.silent.discard(message.branch)
             self.used_at = time.monotonic()
 
     async def change(
@@ -357,6 +367,9 @@ class UserConversation:
             usage = branch.round_usage if watch.has_begun else Usage()
             self.workers.spend(user, usage, self._end_of_waits)
         said = round_.post_list[-1].message if round_.post_list else ""
+        refused = self.confirmations.refused.pop(message.branch, "")
+        if refused not in said:  # the model may have left it out
+            said = f"{said}\n\nNot run: {refused}"
         return {
             "state": "finished" if round_.state == "finished" else "failed",
             "round_id": round_.id,

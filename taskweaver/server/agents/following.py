@@ -20,9 +20,10 @@ from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, S
 from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
+"""Most time without a byte on a stream, and without a look at its sources."""
 _AT_ONCE = 200
 _GATHERED_S = 0.016  # a frame of a screen
-KEEP_ALIVE = b": keepalive\n\n"
+_KEEP_ALIVE = b": keepalive\n\n"
 
 
 class SourceEvent(Protocol):
@@ -109,7 +110,7 @@ class Alarm:
         self._has_rung = self._is_urgent = False
 
     async def wait(self) -> bool:
-        """Wait for a ring; return False when none came for a while."""
+        """Wait for a ring; return False when none came for `_KEEP_ALIVE_S`."""
         await self._until(lambda: self._has_rung, _KEEP_ALIVE_S)
         return self._has_rung
 
@@ -158,7 +159,7 @@ class StreamReaders:
         end: StreamEnd | None = None,
         calls: LoopCalls | None = None,
     ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
-        """Yield events of sources after some, each with its source's name; none to keep alive.
+        """Yield events of sources after some, each with its source's name.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
@@ -194,7 +195,6 @@ class StreamReaders:
                     return
                 elif not await alarm.wait():
                     changed.update(left)
-                    yield ()
 
     @contextmanager
     def _heard(
@@ -312,10 +312,21 @@ class _EventStream(Response):
     async def _send_content(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
-        async with aclosing(self._content) as content:
-            async for chunk in content:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        keeping = asyncio.ensure_future(_keep_alive(send))
+        try:
+            async with aclosing(self._content) as content:
+                async for chunk in content:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            keeping.cancel()  # before the last part: nothing may be sent after that
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _keep_alive(send: Send) -> None:
+    """Send comments for ever, whatever else a stream sends: a silent one looks dead to clients."""
+    while True:
+        await asyncio.sleep(_KEEP_ALIVE_S)
+        await send({"type": "http.response.body", "body": _KEEP_ALIVE, "more_body": True})
 
 
 async def until_left(receive: Receive) -> None:
@@ -325,6 +336,6 @@ async def until_left(receive: Receive) -> None:
 
 
 def event_stream(content: AsyncGenerator[bytes, None]) -> Response:
-    """Return a response with server-sent events."""
+    """Return a response with server-sent events, each chunk a whole number of them."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return _EventStream(content, headers)

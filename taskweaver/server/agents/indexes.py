@@ -56,13 +56,16 @@ class OnlyServer:
 class FileIndexes:
     """Indexes in one file for each user, which one server uses."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        """Keep the files in a folder of one user; None keeps each beside the user's sessions."""
+        self._folder = folder
         self._server = OnlyServer()
         self._databases: list[SqliteDatabase] = []
 
     def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - the folder is the user's
         """Return the index in a folder."""
-        database = SqliteDatabase(folder / "agent.sqlite", "The index", SQLITE_INDEX)
+        path = (self._folder or folder) / "agent.sqlite"
+        database = SqliteDatabase(path, "The index", SQLITE_INDEX)
         try:
             index = AgentIndex(database, self._server)
         except BaseException:

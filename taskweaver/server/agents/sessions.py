@@ -92,7 +92,7 @@ class AgentSessions:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             manager = SessionManager(InMemorySessionStore(), self.app.app_injector, folder)
         index = self._indexes.of(user.name, manager.sessions_folder.parent)
-        return UserSessions(index, folder, manager, self._workers, self.app)
+        return UserSessions(index, folder, manager, self._workers)
 
     async def _sweeping(self) -> None:
         while True:

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.service import AppService
 from taskweaver.app.session_manager import SessionManager
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.finding import find_in_sessions
 from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage, IndexedSession
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
@@ -86,12 +85,10 @@ class UserSessions:
         folder: Path,
         manager: SessionManager,
         workers: RoundWorkers,
-        app: TaskWeaverApp,
     ) -> None:
         self.folder = folder
         self.manager = manager
         self.index = index
-        self._service = AppService(app, manager)
         self._workers = workers
         self._stored = SessionListing(manager.sessions_folder)
         self._open: dict[str, UserConversation] = {}
@@ -196,8 +193,9 @@ class UserSessions:
         """
         if session_id:
             await self.conversation(session_id)
+        folder = self.manager.sessions_folder
         async with self._opening:
-            return await asyncio.to_thread(self._service.memory_search, query, session_id)
+            return await asyncio.to_thread(find_in_sessions, folder, query, session_id)
 
     def _list(
         self, indexed: Sequence[IndexedSession], work: Mapping[str, Activity]

@@ -122,7 +122,7 @@ class AnsweringBranch:
             SessionBusy: If this branch is at work.
             SessionClosed, SessionError, LimitReached, FileNotAdded: As `Session.send_message`.
         """
-        _check_text(message)
+        require_text(message)
         with self.hold(), self._emitter.handle_events_ctx(event_handler):
             self._record_foreign_cells()
             self._spending.begin_round(self._session_models.usage)
@@ -140,7 +140,7 @@ class AnsweringBranch:
         Raises:
             SessionBusy, SessionClosed, SessionError: As `send_message`.
         """
-        _check_text(code)
+        require_text(code)
         with self.hold(), self._emitter.handle_events_ctx(event_handler):
             self._record_foreign_cells()
             branch = self._branch
@@ -301,6 +301,7 @@ class AnsweringBranch:
                 self._branches.rounds.resume(self.name)
 
 
-def _check_text(message: object) -> None:
+def require_text(message: object) -> None:
+    """Check that a message has a text; raises SessionError."""
     if not isinstance(message, str) or not message.strip():
         raise SessionError(f"A message is a text that says something, not {message!r}.")

@@ -178,7 +178,8 @@ class Search:
         if model is None:
             raise SearchError(
                 "No model is configured, and no built-in one knows this idea.",
-                "Configure one (docs/models.md), or try an idea of project/ideas.",
+                "Configure one ('Which model answers' in the documentation), or try an idea of"
+                " project/ideas.",
             )
         src = machine.src.clone()
         src.set_config_value("llm.api_type", "str", "function", source="override")

@@ -6,12 +6,19 @@ import hashlib
 import hmac
 import os
 import secrets
+import shlex
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from taskweaver.utils.system.key_file import KEY_BYTES, kept_key
 from taskweaver.utils.system.platform import SYSTEM
+
+
+def own_command(*words: object, project: Path | None = None) -> str:
+    """Return a command of this program as a shell takes it, for texts that a user copies."""
+    option = [] if project is None else ["-p", str(project)]
+    return shlex.join(["taskweaver", *option, *map(str, words)])
 
 
 def seal(folder: Path) -> str:

@@ -135,7 +135,7 @@ class DaskExecutor:
         if place.scheme != "tls" and not is_local:
             notes.append(
                 f"{self._address} has no TLS: who reaches it can run code as you"
-                " (docs/search-hosts.md)"
+                " ('A search on a laptop, a workstation, several hosts' in the documentation)"
             )
         return [*notes, *self._roster.notes]
 

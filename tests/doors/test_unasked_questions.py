@@ -1,0 +1,100 @@
+"""Questions for consent in rounds of clients that cannot answer them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from agents import API, SteeredModel, events_of, serving_agents
+from mcp_calls import over_http, value
+from patience import PATIENCE_S
+from served import Served
+from support import code_reply, planner_reply
+
+from taskweaver.doors.mcp.door import McpDoor
+from taskweaver.llm.types import ChatMessage
+
+CELL = "print('allowed ' + 'to run')"
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+
+
+class CodingModel(SteeredModel):
+    """A model that writes one cell, and a leader that reports nothing of it."""
+
+    def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """Answer."""
+        asked = str(messages[-1]["content"])
+        if "run it" in asked:
+            return code_reply(CELL)
+        is_begun = "say: plan" in asked
+        return planner_reply(
+            *(("CodeInterpreter", "run it") if is_begun else ("User", "all is well"))
+        )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    config = {
+        "code_interpreter.require_confirmation": True,
+        "planner.leader_writes_code": False,
+    }
+    folder, model = tmp_path_factory.mktemp("unasked"), CodingModel()
+    more = lambda sessions: [McpDoor(sessions)]  # noqa: E731
+    with serving_agents(folder, model, config, more=more) as running:
+        yield running
+
+
+def chat(text: str, *, stream: bool) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}], "stream": stream}
+
+
+def mcp_answer(server: Served, text: str) -> str:
+    async def ask() -> str:
+        async with over_http(server.url, server.token.text) as client:
+            return str((await value(client, "ask", question=text))["answer"])
+
+    return asyncio.run(asyncio.wait_for(ask(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("door", ["chat", "stream", "responses", "mcp"])
+def test_code_is_refused_at_once_with_the_place_where_it_can_be_allowed(
+    server: Served, door: str
+) -> None:
+    client = server.client()
+    question = f"say: plan {door}"
+    if door == "mcp":
+        said = mcp_answer(server, question)
+    elif door == "responses":
+        said = client.post(RESPONSES, json={"input": question}).text
+    else:
+        said = client.post(CHAT, json=chat(question, stream=door == "stream")).text
+    sessions = client.get(f"{API}/sessions").json()["sessions"]
+    (session,) = [one["session_id"] for one in sessions if one["title"] == question]
+    assert "all is well" in said  # whatever the model makes of it, the reason stands below
+    for part in (f"session {session}", "taskweaver web", f"--resume {session}", "allowed "):
+        assert part in said
+    assert client.get(f"{API}/sessions/{session}/confirmations").json()["confirmations"] == []
+
+
+def test_a_client_of_the_agent_api_that_watches_is_asked(server: Served) -> None:
+    client = server.client()
+    first = chat("say: plan watched", stream=False)
+    answer = client.post(CHAT, json=first).json()["choices"][0]["message"]
+    sessions = client.get(f"{API}/sessions").json()["sessions"]
+    (session,) = [one["session_id"] for one in sessions if one["title"] == "say: plan watched"]
+    address = f"{API}/sessions/{session}"
+    body = chat("say: plan again", stream=True)
+    body["messages"] = [*first["messages"], answer, *body["messages"]]
+    with (
+        client.stream("GET", f"{address}/events") as watching,
+        client.stream("POST", CHAT, json=body) as stream,
+    ):
+        events = events_of(watching)
+        asked = next(data for _, kind, data in events if kind == "post_confirmation_request")
+        one = f"{address}/confirmations/{asked['extra']['id']}"
+        assert client.post(one, json={"answer": "yes"}).status_code == 204
+        said = stream.read().decode()
+    assert f"waits for a yes in session {session}" in said
+    assert client.post(one, json={"answer": "no"}).status_code == 404
