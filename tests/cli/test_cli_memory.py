@@ -212,32 +212,6 @@ def test_a_file_that_keeps_an_erased_text_is_named(file: Path) -> None:
     assert f"not changed: {copy}: it is a copy of the memory, and holds the text" in done.output
 
 
-def test_a_memory_is_rebuilt_from_its_logs(tmp_path: Path) -> None:
-    path, target = tmp_path / "m.sqlite", tmp_path / "new.sqlite"
-    with MemoryManager(path, MemoryConfig()) as memory:
-        memory.create_branch(None, branch_id="run")
-        memory.set_core("run", "goal", "twice as fast")
-        memory.fork("run", "given-up")
-        memory.write_event("given-up", "k", "began")
-        memory.prune("given-up")
-    assert run("gc", path).exit_code == 0
-    made = run("rebuild", tmp_path / "logs", target)
-    assert (made.exit_code, made.output) == (0, f"{target} is complete: 1 branch, 1 core_kv\n")
-    assert run("tree", target).output == run("tree", path).output
-    log = tmp_path / "logs" / "memory_primitive.jsonl"
-    lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(line for line in lines if '"goal"' not in line))
-    again = run("rebuild", tmp_path / "logs", tmp_path / "other.sqlite")
-    assert again.exit_code == 1
-    assert "problem: rows that are not in the log: 1" in again.output
-    assert "is incomplete" in again.output
-    refused = run("rebuild", tmp_path / "logs", target)
-    assert refused.exit_code != 0
-    assert "exists; choose another name" in " ".join(refused.output.split())
-    found = run("rebuild", tmp_path / "logs", tmp_path / "third.sqlite", "--json").output
-    assert json.loads(found)["missing"] == [[1, 1]]
-
-
 def test_an_empty_memory_says_so(tmp_path: Path) -> None:
     MemoryManager(tmp_path / "m.sqlite", QUIET).close()
     assert "The memory is empty" in run("tree", tmp_path / "m.sqlite").output
