@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -137,33 +135,6 @@ def test_a_record_and_an_event_are_hidden_from_a_branch_on(file: Path) -> None:
     again = run("delete", file, "b", record)
     assert again.exit_code == 2
     assert f"Branch 'b' sees no record or event {record}." in again.output
-
-
-def test_a_check_shows_the_account_of_a_migration(tmp_path: Path) -> None:
-    path = tmp_path / "m.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "CREATE TABLE branches (id TEXT, parent_id TEXT, node_uid TEXT, created_at REAL);"
-            "CREATE TABLE core_kv (branch_id TEXT, key TEXT, value TEXT, updated_at REAL);"
-            "CREATE TABLE events (id INTEGER PRIMARY KEY, branch_id TEXT, kind TEXT, text TEXT,"
-            " tags TEXT, created_at REAL);"
-            "CREATE TABLE archival (id INTEGER PRIMARY KEY, branch_id TEXT, text TEXT, tags TEXT,"
-            " created_at REAL);"
-            "INSERT INTO branches VALUES ('r', NULL, NULL, 1);"
-            "INSERT INTO core_kv VALUES ('r', 'k', NULL, 1), ('gone\x1b', 'k', 'v', 1);"
-        )
-    lines = run("verify", path).output.splitlines()
-    assert lines == [
-        "migrated from the original, which is kept as m.sqlite.original:",
-        "  branches: 1 rows, 1 as a branch",
-        "  core_kv: 2 rows, 1 as a core key, 1 not taken over",
-        "  branch 'gone\\x1b' has the id 'gone?' now",
-        "  branch 'gone?' was made, and sealed: only rows name it",
-        "  core_kv r/k not taken over: it has no value",
-        "sound: 2 branches, 1 core_kv",
-    ]
-    (data,) = json.loads(run("verify", path, "--json").output)["migrations"]
-    assert data["left"] == [{"table": "core_kv", "row": "r/k", "reason": "it has no value"}]
 
 
 def test_an_erasure_asks_first_and_names_the_places(file: Path) -> None:

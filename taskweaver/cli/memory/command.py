@@ -321,22 +321,12 @@ def erase(file: Path, **given: Any) -> None:
 @_FILE
 @JSON
 def verify(file: Path, *, as_json: bool) -> None:
-    """Check a file; the exit status is 1 when something is wrong.
-
-    For a file that was migrated from the original, the account of its rows is shown too.
-    """
-    from taskweaver.memory.branched.migration.migration_report import migration_reports
-
+    """Check a file; the exit status is 1 when something is wrong."""
     with _open(file) as opened:
         health = opened.verify()
-    reports = migration_reports(file)
     if as_json:
-        print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
+        print_json(asdict(health))
     else:
-        for report in reports:
-            click.echo(f"migrated from the original, which is kept as {safe(report.original)}:")
-            for line in report.lines():
-                click.echo(f"  {safe(line)}")
         for problem in health.problems:
             click.echo(f"problem: {safe(problem)}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)

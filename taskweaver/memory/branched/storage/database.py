@@ -140,9 +140,7 @@ class Database:
                 raise StoreUnwritable(_unmade(path, error)) from error
             opened = connect(self.path)
             try:
-                self.has_search = prepare(
-                    opened, path, synchronous=synchronous, use_fts=use_fts, now=clock()
-                )
+                self.has_search = prepare(opened, path, synchronous=synchronous, use_fts=use_fts)
             except BaseException:
                 opened.close()
                 raise
