@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 from memories import Open
+from patience import PATIENCE_S
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager, StoreCorrupt
 from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
@@ -23,6 +26,18 @@ from taskweaver.memory.branched.storage.schema import (
 )
 
 QUIET = MemoryConfig(memory_log_enabled=False)
+OPEN = """
+import os, sys
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+path, *notes = sys.argv[1:]
+note = next((note for note in notes if os.fork() == 0), "")
+if note:
+    with MemoryManager(path, MemoryConfig(memory_log_enabled=False)) as memory:
+        memory.mem_recall_append({"content": note}, branch_id="root")
+else:
+    assert [os.wait()[1] for _ in notes] == [0] * len(notes)
+"""
+"""Processes that each open a file and add a note; they are forked before they open it."""
 FORMER_INDEX = (
     "CREATE VIRTUAL TABLE archival_fts USING fts5 (\n"
     "    text, tags, content='archival', content_rowid='seq',"
@@ -185,6 +200,19 @@ def test_a_process_of_the_former_format_writes_while_the_file_is_migrated(tmp_pa
             assert memory.verify().is_sound
             found = {record.text for record in memory["root"].search("written")}
             assert found == {*texts} - {"threads pay off"}
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_three_processes_open_a_file_of_an_earlier_format_at_once(
+    tmp_path: Path, version: int
+) -> None:
+    path = file_of(version, tmp_path / "m.sqlite")
+    command = [sys.executable, "-c", OPEN, str(path), "note 0", "note 1", "note 2"]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    with MemoryManager(path, QUIET) as memory:
+        assert {event.text for event in memory["root"].events()} == {"note 0", "note 1", "note 2"}
+        assert [record.text for record in memory["root"].records()] == ["threads pay off"]
+        assert memory.verify().is_sound
 
 
 def test_a_memory_of_the_original_search_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

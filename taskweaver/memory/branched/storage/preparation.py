@@ -7,7 +7,7 @@ from pathlib import Path
 
 from taskweaver.memory.branched.errors import StoreUnwritable, is_of_the_system
 from taskweaver.memory.branched.storage import schema
-from taskweaver.memory.branched.storage.connections import transaction
+from taskweaver.memory.branched.storage.connections import finish, transaction
 from taskweaver.memory.branched.storage.schema_check import require_own_schema
 
 
@@ -29,7 +29,11 @@ def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use
         StoreUnwritable: If `use_fts` is ``on`` and SQLite lacks FTS5.
         sqlite3.Error: If the file is damaged, or held by another process.
     """
-    require_own_schema(connection, path)
+    connection.execute("BEGIN")  # another process may bring it to today's tables meanwhile
+    try:
+        require_own_schema(connection, path)
+    finally:
+        finish(connection)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     is_current = schema.is_current(connection, path)
     _use_log(connection)
