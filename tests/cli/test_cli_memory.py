@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -139,33 +137,6 @@ def test_a_record_and_an_event_are_hidden_from_a_branch_on(file: Path) -> None:
     assert f"Branch 'b' sees no record or event {record}." in again.output
 
 
-def test_a_check_shows_the_account_of_a_migration(tmp_path: Path) -> None:
-    path = tmp_path / "m.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "CREATE TABLE branches (id TEXT, parent_id TEXT, node_uid TEXT, created_at REAL);"
-            "CREATE TABLE core_kv (branch_id TEXT, key TEXT, value TEXT, updated_at REAL);"
-            "CREATE TABLE events (id INTEGER PRIMARY KEY, branch_id TEXT, kind TEXT, text TEXT,"
-            " tags TEXT, created_at REAL);"
-            "CREATE TABLE archival (id INTEGER PRIMARY KEY, branch_id TEXT, text TEXT, tags TEXT,"
-            " created_at REAL);"
-            "INSERT INTO branches VALUES ('r', NULL, NULL, 1);"
-            "INSERT INTO core_kv VALUES ('r', 'k', NULL, 1), ('gone\x1b', 'k', 'v', 1);"
-        )
-    lines = run("verify", path).output.splitlines()
-    assert lines == [
-        "migrated from the original, which is kept as m.sqlite.original:",
-        "  branches: 1 rows, 1 as a branch",
-        "  core_kv: 2 rows, 1 as a core key, 1 not taken over",
-        "  branch 'gone\\x1b' has the id 'gone?' now",
-        "  branch 'gone?' was made, and sealed: only rows name it",
-        "  core_kv r/k not taken over: it has no value",
-        "sound: 2 branches, 1 core_kv",
-    ]
-    (data,) = json.loads(run("verify", path, "--json").output)["migrations"]
-    assert data["left"] == [{"table": "core_kv", "row": "r/k", "reason": "it has no value"}]
-
-
 def test_an_erasure_asks_first_and_names_the_places(file: Path) -> None:
     secret = "align the buffer"
     logs = file.with_name("prompts")
@@ -210,32 +181,6 @@ def test_a_file_that_keeps_an_erased_text_is_named(file: Path) -> None:
     done = run("erase", file, "--text", "align the buffer", "--yes")
     assert done.exit_code == 1
     assert f"not changed: {copy}: it is a copy of the memory, and holds the text" in done.output
-
-
-def test_a_memory_is_rebuilt_from_its_logs(tmp_path: Path) -> None:
-    path, target = tmp_path / "m.sqlite", tmp_path / "new.sqlite"
-    with MemoryManager(path, MemoryConfig()) as memory:
-        memory.create_branch(None, branch_id="run")
-        memory.set_core("run", "goal", "twice as fast")
-        memory.fork("run", "given-up")
-        memory.write_event("given-up", "k", "began")
-        memory.prune("given-up")
-    assert run("gc", path).exit_code == 0
-    made = run("rebuild", tmp_path / "logs", target)
-    assert (made.exit_code, made.output) == (0, f"{target} is complete: 1 branch, 1 core_kv\n")
-    assert run("tree", target).output == run("tree", path).output
-    log = tmp_path / "logs" / "memory_primitive.jsonl"
-    lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(line for line in lines if '"goal"' not in line))
-    again = run("rebuild", tmp_path / "logs", tmp_path / "other.sqlite")
-    assert again.exit_code == 1
-    assert "problem: rows that are not in the log: 1" in again.output
-    assert "is incomplete" in again.output
-    refused = run("rebuild", tmp_path / "logs", target)
-    assert refused.exit_code != 0
-    assert "exists; choose another name" in " ".join(refused.output.split())
-    found = run("rebuild", tmp_path / "logs", tmp_path / "third.sqlite", "--json").output
-    assert json.loads(found)["missing"] == [[1, 1]]
 
 
 def test_an_empty_memory_says_so(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ Examples:
   taskweaver memory show run/memory.sqlite idea-3 --prompt
   taskweaver memory search run/memory.sqlite "linker error" -b idea-3
   taskweaver memory diff run/memory.sqlite idea-3 idea-4
-  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3
-  taskweaver memory rebuild run/logs rebuilt.sqlite"""
+  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3"""
 
 _FILE = click.argument("file", type=FILE)
 _BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by default the root.")
@@ -322,22 +321,12 @@ def erase(file: Path, **given: Any) -> None:
 @_FILE
 @JSON
 def verify(file: Path, *, as_json: bool) -> None:
-    """Check a file; the exit status is 1 when something is wrong.
-
-    For a file that was migrated from the original, the account of its rows is shown too.
-    """
-    from taskweaver.memory.branched.migration.migration_report import migration_reports
-
+    """Check a file; the exit status is 1 when something is wrong."""
     with _open(file) as opened:
         health = opened.verify()
-    reports = migration_reports(file)
     if as_json:
-        print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
+        print_json(asdict(health))
     else:
-        for report in reports:
-            click.echo(f"migrated from the original, which is kept as {safe(report.original)}:")
-            for line in report.lines():
-                click.echo(f"  {safe(line)}")
         for problem in health.problems:
             click.echo(f"problem: {safe(problem)}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
@@ -360,33 +349,6 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
     verb = "would be removed" if dry_run else "removed"
     click.echo(f"{_branches(len(garbage.branches))} and {rows or 'no rows'} {verb}")
-
-
-@memory.command()
-@click.argument(
-    "logdir", type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
-)
-@click.argument("target", type=NEW_FILE)
-@click.option("--file", "name", default="", metavar="NAME", help="Only the rows of this file.")
-@JSON
-def rebuild(logdir: Path, target: Path, *, name: str, as_json: bool) -> None:
-    """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
-
-    Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
-    """
-    from taskweaver.memory.branched.repair.rebuild import rebuild as make
-
-    made = make(logdir, target, file_name=name)
-    if as_json:
-        print_json({**asdict(made), "problems": made.problems})
-    else:
-        for problem in made.problems:
-            click.echo(f"problem: {safe(problem)}")
-        rows = ", ".join(_rows(count, table) for table, count in made.rows.items() if count)
-        state = "complete" if made.is_whole else "incomplete"
-        masked = f"; secrets are masked in {_rows(made.masked, 'rows')}" if made.masked else ""
-        click.echo(f"{target} is {state}: {_branches(made.branches)}, {rows or 'no rows'}{masked}")
-    sys.exit(0 if made.is_whole else 1)
 
 
 def _branches(count: int) -> str:

@@ -16,7 +16,6 @@ from memories import Open
 from patience import PATIENCE_S
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched.repair.rebuild import rebuild
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 SECRET = "Alice lives at 12 Elm Street, Zürich"
@@ -53,44 +52,49 @@ def memory(open_memory: Open) -> MemoryManager:
     return made
 
 
-def test_the_copy_of_the_original_is_cleaned(tmp_path: Path) -> None:
-    path = tmp_path / "m.sqlite"
+@pytest.fixture
+def original(memory: MemoryManager) -> Path:
+    """A database of the original search, as an earlier version kept it beside a memory."""
+    path = Path(f"{memory.path}.original")
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(ORIGINAL)
+        connection.execute("INSERT INTO events VALUES (1, 'r', 'k', ?, NULL, 3)", (SECRET,))
+        connection.commit()
+    return path
+
+
+def test_the_copy_of_the_original_is_cleaned(
+    memory: MemoryManager, original: Path, tmp_path: Path
+) -> None:
+    memory.mem_core_set("threads", "8")
+    with closing(sqlite3.connect(original)) as connection:
         long = SECRET + " and more" * 2000
         connection.execute("INSERT INTO archival VALUES (1, 'r', ?, '[]', 2)", (long,))
-        connection.execute("INSERT INTO events VALUES (1, 'r', 'k', ?, NULL, 3)", (SECRET,))
         connection.execute("INSERT INTO archival_fts VALUES (?, '', 'r')", (SECRET,))
         connection.commit()
-    with MemoryManager(path, QUIET) as memory:
-        done = memory.erase(text=SECRET)
-        assert done.files == (f"{path}.original",)
-        assert done.is_complete
-        memory.erase(key="threads")
-        assert memory.erase(text=SECRET).files == ()
+    done = memory.erase(text=SECRET)
+    assert done.files == (str(original),)
+    assert done.is_complete
+    memory.erase(key="threads")
+    assert memory.erase(text=SECRET).files == ()
     assert holders(tmp_path) == []
-    with closing(sqlite3.connect(f"{path}.original")) as kept:
+    with closing(sqlite3.connect(original)) as kept:
         assert kept.execute("SELECT text FROM events").fetchall() == [("[erased]",)]
         assert kept.execute("SELECT key, value FROM core_kv").fetchall() == [
             ("threads", "[erased]"), ("depth", "8")
         ]  # fmt: skip
         assert kept.execute("SELECT count(*) FROM branches").fetchone() == (1,)
-    assert not Path(f"{path}.original.erasing").exists()
+    assert not Path(f"{original}.erasing").exists()
 
 
-def test_a_hard_link_to_the_original_keeps_its_bytes_and_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "m.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(ORIGINAL)
-        connection.execute("INSERT INTO events VALUES (1, 'r', 'k', ?, NULL, 3)", (SECRET,))
-        connection.commit()
-    MemoryManager(path, QUIET).close()
-    original, saved = Path(f"{path}.original"), tmp_path / "saved"
+def test_a_hard_link_to_the_original_keeps_its_bytes_and_is_named(
+    memory: MemoryManager, original: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved"
     os.link(original, saved)
     before = saved.read_bytes()
-    with MemoryManager(path, QUIET) as memory:
-        done = memory.erase(text=SECRET)
-        again = memory.erase(text=SECRET)
+    done = memory.erase(text=SECRET)
+    again = memory.erase(text=SECRET)
     (left,) = done.untouched
     assert (left.path, "hard links" in left.reason) == (str(original), True)
     assert saved.read_bytes() == before
@@ -184,35 +188,7 @@ def test_a_short_event_is_erased_from_the_digests_in_the_logs(tmp_path: Path, ti
         path.name for path in tmp_path.rglob("*") if path.is_file() and b"PIN" in path.read_bytes()
     ]
     assert found == []
-    rebuild(tmp_path / "logs", tmp_path / "again.sqlite")
-    with MemoryManager(tmp_path / "again.sqlite", config) as memory:
-        digest = memory["root"].digest()
-        assert digest is not None
-        assert "another event" in digest.text
-        assert "PIN" not in digest.text
-
-
-def test_a_memory_rebuilt_from_the_logs_does_not_bring_it_back(
-    open_memory: Open, tmp_path: Path
-) -> None:
-    memory = open_memory(memory_log_enabled=True)
-    memory.create_branch(None, branch_id="root")
-    memory.bind("root")
-    record = memory.mem_archival_write(SECRET)
-    memory.mem_archival_write(f"seen: {SECRET}")
-    memory.mem_core_set("home", SECRET)
-    memory.mem_recall_append({"kind": "k", "content": SECRET})
-    memory._parts.log.flush()
-    memory.mem_archival_update(record, tags=["T"])
-    memory.erase(text=SECRET)
-    memory.close()
-    rebuild(tmp_path / "logs", tmp_path / "rebuilt.sqlite")
-    with MemoryManager(tmp_path / "rebuilt.sqlite", QUIET) as rebuilt:
-        texts = [item.text.strip() for item in rebuilt["root"].records()]
-        assert texts == ["seen: [erased]"]
-        assert "home" not in rebuilt["root"].core
-        assert rebuilt.verify().is_sound
-    assert holders(tmp_path) == []
+    assert "another event" in (tmp_path / "logs" / "memory_primitive.jsonl").read_text()
 
 
 OTHER = """
@@ -299,15 +275,15 @@ PLACES = (
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_erasure_that_was_killed_is_finished_by_the_next(tmp_path: Path, place: str) -> None:
-    path = tmp_path / "m.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(ORIGINAL)
-        connection.execute("INSERT INTO archival VALUES (1, 'r', ?, '[]', 2)", (SECRET,))
-        connection.commit()
+def test_an_erasure_that_was_killed_is_finished_by_the_next(
+    memory: MemoryManager, original: Path, tmp_path: Path, place: str
+) -> None:
+    path = memory.path
+    memory.close()
+    assert original.exists()
     with MemoryManager(path) as memory:
-        memory.mem_core_set("home", SECRET, branch_id="r")
-        record = memory["r"].records()[0].id
+        record = memory.mem_archival_write(SECRET, branch_id="root")
+        memory.mem_core_set("home", SECRET, branch_id="root")
     command = [sys.executable, "-c", KILLED, str(path), place, str(record)]
     done = subprocess.run(command, check=False, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +14,9 @@ from typing import Any
 
 import pytest
 from memories import Open
+from patience import PATIENCE_S
 
-from taskweaver.memory.branched import InvalidUpdate, MemoryManager
+from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager, StoreCorrupt
 from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
 from taskweaver.memory.branched.storage.schema import (
     APPLICATION_ID,
@@ -22,6 +25,19 @@ from taskweaver.memory.branched.storage.schema import (
     former_triggers,
 )
 
+QUIET = MemoryConfig(memory_log_enabled=False)
+OPEN = """
+import os, sys
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+path, *notes = sys.argv[1:]
+note = next((note for note in notes if os.fork() == 0), "")
+if note:
+    with MemoryManager(path, MemoryConfig(memory_log_enabled=False)) as memory:
+        memory.mem_recall_append({"content": note}, branch_id="root")
+else:
+    assert [os.wait()[1] for _ in notes] == [0] * len(notes)
+"""
+"""Processes that each open a file and add a note; they are forked before they open it."""
 FORMER_INDEX = (
     "CREATE VIRTUAL TABLE archival_fts USING fts5 (\n"
     "    text, tags, content='archival', content_rowid='seq',"
@@ -145,3 +161,67 @@ def test_a_deletion_survives_export_backup_and_salvage(open_memory: Open, tmp_pa
         opened = open_memory(name)
         assert [record.text for record in opened["root"].records()] == ["kept"]
         assert opened.verify().is_sound
+
+
+def former_write(connection: sqlite3.Connection, text: str) -> None:
+    """Write a record as a process of format 3 does."""
+    connection.execute("BEGIN IMMEDIATE")
+    (seq,) = connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
+    connection.execute(
+        "INSERT INTO archival (seq, branch_id, record, text, text_hash, tags, meta, created_at)"
+        " VALUES (?, 1, ?, ?, 0, '[]', '{}', 3.0)",
+        (seq, seq, text),
+    )
+    connection.execute(
+        "INSERT INTO archival_fts (rowid, text, tags)"
+        " SELECT seq, text, tags FROM archival WHERE seq = ?",
+        (seq,),
+    )
+    connection.execute("COMMIT")
+
+
+def test_a_process_of_the_former_format_writes_while_the_file_is_migrated(tmp_path: Path) -> None:
+    path = file_of(3, tmp_path / "m.sqlite")
+    with closing(sqlite3.connect(path, isolation_level=None)) as former:
+        former.execute("PRAGMA journal_mode = WAL")
+        former_write(former, "written before")
+        with MemoryManager(path, QUIET) as memory:
+            former_write(former, "written during")
+            memory.write_archival("root", "written by the newer")
+            former_write(former, "written afterwards")
+            texts = [record.text for record in memory["root"].records()]
+            assert texts == [
+                "written afterwards", "written by the newer", "written during",
+                "written before", "threads pay off",
+            ]  # fmt: skip
+            assert former.execute("SELECT count(*) FROM archival").fetchone() == (5,)
+            assert not memory.verify().is_sound  # the index lacks a column of two records
+            memory.collect_garbage()
+            assert memory.verify().is_sound
+            found = {record.text for record in memory["root"].search("written")}
+            assert found == {*texts} - {"threads pay off"}
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_three_processes_open_a_file_of_an_earlier_format_at_once(
+    tmp_path: Path, version: int
+) -> None:
+    path = file_of(version, tmp_path / "m.sqlite")
+    command = [sys.executable, "-c", OPEN, str(path), "note 0", "note 1", "note 2"]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    with MemoryManager(path, QUIET) as memory:
+        assert {event.text for event in memory["root"].events()} == {"note 0", "note 1", "note 2"}
+        assert [record.text for record in memory["root"].records()] == ["threads pay off"]
+        assert memory.verify().is_sound
+
+
+def test_a_memory_of_the_original_search_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("branches", "core_kv", "core_meta", "events", "archival"):
+            connection.execute(f"CREATE TABLE {table} (id)")
+    before = path.read_bytes()
+    with pytest.raises(StoreCorrupt, match=r"original search.*sqlite3.*docs/migrating.md"):
+        MemoryManager(path)
+    assert path.read_bytes() == before
+    assert [item.name for item in tmp_path.iterdir()] == ["m.sqlite"]

@@ -115,26 +115,3 @@ def test_a_journal_cannot_have_a_file_deleted(tmp_path: Path) -> None:
     with pytest.raises(StoreCorrupt, match="which SQLite would delete"):
         MemoryManager(path, QUIET)
     assert victim.read_text() == "a file of the user"
-
-
-def test_an_original_with_triggers_and_views_is_migrated_without_them(tmp_path: Path) -> None:
-    path = tmp_path / "m.sqlite"
-    run(
-        path,
-        "CREATE TABLE branches (id TEXT, parent_id TEXT, node_uid TEXT, created_at REAL)",
-        "CREATE TABLE core_kv (branch_id TEXT, key TEXT, value TEXT, updated_at REAL)",
-        "CREATE TABLE core_meta (branch_id TEXT, key TEXT, importance INTEGER)",
-        "CREATE TABLE events (id INTEGER PRIMARY KEY, branch_id TEXT, kind TEXT, text TEXT,"
-        " tags TEXT, created_at REAL)",
-        "CREATE TABLE archival (id INTEGER PRIMARY KEY, branch_id TEXT, text TEXT, tags TEXT,"
-        " created_at REAL)",
-        'CREATE TABLE "odd ""name" (x)',
-        "CREATE VIEW v AS SELECT * FROM events",
-        "CREATE TRIGGER t AFTER DELETE ON branches BEGIN DELETE FROM events; END",
-        "INSERT INTO branches VALUES ('r', NULL, NULL, 1)",
-        "INSERT INTO events VALUES (1, 'r', 'k', 'kept', NULL, 2)",
-    )
-    for _ in range(2):
-        with MemoryManager(path, QUIET) as memory:
-            assert [event.text for event in memory["r"].events()] == ["kept"]
-            assert memory.verify().is_sound

@@ -18,7 +18,6 @@ from taskweaver.memory.branched.erasure.erased_files import ErasedFiles, Untouch
 from taskweaver.memory.branched.erasure.erased_rows import Target, erase_rows, needles_of
 from taskweaver.memory.branched.erasure.needles import ERASED
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
-from taskweaver.memory.branched.logs.row_log import LOGGED
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import FOREVER
@@ -101,11 +100,7 @@ class Erasures:
 
     def _rows(self, target: Target, *, is_dry: bool) -> dict[str, int]:
         def act(writer: Writer) -> dict[str, int]:
-            before = _numbers(writer.connection)
             rows = dict(erase_rows(writer.connection, self._tiers, target))
-            gone = sorted(before - _numbers(writer.connection))
-            if gone:
-                writer.note("erase", rows=gone)
             writer.known.forget()
             if is_dry:
                 raise _Rehearsal(rows)
@@ -178,9 +173,3 @@ def _number(field: str, value: object) -> int:
     if number >= FOREVER:
         raise InvalidUpdate(field, "is no number of a row")
     return number
-
-
-def _numbers(connection: sqlite3.Connection) -> set[int]:
-    """Return the sequence numbers of the rows that are in the logs."""
-    query = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in LOGGED)
-    return {seq for (seq,) in connection.execute(query)}

@@ -36,13 +36,12 @@ class LogFolder:
         self._reasons: dict[str, str] = {}
         self._has_warned = False
 
-    def append(self, name: str, lines: Sequence[str], *, is_kept: bool = False) -> int:
+    def append(self, name: str, lines: Sequence[str]) -> int:
         """Append lines to a file, as far as possible.
 
         Args:
             name: Name of the file.
             lines: The lines, without line breaks.
-            is_kept: Whether the caller keeps the others and tries again; they are not counted.
 
         Returns:
             How many of the lines are in the file, counted from the first.
@@ -55,7 +54,7 @@ class LogFolder:
                 del self._lost[name]
             written = max(0, count - len(note))
             if error is not None:
-                self._lose(name, 0 if is_kept else len(lines) - written, error)
+                self._lose(name, len(lines) - written, error)
             return written
 
     def lose(self, name: str, count: int, error: Exception) -> None:

@@ -95,7 +95,6 @@ class OperationLog:
                 len(self._waiting) >= _MOST_WAITING
                 or now - self._flushed_at > _MOST_WAIT_S
                 or self._chars > _MOST_WAITING_CHARS
-                or (self._rows is not None and self._rows.is_new)
             )
         if is_due:
             self.flush()
@@ -124,8 +123,10 @@ class OperationLog:
     def close(self) -> None:
         """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
         self.flush()
-        if self._rows is not None:
-            self._rows.close()
+        with self._flushing:
+            rows, self._rows = self._rows, None
+            if rows is not None:
+                rows.close()
 
     def _take(self) -> list[tuple[Layer, dict[str, Any]]]:
         waiting, self._waiting = self._waiting, []

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.memory.branched.logs.row_log import parts
 from taskweaver.utils.sqlite_files import READ_ERRORS, harden
 
 Row = dict[str, object]
@@ -112,7 +111,8 @@ class DamagedFile:
         between = f"{select} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
         whole = [value for value in {*found.rows, *listed} if isinstance(value, int)]
         end = min(max([highest, *whole]), _MOST_KEYS)
-        for low, high in parts((1, end), _CHUNK):
+        for low in range(1, end + 1, _CHUNK):
+            high = min(end, low + _CHUNK - 1)
             if not self._scan(found, columns, between, (low, high)):
                 for number in range(low, high + 1):
                     if number not in found.rows:

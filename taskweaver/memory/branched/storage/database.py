@@ -26,7 +26,6 @@ from taskweaver.memory.branched.errors import (
     StoreUnwritable,
     translated,
 )
-from taskweaver.memory.branched.storage.changes import CommitListener
 from taskweaver.memory.branched.storage.connections import (
     connect,
     connect_to_write,
@@ -59,7 +58,7 @@ class _Command(Generic[R]):
     def run(self, writer: Writer) -> None:
         """Run beside others: if it fails, its writes go, and theirs stay."""
         connection = writer.connection
-        last, count = writer.last, len(writer.changes)
+        last = writer.last
         connection.execute("SAVEPOINT command")
         try:
             self.result = writer.run(self.action)
@@ -70,7 +69,6 @@ class _Command(Generic[R]):
                 raise
             connection.execute("ROLLBACK TO command")
             writer.last = last
-            del writer.changes[count:]
         connection.execute("RELEASE command")
 
 
@@ -97,7 +95,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
-        on_commit: Receives the additions of each commit; None for nothing.
+        on_commit: Receives the first and last number that a commit gave out; None for nothing.
         on_undone: Called when a write was undone; None for nothing.
     """
 
@@ -119,7 +117,7 @@ class Database:
         """
         self.path = path = path.absolute()  # the process may change its folder
         self.clock = clock
-        self.on_commit: CommitListener | None = None
+        self.on_commit: Callable[[int, int], None] | None = None
         self.on_undone: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
@@ -142,9 +140,7 @@ class Database:
                 raise StoreUnwritable(_unmade(path, error)) from error
             opened = connect(self.path)
             try:
-                self.has_search = prepare(
-                    opened, path, synchronous=synchronous, use_fts=use_fts, now=clock()
-                )
+                self.has_search = prepare(opened, path, synchronous=synchronous, use_fts=use_fts)
             except BaseException:
                 opened.close()
                 raise
@@ -281,7 +277,7 @@ class Database:
                         command.run(writer)
                 writer.set_clock()
             if self.on_commit is not None and writer.last >= writer.first > 0:
-                self.on_commit(writer.first, writer.last, writer.changes)
+                self.on_commit(writer.first, writer.last)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
             for command in commands:
                 command.error = command.error or error

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import StoreUnwritable, is_of_the_system
-from taskweaver.memory.branched.migration.kept_original import keep_original
 from taskweaver.memory.branched.storage import schema
-from taskweaver.memory.branched.storage.connections import connect, transaction
+from taskweaver.memory.branched.storage.connections import finish, transaction
 from taskweaver.memory.branched.storage.schema_check import require_own_schema
 
 
-def prepare(
-    connection: sqlite3.Connection, path: Path, *, synchronous: str, use_fts: str, now: float
-) -> bool:
+def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use_fts: str) -> bool:
     """Bring a file to today's tables.
 
     Args:
@@ -23,7 +19,6 @@ def prepare(
         path: The file.
         synchronous: SQLite's setting for how far a commit waits for the disk.
         use_fts: ``auto``, ``on`` or ``off``.
-        now: Time of a migration.
 
     Returns:
         Whether a full-text index is used.
@@ -34,13 +29,17 @@ def prepare(
         StoreUnwritable: If `use_fts` is ``on`` and SQLite lacks FTS5.
         sqlite3.Error: If the file is damaged, or held by another process.
     """
-    require_own_schema(connection, path)
+    connection.execute("BEGIN")  # another process may bring it to today's tables meanwhile
+    try:
+        require_own_schema(connection, path)
+    finally:
+        finish(connection)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     is_current = schema.is_current(connection, path)
     _use_log(connection)
     if not is_current:
         with transaction(connection):
-            _migrate(connection, path, now)
+            schema.migrate(connection, path)
         require_own_schema(connection, path)
     return _prepare_search(connection, use_fts)
 
@@ -56,21 +55,6 @@ def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
     if use_fts == "on" and not has_search:
         raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
     return has_search
-
-
-def _migrate(connection: sqlite3.Connection, path: Path, now: float) -> None:
-    """Bring the file to today's tables; keep an original, and the account of its rows.
-
-    Both are on disk before the transaction is committed, and no other process writes until
-    then: the copy is the very state that is migrated.
-    """
-    kept = None
-    if not schema.is_current(connection, path) and schema.is_original(connection):
-        with closing(connect(path)) as reading:
-            kept = keep_original(reading, path)
-    report = schema.migrate(connection, path, now=now)
-    if report is not None and kept is not None:
-        report.save(kept)
 
 
 def _use_log(connection: sqlite3.Connection) -> None:

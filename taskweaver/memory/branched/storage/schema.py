@@ -11,9 +11,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew, is_of_the_system
-from taskweaver.memory.branched.migration import original
-from taskweaver.memory.branched.migration.migration_report import MigrationReport
+from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
 
 APPLICATION_ID = 0x5457_4D42  # "TWMB"
 TIERS = (
@@ -262,46 +260,28 @@ def is_current(connection: sqlite3.Connection, path: Path) -> bool:
             )
         return version == VERSION
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if application or (tables and not original.is_original(tables)):
+    if not application and {"branches", "core_kv", "events", "archival"} <= tables:
+        raise StoreCorrupt(
+            f"{path} is a memory of the original search, which is not opened. Read it with"
+            " `sqlite3`, see docs/migrating.md, or choose another file."
+        )
+    if application or tables:
         raise StoreCorrupt(f"{path} is a database of another application. Choose another file.")
     return False
 
 
-def is_original(connection: sqlite3.Connection) -> bool:
-    """Return whether a file that is not current has the tables of the original."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return _marks(connection)[1] != APPLICATION_ID and original.is_original(tables)
-
-
-def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> MigrationReport | None:
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring a file to today's tables, inside the transaction that is open.
 
-    Returns:
-        The account of the rows, if the file was one of the original.
-
     Raises:
-        StoreTooNew, StoreCorrupt: As `is_current`, or if a row of an original cannot be read.
+        StoreTooNew, StoreCorrupt: As `is_current`.
     """
-    if is_current(connection, path):
-        return None
-    report = MigrationReport() if is_original(connection) else None
-    version, application = _marks(connection)
-    try:
-        if report is not None:
-            original.set_aside(connection, report)
-        for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
-            step(connection)
-        if report is not None:
-            original.copy_rows(connection, report, now=now)
-    except (ValueError, TypeError, OverflowError, sqlite3.Error) as error:
-        if report is None or is_of_the_system(error):
-            raise
-        raise StoreCorrupt(
-            f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
-        ) from error
+    if is_current(connection, path):  # another process was first
+        return
+    for step in _MIGRATIONS[version_of(connection) or 0 :]:
+        step(connection)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    return report
 
 
 def add_search(connection: sqlite3.Connection) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from taskweaver.memory.branched.storage.changes import CommitChange
 from taskweaver.memory.branched.storage.schema import index_records
 from taskweaver.memory.branched.types import EMPTY
 
@@ -79,10 +78,9 @@ class Writer:
             there before calls `known.forget`; one that adds rows need not.
         first: First sequence number it gave out; 0 for none.
         last: Last sequence number it gave out; 0 for none.
-        changes: Changes that add no row; see `note`.
     """
 
-    __slots__ = ("_unindexed", "changes", "connection", "first", "known", "last", "now")
+    __slots__ = ("_unindexed", "connection", "first", "known", "last", "now")
 
     def __init__(self, connection: sqlite3.Connection, now: float, known: Known) -> None:
         self.connection = connection
@@ -90,7 +88,6 @@ class Writer:
         self.known = known
         self.first = 0
         self.last = 0
-        self.changes: list[CommitChange] = []
         self._unindexed: list[int] = []
 
     @property
@@ -136,10 +133,6 @@ class Writer:
     def index(self, seq: int) -> None:
         """Have a new record added to the full-text index at the end of the command."""
         self._unindexed.append(seq)
-
-    def note(self, op: str, **facts: Any) -> None:
-        """Note a change that adds no row, such as a seal, under a sequence number of its own."""
-        self.changes.append(CommitChange(self.tick(), self.now, op, facts))
 
     def insert(self, table: str, **values: object) -> int:
         """Add a row under the next sequence number, and return that."""

@@ -206,7 +206,6 @@ class Branches:
         writer.connection.execute(
             "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
         )
-        writer.note("set_node_uid", branches=[branch.number], node_uid=node_uid)
 
     def path(
         self,

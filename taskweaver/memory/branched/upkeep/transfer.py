@@ -17,7 +17,6 @@ from pathlib import Path as FilePath
 from typing import Any, cast
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
-from taskweaver.memory.branched.logs.row_log import BRANCH_COLUMNS
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema import TIERS, index_records
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
@@ -31,6 +30,7 @@ from taskweaver.utils.sqlite_files import column_names, insert_row
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 3
 _READABLE_VERSIONS = (1, 2, 3)
+BRANCH_COLUMNS = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 ADDED_COLUMNS: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
 """Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"

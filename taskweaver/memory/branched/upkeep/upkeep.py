@@ -14,8 +14,6 @@ from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
-_STATE_OPS: dict[BranchState, str] = {"open": "reopen", "sealed": "seal", "pruned": "prune"}
-"""Names of changes to a state in the logs."""
 _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
 
 
@@ -68,8 +66,6 @@ class Upkeep:
             chosen = subtree(branches, top)
             for branch in chosen:
                 self._branches.set_state(writer, branch, state)
-            numbers = [branch.number for branch in chosen]
-            writer.note(_STATE_OPS[state], branches=numbers, state=state)
             return [branch.id for branch in chosen]
 
         return self._database.write(act)
@@ -94,7 +90,6 @@ class Upkeep:
                         writer.connection.execute(
                             "DELETE FROM branches WHERE id = ?", (branch.number,)
                         )
-                writer.note("collect_garbage", kept=[[item.number, end] for item, end in needed])
             return garbage
 
         found = self._database.write(act)

@@ -1,1 +1,0 @@
-"""Takeover of databases of the original system."""
