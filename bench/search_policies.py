@@ -1,6 +1,6 @@
 """True value of the node that a search returns after 50 evaluations on invented landscapes.
 
-The policies are the real ones, with the real journal; `taskweaver.treesearch.simulation` has the
+The policies are the real ones, with the real journal; `bench.simulation` has the
 landscapes. Baselines of the same runs: random choice, and greedy choice by the highest measurement
 (AIDE's policy). Repetitions count as evaluations; only `best_first` makes any, of the best draft
 and of new bests. The node with the highest mean is returned, as by a run; `estimate` is
@@ -18,6 +18,8 @@ from random import Random
 from statistics import fmean, stdev
 
 from bench.common import sized
+from bench.simulation.landscapes import LANDSCAPES
+from bench.simulation.simulated_run import Chosen, RunConditions, true_value
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.policy import (
@@ -31,8 +33,6 @@ from taskweaver.treesearch.model.policy import (
     policy_named,
     repairable_leaves,
 )
-from taskweaver.treesearch.simulation.landscapes import LANDSCAPES
-from taskweaver.treesearch.simulation.simulated_run import Chosen, RunConditions, true_value
 
 SEEDS, EVALUATIONS = sized((100, 50), (2, 12))
 NOISES = (0.0, 0.03, 0.1)

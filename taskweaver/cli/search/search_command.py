@@ -181,20 +181,3 @@ def open_(project: Path | None, run: str) -> None:
     from taskweaver.cli.search.run_search import open_page
 
     open_page(project, run)
-
-
-@search.command(name="eval")
-@click.argument("configurations", nargs=-1, required=True, type=FILE)
-@click.option("--idea", "ideas", multiple=True, type=FILE, help="An idea to search; repeatable.")
-@click.option("--seeds", type=_ANY, default=40, show_default=True, help="Runs of each landscape.")
-@click.option("--runs", type=_SOME, default=2, show_default=True, help="Runs of each idea.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
-@click.pass_obj
-def eval_(project: Path | None, /, configurations: tuple[Path, ...], **options: Any) -> None:
-    """Compare configurations of the search on invented landscapes and on ideas.
-
-    Each of CONFIGURATIONS is a JSON file of keys, such as {"search.policy": "uct"}.
-    """
-    from taskweaver.cli.search.evaluate_search import evaluate
-
-    evaluate(project, configurations, **options)

@@ -12,7 +12,8 @@ import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.branched import MemoryManager, StoreUnwritable
-from taskweaver.memory.branched.rounds import MemoryQuestion, ask_with_memory
+from taskweaver.memory.branched.protocol.updates import format_results
+from taskweaver.memory.branched.rounds import MemoryTurn
 from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched_config import read_memory_config
 
@@ -233,16 +234,9 @@ def test_a_run_ends_with_its_final_memory_under_its_names(
 
 def test_results_of_reads_are_bounded(make: Make) -> None:
     memory = recorded(make(section_budgets__results=120), 3, "solver " * 60)
-    replies = [
-        '<memory_update>{"archival_search": {"query": "solver"}}</memory_update>',
-        "<memory_update>{}</memory_update>x",
-    ]
-    prompts: list[str] = []
-
-    def ask(prompt: str) -> str:
-        prompts.append(prompt)
-        return replies.pop(0)
-
-    ask_with_memory(memory, ask, MemoryQuestion("Go.", "root"))
-    results = prompts[1].partition("<memory_results>")[2].partition("</memory_results>")[0]
+    turn = MemoryTurn(memory["root"], None)
+    block = '<memory_update>{"archival_search": {"query": "solver"}}</memory_update>'
+    reply, _ = turn.look(block, "required")
+    most = memory.config.section_budgets["results"]
+    results = format_results(turn.adopt(reply), max_chars=most)
     assert 0 < len(results) < 300

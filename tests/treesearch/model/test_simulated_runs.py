@@ -8,6 +8,8 @@ from statistics import fmean
 
 import pytest
 
+from bench.simulation.landscapes import LANDSCAPES
+from bench.simulation.simulated_run import RunConditions, SimulatedRun, true_value
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.policy import (
@@ -18,8 +20,6 @@ from taskweaver.treesearch.model.policy import (
     good_nodes,
     policy_named,
 )
-from taskweaver.treesearch.simulation.landscapes import LANDSCAPES
-from taskweaver.treesearch.simulation.simulated_run import RunConditions, SimulatedRun, true_value
 
 RULES = SearchRules()
 BEST_FIRST = policy_named("best_first", RULES)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from bench.simulation.landscapes import Landscape, Spot
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
@@ -24,7 +25,6 @@ from taskweaver.treesearch.model.policy import (
     drafts_missing,
 )
 from taskweaver.treesearch.model.repetitions import Repetitions
-from taskweaver.treesearch.simulation.landscapes import Landscape, Spot
 
 _FAILS, _REPAIR_FAILS = 0.25, 0.5
 _SHORTEST, _LONGEST = 0.5, 1.5
