@@ -249,6 +249,8 @@ def test_the_description_has_every_operation_once(client: httpx2.Client) -> None
     assert echo["requestBody"]["content"] == {"application/json": {"schema": reference}}
     assert echo["responses"]["200"]["content"] == {"application/json": {"schema": reference}}
     assert echo["responses"]["415"]["content"].keys() == {"application/problem+json"}
+    assert not {"404", "409"} & echo["responses"].keys()  # no placeholder, no other named thing
+    assert {"404", "409"} <= described["paths"]["/act/{name}"]["post"]["responses"].keys()
     assert echo["security"] == [{"bearer": []}, {"key": []}]
     assert described["paths"]["/open"]["get"]["security"] == []
     assert {"Word", "ProblemDocument"} <= described["components"]["schemas"].keys()

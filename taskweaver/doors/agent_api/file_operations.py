@@ -57,7 +57,6 @@ class AgentFiles:
                 "Files of a branch's working directory",
                 query=OF_BRANCH,
                 answer=models.FilesOfBranch,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "PUT",
@@ -85,7 +84,6 @@ class AgentFiles:
                 "Delete a file or a folder",
                 query=OF_BRANCH,
                 status=204,
-                problems=(404, 409),
             ),
         ]
 
@@ -100,7 +98,6 @@ class AgentFiles:
                 query=OF_BRANCH,
                 answer=models.FileLink,
                 status=201,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -118,7 +115,6 @@ class AgentFiles:
                 "Files that code of a branch's rounds wrote",
                 query=OF_BRANCH,
                 answer=models.ArtifactViews,
-                problems=(404, 409),
             ),
         ]
 
