@@ -75,7 +75,7 @@ class AgentFiles:
                 "Bytes of a file, or a range of them",
                 query=OF_BRANCH,
                 answer_type=BYTES_TYPE,
-                problems=(404, 409, 413, 416),
+                problems=(404, 409, 416),
             ),
             ApiOperation(
                 "DELETE",
