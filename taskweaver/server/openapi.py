@@ -54,7 +54,9 @@ def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
 
 
 def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
-    problems = {*_EVERYWHERE, *item.problems, *(() if item.is_public else (401,))}
+    usual = (404, 409) if item.parameters else ()
+    own = usual if item.problems is None else item.problems
+    problems = {*_EVERYWHERE, *own, *(() if item.is_public else (401,))}
     failures = {str(status): _problem(status, references[ProblemDocument]) for status in problems}
     answer: dict[str, Any] = {"description": HTTPStatus(item.status).phrase}
     if item.answer is not None:

@@ -97,7 +97,8 @@ class ApiOperation:
         answer_type: Media type of an answer that is not JSON.
         status: Status of a success.
         query: Parameters of the query, each with its purpose.
-        problems: Statuses of the problems it can have besides those that all have.
+        problems: Statuses of the problems it can have besides those that all have; None for 404
+            and 409 where the path has a placeholder.
         is_public: Whether it needs no token.
         body_limit: Largest JSON body in bytes.
     """
@@ -112,7 +113,7 @@ class ApiOperation:
     answer_type: str = JSON_TYPE
     status: int = 200
     query: dict[str, str] = field(default_factory=dict)
-    problems: tuple[int, ...] = ()
+    problems: tuple[int, ...] | None = None
     is_public: bool = False
     body_limit: int = BODY_LIMIT
 

@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.connections import ImpatientProtocol
 from taskweaver.server.errors import ServerError
 from taskweaver.server.gate import Gate
 from taskweaver.server.guard import LOOPBACK_NAMES, Guard
@@ -115,7 +114,7 @@ class Server(uvicorn.Server):
             app = _BelowPath(ProxyHeadersMiddleware(inner, list(LOOPBACK_NAMES)))
         config = uvicorn.Config(
             app,
-            http=ImpatientProtocol,
+            http="h11",
             ws="none",
             lifespan="off",
             log_config=None,

@@ -83,16 +83,6 @@ def test_a_front_end_shows_the_picture_of_an_answer(server: Served) -> None:
     problem(shown(server, found["address"], **{"Sec-Fetch-Mode": "cors"}), 403, "origin")
 
 
-def test_a_response_has_the_same_picture_later(server: Served) -> None:
-    with asking(server, server.token.text) as client:
-        with client.responses.stream(model="taskweaver", input=SAVED["content"]) as stream:
-            streamed = stream.get_final_response()
-        found = PICTURE.search(streamed.output_text)
-        assert found, streamed.output_text
-        assert client.responses.retrieve(streamed.id).output_text == streamed.output_text
-    assert shown(server, found["address"]).status_code == 200
-
-
 def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
     with serving_offline(folder) as server:
         token = server.accounts.add("ann").text
@@ -152,16 +142,9 @@ def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
     problem(shown(server, found["address"]), 404, "not-found")
 
 
-def _seen_far(server: Served, response_id: str) -> str:
-    """Return the path of a picture that a client elsewhere is told, which names a path itself."""
-    headers = {"X-API-Key": server.token.text, "X-Forwarded-Prefix": "/team"}
-    elsewhere = httpx2.HTTPTransport(local_address="127.0.0.2")  # no proxy of this machine
-    with httpx2.Client(transport=elsewhere, headers=headers, timeout=PATIENCE_S) as client:
-        seen = client.get(f"{server.url}/v1/responses/{response_id}").json()
-    return _path_in(seen["output"][0]["content"][0]["text"])
-
-
-def _path_in(answer: str) -> str:
+def _path_in(response: httpx2.Response) -> str:
+    """Return the path of the picture that the answer of a chat shows."""
+    answer = response.raise_for_status().json()["choices"][0]["message"]["content"]
     found = PICTURE.search(answer)
     assert found, answer
     return urlsplit(found["address"]).path
@@ -175,24 +158,23 @@ def test_a_picture_is_found_below_a_path_of_a_proxy(
         if is_behind_proxy:
             behind = serving_agents(tmp_path, None, OFFLINE, is_behind_proxy=True, has_table=True)
             server = stack.enter_context(behind)
-        client = stack.enter_context(asking(server, server.token.text))
-        first, *more = (
-            {"X-Forwarded-Prefix": path} for path in ("/team/tools-1/", "/a)b", "//", "x")
+        headers = {"X-API-Key": server.token.text}
+        near = stack.enter_context(httpx2.Client(headers=headers, timeout=PATIENCE_S))
+        transport = httpx2.HTTPTransport(local_address="127.0.0.2")  # no proxy of this machine
+        far = stack.enter_context(
+            httpx2.Client(transport=transport, headers=headers, timeout=PATIENCE_S)
         )
-        drawn = client.responses.create(
-            model="taskweaver", input=str(SAVED["content"]), extra_headers=first
-        )
-        below = _path_in(drawn.output_text)
-        others = [
-            _path_in(client.responses.retrieve(drawn.id, extra_headers=one).output_text)
-            for one in more
-        ]
+
+        def drawn(client: httpx2.Client, prefix: str) -> str:
+            url, body = f"{server.url}/v1/chat/completions", {"messages": [SAVED]}
+            return _path_in(client.post(url, json=body, headers={"X-Forwarded-Prefix": prefix}))
+
+        below = drawn(near, "/team/tools-1/")
+        others = [drawn(near, prefix) for prefix in ("/a)b", "//", "x")]
         # As a proxy does that removes its path.
         if is_behind_proxy:
             assert below.startswith("/team/tools-1/")
             below = below.removeprefix("/team/tools-1")
-        assert all(
-            path.startswith("/v1/pictures/")
-            for path in (below, *others, _seen_far(server, drawn.id))
-        )
+        paths = (below, *others, drawn(far, "/team"))
+        assert all(path.startswith("/v1/pictures/") for path in paths)
         assert shown(server, f"{server.url}{below}").status_code == 200

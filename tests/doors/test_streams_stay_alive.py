@@ -32,7 +32,7 @@ def chat(*texts: str) -> dict[str, Any]:
     return {"messages": messages, "stream": True}
 
 
-@pytest.mark.parametrize("door", ["agent", "chat", "responses"])
+@pytest.mark.parametrize("door", ["agent", "chat"])
 def test_a_cell_that_prints_on_another_branch_starves_no_stream(
     server: Served, model: SteeredModel, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
@@ -42,18 +42,14 @@ def test_a_cell_that_prints_on_another_branch_starves_no_stream(
         session = new_session(client)
         address, body = f"{session}/messages", {"text": f"say: {wait}", "stream": True}
     else:
-        first: dict[str, Any] = {"input": begun} if door == "responses" else chat(begun)
-        address = "/v1/responses" if door == "responses" else "/v1/chat/completions"
-        said = client.post(address, json=first | {"stream": door == "chat"})
+        address = "/v1/chat/completions"
+        said = client.post(address, json=chat(begun))
         assert said.status_code == 200, said.text
         sessions = client.get(f"{API}/sessions").json()["sessions"]
         session = next(
             f"{API}/sessions/{one['session_id']}" for one in sessions if one["title"] == begun
         )
         body = chat(begun, f"heard begin {door}", f"say: {wait}")
-        if door == "responses":
-            body = {"input": f"say: {wait}", "stream": True}
-            body["previous_response_id"] = said.json()["id"]
     client.post(f"{session}/branches", json={"name": "b"}).raise_for_status()
     cell = {"text": PRINTING, "kind": "code", "branch": "b", "stream": True}
     with client.stream("POST", f"{session}/messages", json=cell) as printing:

@@ -17,7 +17,7 @@ from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.llm.types import ChatMessage
 
 CELL = "print('allowed ' + 'to run')"
-CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+CHAT = "/v1/chat/completions"
 
 
 class CodingModel(SteeredModel):
@@ -58,7 +58,7 @@ def mcp_answer(server: Served, text: str) -> str:
     return asyncio.run(asyncio.wait_for(ask(), PATIENCE_S))
 
 
-@pytest.mark.parametrize("door", ["chat", "stream", "responses", "mcp"])
+@pytest.mark.parametrize("door", ["chat", "stream", "mcp"])
 def test_code_is_refused_at_once_with_the_place_where_it_can_be_allowed(
     server: Served, door: str
 ) -> None:
@@ -66,8 +66,6 @@ def test_code_is_refused_at_once_with_the_place_where_it_can_be_allowed(
     question = f"say: plan {door}"
     if door == "mcp":
         said = mcp_answer(server, question)
-    elif door == "responses":
-        said = client.post(RESPONSES, json={"input": question}).text
     else:
         said = client.post(CHAT, json=chat(question, stream=door == "stream")).text
     sessions = client.get(f"{API}/sessions").json()["sessions"]

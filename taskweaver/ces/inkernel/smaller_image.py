@@ -1,14 +1,9 @@
-"""Pictures made smaller: decoded in the kernel or another sandbox, as all foreign content is.
-
-As a program it makes one file from another: ``SOURCE TARGET MOST_PIXELS MOST_BYTES``.
-"""
+"""Pictures made smaller: decoded in the kernel, as all foreign content is."""
 
 from __future__ import annotations
 
 import base64
 import io
-import sys
-from pathlib import Path
 from typing import Any
 
 _JPEG_QUALITY = 85
@@ -49,8 +44,3 @@ def _written(image: Any, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
-
-
-if __name__ == "__main__":
-    _source, _target, *_most = sys.argv[1:]
-    Path(_target).write_bytes(_smaller(_source, *map(int, _most)))

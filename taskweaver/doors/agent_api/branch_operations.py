@@ -40,7 +40,6 @@ class BranchOperations:
                 body=models.NewBranch,
                 answer=models.MadeBranch,
                 status=201,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "PATCH",
@@ -49,7 +48,6 @@ class BranchOperations:
                 "Give a branch a title, which is shown in place of its name",
                 body=models.BranchTitle,
                 answer=models.BranchSummary,
-                problems=(404, 409),
             ),
         ]
 
@@ -61,7 +59,6 @@ class BranchOperations:
                 self._index,
                 "Index of all rounds of a session",
                 answer=models.RoundIndex,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -70,7 +67,6 @@ class BranchOperations:
                 "Rounds that a branch sees, with their posts",
                 query=_PAGE,
                 answer=models.RoundPage,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -79,7 +75,6 @@ class BranchOperations:
                 "The newest plan of a branch",
                 query=OF_BRANCH,
                 answer=models.PlanView,
-                problems=(404, 409),
             ),
         ]
 

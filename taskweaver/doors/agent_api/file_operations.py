@@ -10,7 +10,6 @@ from starlette.responses import HTMLResponse, Response
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.links import FileTicket, OnceLinks
-from taskweaver.doors.agent_api.pictures import MOST_PIXELS, SmallerPictures
 from taskweaver.doors.agent_api.routes import (
     OF_BRANCH,
     ONE,
@@ -20,13 +19,12 @@ from taskweaver.doors.agent_api.routes import (
 )
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call, number_of
+from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call
 from taskweaver.server.transfer import FileFacts, download, explained, list_files, upload
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _MOST_UPLOAD_BYTES = 8 << 30
 _MOST_FRAME_BYTES = 32 << 20
-_WIDTH = {"width": f"Most pixels of a picture's side, up to {MOST_PIXELS}; 0 is the file itself"}
 _FRAME_HEADERS = {
     "Content-Security-Policy": (
         "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline';"
@@ -47,7 +45,6 @@ class AgentFiles:
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._links = OnceLinks()
-        self._pictures = SmallerPictures(sessions.app.sandbox_tier)
         self.operations = [*self._of_files(), *self._of_reads()]
 
     def _of_files(self) -> list[ApiOperation]:
@@ -60,7 +57,6 @@ class AgentFiles:
                 "Files of a branch's working directory",
                 query=OF_BRANCH,
                 answer=models.FilesOfBranch,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "PUT",
@@ -76,10 +72,10 @@ class AgentFiles:
                 "GET",
                 path,
                 self._download,
-                "Bytes of a file, or a range of them; of a picture a smaller copy",
-                query=OF_BRANCH | _WIDTH,
+                "Bytes of a file, or a range of them",
+                query=OF_BRANCH,
                 answer_type=BYTES_TYPE,
-                problems=(404, 409, 413, 416),
+                problems=(404, 409, 416),
             ),
             ApiOperation(
                 "DELETE",
@@ -88,7 +84,6 @@ class AgentFiles:
                 "Delete a file or a folder",
                 query=OF_BRANCH,
                 status=204,
-                problems=(404, 409),
             ),
         ]
 
@@ -103,7 +98,6 @@ class AgentFiles:
                 query=OF_BRANCH,
                 answer=models.FileLink,
                 status=201,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -121,7 +115,6 @@ class AgentFiles:
                 "Files that code of a branch's rounds wrote",
                 query=OF_BRANCH,
                 answer=models.ArtifactViews,
-                problems=(404, 409),
             ),
         ]
 
@@ -143,11 +136,7 @@ class AgentFiles:
 
     async def _download(self, call: Call) -> Response:
         asked, path = call.request.headers.get("range", ""), call.path("path")
-        pixels = number_of(call, "width", 0, MOST_PIXELS)
         with await self._folder(call) as folder:
-            copy = await self._pictures.response(folder, path, pixels) if pixels else None
-            if copy is not None:
-                return copy
             return await asyncio.to_thread(partial(download, folder, path, asked))
 
     async def _delete(self, call: Call) -> Response:

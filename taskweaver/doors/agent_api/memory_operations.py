@@ -35,7 +35,6 @@ class MemoryOperations:
                 "Facts and core memory of a branch; with a query the best facts for it",
                 query=OF_BRANCH | {"q": "Words to look for"},
                 answer=models.MemoryView,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",
@@ -46,7 +45,6 @@ class MemoryOperations:
                 query=OF_BRANCH,
                 answer=models.MemoryOutcome,
                 status=201,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "PUT",
@@ -56,7 +54,6 @@ class MemoryOperations:
                 body=models.NewFact,
                 query=OF_BRANCH,
                 answer=models.MemoryOutcome,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "DELETE",
@@ -65,7 +62,6 @@ class MemoryOperations:
                 "Forget a fact",
                 query=OF_BRANCH,
                 answer=models.MemoryOutcome,
-                problems=(404, 409),
             ),
         ]
 

@@ -49,7 +49,6 @@ class MessageOperations:
                 body=models.NewMessage,
                 answer=models.AcceptedMessage,
                 status=202,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -57,7 +56,6 @@ class MessageOperations:
                 self._list,
                 "The messages of a session",
                 answer=models.MessageList,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -65,7 +63,6 @@ class MessageOperations:
                 self._show,
                 "A message and its answer",
                 answer=models.MessageView,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -82,7 +79,6 @@ class MessageOperations:
                 self._withdraw,
                 "Withdraw a message that waits for its turn",
                 answer=models.MessageView,
-                problems=(404, 409),
             ),
         ]
 
@@ -95,7 +91,6 @@ class MessageOperations:
                 "Stop the answer that is under way on a branch",
                 body=models.BranchWanted,
                 answer=models.StoppedRound,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -103,7 +98,6 @@ class MessageOperations:
                 self._confirmations,
                 "Requests for confirmation that wait",
                 answer=models.WaitingConfirmations,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",
@@ -112,7 +106,6 @@ class MessageOperations:
                 "Answer a request for confirmation",
                 body=models.ConfirmationAnswer,
                 status=204,
-                problems=(404, 409),
             ),
         ]
 

@@ -73,7 +73,6 @@ class SessionOperations:
                 self._show,
                 "A session with its branches",
                 answer=models.SessionView,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "PATCH",
@@ -82,7 +81,6 @@ class SessionOperations:
                 "Give a session a title",
                 body=models.SessionTitle,
                 answer=models.SessionView,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",
@@ -90,7 +88,6 @@ class SessionOperations:
                 self._release,
                 "End the processes of a session; variables come back when it is used",
                 status=204,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "DELETE",
@@ -98,7 +95,6 @@ class SessionOperations:
                 self._delete,
                 "Stop a session and delete it with its files",
                 status=204,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -106,7 +102,6 @@ class SessionOperations:
                 self._session_usage,
                 "Money and tokens of a session and of the caller, with the quotas",
                 answer=models.UsageView,
-                problems=(404, 409),
             ),
         ]
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from taskweaver.doors.agent_api import models
-from taskweaver.doors.agent_api.pictures import picture_header
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.agents.conversation import UserConversation
@@ -14,10 +13,12 @@ from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.moments.outline import Outline
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.images import image_header
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 from taskweaver.utils.text import title_line
 
 _TITLE_CHARS = 60
+_PICTURE_HEAD_BYTES = 256 << 10
 
 
 def branch_summary(conversation: UserConversation, branch: BranchInfo) -> models.BranchSummary:
@@ -99,7 +100,7 @@ def artifacts_of(branch: AnsweringBranch, folder: Folder) -> list[models.Artifac
         for path in round_.artifacts:
             view = models.ArtifactView(path=path, round_id=round_.id, number=number, size=None)
             with suppress(OSError, ValueError), folder.open_file(path) as file:
-                header = picture_header(file)
+                header = image_header(file.read(_PICTURE_HEAD_BYTES))
                 view.size = file.seek(0, 2)
                 if header is not None:
                     view.width, view.height = header.width, header.height

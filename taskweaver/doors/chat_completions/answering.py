@@ -126,7 +126,6 @@ def pieces(text: str) -> list[str]:
     return [text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS)]
 
 
-def data_event(content: Mapping[str, Any], kind: str = "") -> bytes:
+def data_event(content: Mapping[str, Any]) -> bytes:
     """Return the bytes of a server-sent event with JSON."""
-    head = f"event: {kind}\n" if kind else ""
-    return f"{head}data: {json.dumps(content)}\n\n".encode()
+    return f"data: {json.dumps(content)}\n\n".encode()

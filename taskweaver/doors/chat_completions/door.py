@@ -14,7 +14,6 @@ from starlette.responses import Response
 from taskweaver.doors.chat_completions import models
 from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
-from taskweaver.doors.chat_completions.responses import ResponseOperations
 from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns
 from taskweaver.server.agents.following import event_stream
 from taskweaver.server.agents.sessions import AgentSessions
@@ -64,7 +63,6 @@ class ChatCompletions:
                 answer=models.CompletionAnswer,
                 problems=(409,),
             ),
-            *ResponseOperations(self._links, self._turns).operations,
             self._links.operation,
         ]
 

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from weakref import WeakValueDictionary
 
 from taskweaver.doors.chat_completions.models import CompletionMessage
@@ -17,8 +16,7 @@ from taskweaver.doors.chat_completions.picture_links import without_pictures
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused, conflict
-from taskweaver.server.operations import missing
+from taskweaver.server.errors import RequestRefused
 
 _MOST_KEPT = 10_000
 _TITLE_CHARS = 60
@@ -64,7 +62,7 @@ class ChatTurns:
         Raises:
             RequestRefused: If the last message is not the user's, or has more than text.
         """
-        text = require_question(messages)
+        text = _question(messages)
         own = await self._sessions.of(user)
         known = self._known.get(_key(user, messages[:-1]))
         if known is not None:
@@ -79,31 +77,7 @@ class ChatTurns:
                 return
         title = text.strip().splitlines()[0][:_TITLE_CHARS]
         conversation = await own.create(title)
-        yield ChatPlace(conversation, conversation.session.branch, with_history(messages))
-
-    @asynccontextmanager
-    async def place_after(
-        self, user: User, response_id: str, text: str
-    ) -> AsyncIterator[ChatPlace]:
-        """Give the place after the answer to an earlier message; on a fork, if more came there.
-
-        Raises:
-            RequestRefused: If the user has no such message, or it has no answer.
-        """
-        own = await self._sessions.of(user)
-        message = await own.index.calls.statements(partial(own.index.message, response_id))
-        if message is None:
-            raise missing("Response", response_id[:128])
-        if message.state != "finished":
-            raise conflict(f"Response {message.id} is {message.state}; it has no answer.")
-        conversation = await own.conversation(message.session)
-        rounds = await asyncio.to_thread(conversation.branch(message.branch).rounds)
-        number = next((n for n, one in enumerate(rounds, 1) if one.id == message.round_id), 0)
-        if not number:
-            raise missing("Response", message.id)
-        turn = _Turn(message.session, message.branch, number)
-        async with self._kept(conversation, turn) as branch:
-            yield ChatPlace(conversation, branch, text)
+        yield ChatPlace(conversation, conversation.session.branch, _with_history(messages))
 
     @asynccontextmanager
     async def _kept(self, conversation: UserConversation, known: _Turn) -> AsyncIterator[str]:
@@ -135,7 +109,7 @@ class ChatTurns:
             self._known.popitem(last=False)
 
 
-def require_question(messages: Sequence[CompletionMessage]) -> str:
+def _question(messages: Sequence[CompletionMessage]) -> str:
     """Return the text of the last message, which is the question.
 
     Raises:
@@ -161,7 +135,7 @@ def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
     return hashlib.sha256(json.dumps([user.name, said]).encode()).hexdigest() if said else ""
 
 
-def with_history(messages: Sequence[CompletionMessage]) -> str:
+def _with_history(messages: Sequence[CompletionMessage]) -> str:
     """Return the last message with those before it as text, as far as there is room."""
     before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
     before = without_pictures(before)  # a model's provider is to see none

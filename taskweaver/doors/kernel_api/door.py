@@ -100,7 +100,6 @@ class KernelApi:
                 body=models.NewFork,
                 answer=models.CreatedSession,
                 status=201,
-                problems=(404, 409),
             ),
         ]
 

@@ -40,7 +40,6 @@ class FileOperations:
                 "Files of the working directory",
                 query={"digests": "1 adds the SHA-256 of each file"},
                 answer=models.FileList,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",

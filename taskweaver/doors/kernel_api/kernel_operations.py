@@ -45,7 +45,6 @@ class KernelOperations:
                 "Run code",
                 body=models.NewExecution,
                 answer=models.ExecutionAnswer,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -53,7 +52,6 @@ class KernelOperations:
                 self._stream,
                 "Events of an execution; the header Last-Event-ID resumes",
                 answer_type=EVENTS_TYPE,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",
@@ -149,7 +147,6 @@ class KernelOperations:
                 "Keep the state of this moment",
                 answer=models.KeptSnapshot,
                 status=201,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "DELETE",

@@ -62,7 +62,6 @@ class PageDoor:
                 "The conversation of a branch as one page that needs no server",
                 query={"until": "Number of the last round; all if it is left out"},
                 answer_type="text/html",
-                problems=(404, 409),
             ),
         ]
 

@@ -253,16 +253,9 @@ def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
         os.utime(target.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def copy_content(source: BinaryIO, target: BinaryIO, most_bytes: int | None = None) -> None:
-    """Copy the bytes that an open file has now to another, without later additions.
-
-    Args:
-        source: The file.
-        target: The other.
-        most_bytes: Most that are copied; None for all.
-    """
+def copy_content(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy the bytes that an open file has now to another, without later additions."""
     left = os.fstat(source.fileno()).st_size
-    left = left if most_bytes is None else min(left, most_bytes)
     while left and (data := source.read(min(left, _CHUNK_BYTES))):
         target.write(data)
         left -= len(data)

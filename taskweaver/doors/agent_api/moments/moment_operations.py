@@ -45,7 +45,6 @@ class MomentOperations:
                 self._show,
                 "A branch at the end of one of its rounds",
                 answer=models.MomentView,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -54,7 +53,6 @@ class MomentOperations:
                 "Files of a branch at the end of one of its rounds: names and sizes",
                 query=pages,
                 answer=models.MomentFiles,
-                problems=(404, 409),
             ),
         ]
 
@@ -68,7 +66,6 @@ class MomentOperations:
                 "Things that a fork would carry, and those that it would not",
                 query={"at_round": "The last round that it sees; all if it is left out"},
                 answer=models.ForkPreview,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -77,7 +74,6 @@ class MomentOperations:
                 "Differences of two branches, or of two moments",
                 query=_PAIR,
                 answer=models.Differences,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "GET",
@@ -86,7 +82,6 @@ class MomentOperations:
                 "Things that a merge would bring to this branch, and its conflicts",
                 query={"source": "Name of the branch to merge"},
                 answer=models.MergeView,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",
@@ -95,7 +90,6 @@ class MomentOperations:
                 "Merge the core and archival memory of another branch into this one",
                 body=models.NewMerge,
                 answer=models.Merged,
-                problems=(404, 409),
             ),
         ]
 

@@ -85,7 +85,6 @@ class SearchOperations:
                 "Stop a search cleanly; what is being tried is given up",
                 answer=models.SearchName,
                 status=202,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",
@@ -95,7 +94,6 @@ class SearchOperations:
                 body=models.SearchLimits,
                 answer=models.SearchName,
                 status=202,
-                problems=(404, 409),
             ),
             ApiOperation(
                 "POST",

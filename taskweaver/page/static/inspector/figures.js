@@ -3,7 +3,7 @@
 import { h } from '../core/dom.js';
 import { momentAddress } from '../core/route.js';
 import { seen } from '../core/words.js';
-import { INSPECTOR_PIXELS, PICTURE, openable } from '../session/picture.js';
+import { PICTURE, openable } from '../session/picture.js';
 
 const MOST = 60;
 
@@ -32,6 +32,6 @@ export function latestFigure(session, moment) {
 function thumb(session, moment, one) {
   const style = one.width ? { 'aspect-ratio': `${one.width} / ${one.height}` } : {};
   return h('div', { key: `${one.round_id}/${one.path}`, class: 'thumb' },
-    h('div', { class: 'paper', style }, openable(session, moment.branch, one.path, one, INSPECTOR_PIXELS)),
+    h('div', { class: 'paper', style }, openable(session, moment.branch, one.path, one)),
     h('a', { class: 'caption muted', href: momentAddress(session.id, moment.branch, one.number) }, `round ${one.number}, ${seen(one.path)}`));
 }

@@ -6,7 +6,7 @@ import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
-import { INSPECTOR_PIXELS, PICTURE, openable } from '../session/picture.js';
+import { PICTURE, openable } from '../session/picture.js';
 import { upload } from '../session/composer.js';
 import { codeBlock } from '../text/highlight.js';
 
@@ -63,7 +63,7 @@ function row(session, moment, file) {
 function shown(session, moment, file) {
   const facts = { size: file.size };
   return [
-    PICTURE.test(file.path) ? h('div', { class: 'paper' }, openable(session, moment.branch, file.path, facts, INSPECTOR_PIXELS)) : null,
+    PICTURE.test(file.path) ? h('div', { class: 'paper' }, openable(session, moment.branch, file.path, facts)) : null,
     preview.problem ? h('p', { class: 'failed-text' }, preview.problem) : null,
     preview.text === null ? null : codeBlock(preview.text, file.path.split('.').pop(), `Beginning of ${seen(file.path)}`),
     preview.text !== null && file.size > PREVIEW_BYTES ? h('p', { class: 'muted caption' }, `The first ${bytes(PREVIEW_BYTES)}.`) : null,

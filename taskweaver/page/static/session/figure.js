@@ -8,7 +8,6 @@ import { bytes, seen } from '../core/words.js';
 import { PICTURE, openable, pictureSize } from './picture.js';
 
 const FRAME = /\.html?$/i;
-const MOST_PIXELS = 1_600;
 
 /** Return the figure at a path of a round. */
 export function figure(session, round, path) {
@@ -18,7 +17,7 @@ export function figure(session, round, path) {
   if (!PICTURE.test(path)) return fileRow(session, round, path, facts);
   const style = facts?.width ? { 'aspect-ratio': `${facts.width} / ${facts.height}`, 'max-width': `${facts.width}px` } : {};
   return h('figure', { key: `figure-${path}` },
-    h('div', { class: `paper${facts?.width || session.pictures ? '' : ' unknown'}`, style }, openable(session, round.branch, path, facts, MOST_PIXELS)),
+    h('div', { class: `paper${facts?.width || session.pictures ? '' : ' unknown'}`, style }, openable(session, round.branch, path, facts)),
     h('figcaption', {}, h('span', { class: 'muted' }, seen(path)), pictureSize(facts), button('Save', () => api.save(session.where, path, round.branch), { kind: 'quiet', sign: 'save' })));
 }
 

@@ -1,4 +1,4 @@
-/** Pictures of a session's files: smaller copies in the page, the file itself on request. */
+/** Pictures of a session's files: scaled to their place in the page, in their own size on request. */
 
 import * as api from '../core/api.js';
 import { button, dialog } from '../core/bits.js';
@@ -11,23 +11,17 @@ import { showDialog } from '../state.js';
 /** Names of files that are shown as pictures. */
 export const PICTURE = /\.(?:png|jpe?g|gif|webp|svg)$/i;
 
-/** Longest side of a picture in the inspector, in pixels. */
-export const INSPECTOR_PIXELS = 640;
-
-/** A vector has no pixels to leave out, and copies of others do not move. */
-const WHOLE = /\.(?:svg|gif)$/i;
-
-/** Return a picture that opens in full; `most` is the longest side of the copy that is loaded, in pixels. */
-export function openable(session, branch, path, facts, most) {
-  const shown = image(session, branch, path, facts, most);
+/** Return a picture that opens in its own size. */
+export function openable(session, branch, path, facts) {
+  const shown = image(session, branch, path, facts);
   if (session.isReadOnly || shown.tag !== 'img') return shown;
   return h('button', { type: 'button', class: 'open-picture', 'aria-label': `Show ${seen(path)} in full size`, onclick: () => openPicture(session, branch, path, facts) }, shown);
 }
 
-function image(session, branch, path, facts, most) {
+function image(session, branch, path, facts) {
   if (session.pictures) return embedded(session, path);
   const where = `${session.where}/files/${api.path(...path.split('/'))}`;
-  const found = picture(where, { branch, width: WHOLE.test(path) ? undefined : most }, () => session.pictureCame());
+  const found = picture(where, { branch }, () => session.pictureCame());
   if (found.problem) return h('p', { class: 'broken muted' }, icon('warn'), `This picture cannot be shown: ${found.problem}`);
   if (!found.url) return h('span', { class: 'bar paper-bar' });
   const onerror = () => {
@@ -43,7 +37,7 @@ function embedded(session, path) {
   return src ? h('img', { src, alt: seen(path) }) : h('p', { class: 'broken' }, `${seen(path)} is not in this file.`);
 }
 
-/** Show the file itself, in its own size. */
+/** Show a picture in its own size. */
 function openPicture(session, branch, path, facts) {
   const close = () => showDialog(null);
   showDialog(() => dialog(seen(path), 'wide full-picture', close,
