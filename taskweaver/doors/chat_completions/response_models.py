@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from taskweaver.doors.chat_completions.models import MODEL, CompletionMessage, TextForm
+from taskweaver.doors.chat_completions.models import MODEL, CompletionMessage
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 
@@ -47,7 +47,7 @@ class ReasoningItem(BaseModel):
 class ResponseText(BaseModel):
     """Options of the text of a response."""
 
-    format: TextForm = None
+    format: dict[str, Any] | None = None
 
 
 class ResponseRequest(BaseModel):

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
-from taskweaver.doors.chat_completions.models import CompletionMessage
+from taskweaver.doors.chat_completions.models import CompletionMessage, require_text_form
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
 from taskweaver.doors.chat_completions.response_models import (
     ResponseAnswer,
@@ -63,6 +63,7 @@ class ResponseOperations:
 
     async def _respond(self, call: Call) -> Response | BaseModel:
         wanted = call.read(ResponseRequest)
+        require_text_form(wanted.text.format if wanted.text is not None else None)
         await (await self._sessions.of(call.user)).check_disk(call.user)
         response_id = f"{_PREFIX}{secrets.token_hex(16)}"
         async with self._place(call, wanted) as place:
