@@ -84,6 +84,7 @@ class ChatCompletions:
         wanted = call.read(models.CompletionRequest)
         if wanted.n != 1:
             raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
+        models.require_text_form(wanted.response_format)
         own = await self._sessions.of(call.user)
         await own.check_disk(call.user)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from taskweaver.server.errors import RequestRefused
 
 MODEL = "taskweaver"
 """Name of the one model; others are taken as well, and mean the same."""
@@ -43,14 +45,11 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-def require_text_form(value: Any) -> Any:
-    """Check that no form of the answer but text is wanted; raises ValueError."""
-    if value is not None and (not isinstance(value, dict) or value.get("type") != "text"):
-        raise ValueError("answers are text; ask for the form in words.")
-    return value
-
-
-TextForm = Annotated[Any, AfterValidator(require_text_form)]
+def require_text_form(form: dict[str, Any] | None) -> None:
+    """Check that the answer is wanted as text; raises RequestRefused."""
+    if form is not None and form.get("type") != "text":
+        detail = "Answers are text: another form is not promised. Ask for it in the question."
+        raise RequestRefused(422, "invalid-body", detail)
 
 
 class CompletionRequest(BaseModel):
@@ -63,7 +62,7 @@ class CompletionRequest(BaseModel):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: int = 1
-    response_format: TextForm = None
+    response_format: dict[str, Any] | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
 
