@@ -15,8 +15,11 @@ RESULT_CHARS = 8_000
 OUTPUT_CHARS = 4_000
 ERROR_CHARS = 3_000
 PREVIEW_CHARS = 700
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\r\n])")
-"""Earlier states of a line that a progress bar writes again and again."""
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+"""Earlier states of a line that a progress bar writes again and again.
+
+Without the anchor each character of a long line would be tried as the first one.
+"""
 
 
 def render_value(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from taskweaver.tables.evidence.codes import WHOLE, code_reason
+from taskweaver.tables.evidence.codes import WHOLE, code_reason, names_codes
 from taskweaver.tables.evidence.dates import TimeForm, looks_like_time, time_form
 from taskweaver.tables.evidence.numerals import (
     NumberForm,
@@ -99,10 +99,10 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
     `likely_decimal` is the decimal separator of the file, if it is known.
     """
     decided = Decisions()
-    for column in [c for c in frame.columns if str(frame[c].dtype) in {"float16", "float32"}]:
-        short = ToNumber(column, is_partial=bool(frame[column].isna().any()))
-        frame[column] = converted(frame[column], short)  # as it prints: 0.1, not 0.10000000149
-        decided.steps.append(short)
+    for column in frame.columns:
+        if wide := _wide(column, frame[column]):
+            frame[column] = converted(frame[column], wide)
+            decided.steps.append(wide)
     columns = [c for c in frame.columns if is_of_texts(frame[c]) and c not in kept]
     for column in frame.select_dtypes("number", exclude="timedelta"):
         _decide_serial(frame, column, decided)
@@ -118,7 +118,7 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
             step = ToType(column, "boolean")
             frame[column] = converted(frame[column], step)
             decided.steps.append(step)
-        elif times[column] is not None:
+        elif times[column] is not None and not names_codes(column):
             _decide_time(frame, column, decided, is_day_first=is_day_first)
         elif _may_be_numbers(samples[column]) and not names_numerals(column):
             _decide_number(frame, column, decided, likely_decimal)
@@ -129,6 +129,20 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
         else:
             _note_look(column, samples[column], decided)
     return decided
+
+
+def _wide(column: str, series: Any) -> ToNumber | ToType | None:
+    """Return the step to 64 bits for short and unsigned numbers; None for other columns.
+
+    Sums of short integers wrap early. Short floats become what they print: 0.1, not 0.10000000149.
+    """
+    name = str(series.dtype)
+    if name in {"float16", "float32"}:
+        return ToNumber(column, is_partial=bool(series.isna().any()))
+    is_short = re.fullmatch(r"int(8|16|32)|uint\d+", name, re.IGNORECASE) is not None
+    if not is_short or (name.endswith("64") and not series.max() < 2**63):
+        return None
+    return ToType(column, "Int64" if name[0] in "IU" else "int64")
 
 
 def _decide_serial(frame: Any, column: str, decided: Decisions) -> None:
@@ -182,10 +196,9 @@ def sampled(series: Any) -> Any:
 
 def counted(series: Any) -> list[tuple[str, int]]:
     """Return the distinct values of a column as texts, and how often each occurs."""
-    try:
-        counts = series.value_counts(sort=False)
-    except TypeError:  # lists and dictionaries
-        counts = series.astype(str).value_counts(sort=False)
+    if series.dtype == object:  # True counts as 1 there, and lists cannot be counted
+        series = series.map(str)
+    counts = series.value_counts(sort=False)
     return [(str(value), int(count)) for value, count in counts.items()]
 
 

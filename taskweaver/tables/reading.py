@@ -203,7 +203,8 @@ def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:
 
 def _of_records(raw: Raw) -> Raw:
     """Leave out and note the rows that are no records; give objects the types of their values."""
-    notes, doubts = notes_of(raw.frame)
+    has_notes = raw.plan.reader in {"csv", "excel"}
+    notes, doubts = notes_of(raw.frame) if has_notes else ({}, [])
     doubts += _doubts_of_encoding(raw)
     frame = carry_out(raw.frame, (Drop(tuple(notes)),)) if notes else raw.frame
     totals: dict[int, str] = {}
@@ -267,7 +268,10 @@ def _read_parquet(path: Path, name: str) -> Raw:
         frame = read_source(plan)
         if type(frame.index).__name__ != "RangeIndex":
             is_named = any(frame.index.names) and not {*frame.index.names} & {*frame.columns}
-            plan = replace(plan, steps=(Tidy("labels" if is_named else "index"),))
+            if "row" in frame.columns and not is_named:
+                frame = frame.reset_index(drop=True)
+            else:
+                plan = replace(plan, steps=(Tidy("labels" if is_named else "index"),))
         raw = exact(plan, carry_out(frame, plan.steps))
     except ImportError as error:
         raise TableError(f"Reading {path.name} needs a package: pip install pyarrow.") from error

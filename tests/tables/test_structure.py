@@ -304,3 +304,21 @@ def test_numbers_of_another_name_stay_numbers_without_a_word(tmp_path: Path) -> 
     table = loaded(written(tmp_path, "salary,v\n45292,1\n45293,2\n"))
 
     assert table.report == ("t.csv: 2 rows x 2 columns, comma, UTF-8",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "base,quote\nUSD,EUR\nGBP,USD\n", "sex\nm\nf\n", "status,place\nin stock,in Berlin\nout,Bonn\n",
+        "type,time\nAlert,12:30\nNote,12:45\n", "answer,text\na) yes,x\nb) no,y\n",
+        "name,score\nAnn,1\nMary Jane Watson,\n", "city,shops\nGrand Rapids,3\nEast Grand,3\n",
+        "team,won,lost\nAll Blacks,3,1\nSprings,2,1\nEagles,1,0\n",
+        "category,articles\nSports,3\nWorld,5\nPolitics,2\n", "word,n\nthe,2\nsum,4\nall,2\nof,0\n",
+        "name,contact\na,491701234567\nb,+491701234567\n", "k,2020-01-01,2020-02-01\na,1,2\n",
+    ],
+)  # fmt: skip
+def test_records_that_resemble_totals_units_and_notes_are_kept(text: str, tmp_path: Path) -> None:
+    frame = loaded(written(tmp_path, text)).frame
+    lines = [line.split(",") for line in text.splitlines()]
+    assert [*map(str, frame.columns)] == lines[0]
+    assert frame.iloc[:, 0].astype(str).tolist() == [line[0] for line in lines[1:]]

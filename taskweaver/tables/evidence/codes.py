@@ -13,7 +13,9 @@ MISSING = frozenset(
     "|null|".split("|")
 )
 """Texts that readers of pandas take for missing values."""
-_CODES = "sku|article|artikel|version|release|revision|chapter|section|clause|serial|barcode|code"
+_CODES = (
+    "sku|article|artikel|version|build|release|revision|chapter|section|clause|serial|barcode|code"
+)
 _NAMES_CODES = re.compile(
     rf"(?:.* )?(?:{_CODES}|id|key|no|nr)|.* (?:number|num)|.*(?:nummer|[a-z]nr)", re.IGNORECASE
 )

@@ -336,6 +336,10 @@ def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     named = sum(bool(cell.strip()) and not _is_value(cell) for cell in first)
     if _names_values(first, body):
         return True
+    times = [cell for cell in first if looks_like_time(cell)]
+    if named and len(times) == len(data_like) == len({*times}):
+        below = [row[index] for row in body for index in data_like if index < len(row)]
+        return not any(map(looks_like_time, below))
     return _are_labels([first[index] for index in data_like]) and named > 0
 
 

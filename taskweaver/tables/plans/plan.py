@@ -14,7 +14,7 @@ Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
 Shape = Literal["records", "nested", "columns", "index", "split"]
 Option = str | int | bool | None | dict[str, str] | list[str]
 TidyKind = Literal["names", "strip", "rows", "columns", "index", "labels", "infer"]
-Exact = Literal["boolean", "Int64", "UInt64", "string"]
+Exact = Literal["boolean", "int64", "Int64", "UInt64", "string"]
 OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "sep": str,
     "encoding": str,

@@ -307,7 +307,9 @@ def _late_types(
         if is_name_like(found):
             types[column] = "str"
         elif frame[column].dtype != float:
-            continue
+            if len({*map(int, plain)}) < len(plain):
+                types[column] = "str"
+                reasons.append(f"`{column}` stays text: spellings of a number differ in it")
         elif all(map(WHOLE.fullmatch, plain)):
             types[column] = "Int64"
         elif reason := code_reason(column, plain)[0]:
