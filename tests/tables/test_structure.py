@@ -309,7 +309,8 @@ def test_numbers_of_another_name_stay_numbers_without_a_word(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "base,quote\nUSD,EUR\nGBP,USD\n", "sex\nm\nf\n", "status,place\nin stock,in Berlin\nout,Bonn\n",
+        "base,quote\nUSD,EUR\nGBP,USD\n", "sex\nm\nf\n",
+        "status,place\nin stock,in Berlin\nout,Bonn\n",
         "type,time\nAlert,12:30\nNote,12:45\n", "answer,text\na) yes,x\nb) no,y\n",
         "name,score\nAnn,1\nMary Jane Watson,\n", "city,shops\nGrand Rapids,3\nEast Grand,3\n",
         "team,won,lost\nAll Blacks,3,1\nSprings,2,1\nEagles,1,0\n",

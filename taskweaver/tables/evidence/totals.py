@@ -19,7 +19,7 @@ _WEAK = frozenset("grand overall all world alle ensemble suma sum ergebnis".spli
 """Words that name a total alone or beside another one of `_WORDS`, at the edge of a table."""
 _ENDS = ("合計", "小計", "合计", "小计", "总计", "總計", "総計", "计")
 _NOTE = re.compile(
-    r"\W*(?:(?:foot)?notes?|sources?|quellen?)\W*"
+    r"\W+|\W*(?:(?:foot)?notes?|sources?|quellen?)\W*"
     r"|\W*(?:(?:data )?sources?|(?:foot)?notes?|quellen?|anmerkung(?:en)?|hinweise?|stand|remarks?"
     r"|fuentes?|fonte|notas?|remarques?|bron|as of|(?:last )?updated?|ex?ported|generated"
     r"|источник|примечани[ея]|資料|出典|来源|注)\b[^:\uff1a]{0,30}[:\uff1a].*"
@@ -40,7 +40,7 @@ def notes_of(frame: Any) -> tuple[dict[int, str], list[str]]:
     """Map rows of notes, units and repeated headers to their texts; add phrases of doubt.
 
     Notes are looked for above and below the records. A note is alone in its row, and shows by its
-    first words, by an empty row or a total beside itself, or by many more words than its column has.
+    first words, by an empty row or a total beside itself, or by many more words than its column.
     """
     count, names = len(frame), list(map(str, frame.columns))
     first = frame.iloc[-_MOST_LOOKED:, 0].astype(str).str.strip("\ufeff")
