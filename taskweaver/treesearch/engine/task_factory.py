@@ -121,12 +121,11 @@ class NodeTaskFactory:
         memory = None
         if branch is not None:
             log = MemoryPromptLog(places.prompt_logs, stage=question.state.label)
+            lessons = shown_ids(board(self.journal, node))
             memory = NodeMemory(
                 branch,
                 log,
-                shown_elsewhere(
-                    node, {*self.journal.refuted, *shown_ids(board(self.journal, node))}
-                ),
+                shown_elsewhere(node, self.journal.refuted.keys() | lessons),
                 is_required=not self.config.has_two_calls,
             )
         agent = self._agent(api, node.id, memory)

@@ -197,12 +197,12 @@ class Difference:
     @property
     def is_clear(self) -> bool:
         """Whether it is larger than the noise; one without known noise is as it stands."""
-        return bool(self.gain) and abs(self.gain) > self._margin(self.comparisons)
+        return abs(self.gain) > self._margin(self.comparisons)
 
     @property
     def is_likely(self) -> bool:
         """Whether 0 is outside of the interval of this one comparison."""
-        return bool(self.gain) and abs(self.gain) > self._margin()
+        return abs(self.gain) > self._margin()
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -335,9 +335,8 @@ class NoisePool:
         squares = residual_squares = 0.0
         for row in rows:
             middle = fmean(effects[seed] for seed, _ in row)
-            squares += sum(value * value for _, value in row)
-            rest = (value - effects[seed] + middle for seed, value in row)
-            residual_squares += sum(one * one for one in rest)
+            squares += sum(value**2 for _, value in row)
+            residual_squares += sum((v - effects[seed] + middle) ** 2 for seed, v in row)
         left = freedom - rank
         is_exact = residual_squares <= _EQUAL**2 * squares
         variance = squares / freedom

@@ -68,7 +68,6 @@ def _line(name: str) -> str:
         except (OSError, subprocess.SubprocessError):
             continue
         lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
-        return next(
-            (line for line in lines if "release" in line), lines[0] if lines else ""
-        ).strip()
+        telling = [line for line in lines if "release" in line] or lines or [""]
+        return telling[0].strip()
     return ""
