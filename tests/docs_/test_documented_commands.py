@@ -53,6 +53,7 @@ NOT_RUN = {
     "dask ": "hosts",
     "taskweaver -p lab search idea.md --executor dask": "hosts",
     "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ": "server",
+    "sqlite3 ": "database",
 }
 """Begins of commands that no test here runs, with the reason."""
 
@@ -63,6 +64,7 @@ REASONS = {
     "serving": re.compile(r"\b(serve|web)\b"),
     "hosts": re.compile(r"^dask |--executor dask"),
     "server": re.compile(r"http://127\.0\.0\.1"),
+    "database": re.compile(r"^sqlite3 memory\.sqlite "),
 }
 """Words by which a command shows that its reason holds."""
 

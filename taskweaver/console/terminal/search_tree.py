@@ -30,13 +30,8 @@ def search_tree(
     """
     head = [_headline(snapshot), _budget_line(snapshot, hint)]
     running = [
-        Text(
-            f"  {phase.node_id} {phase.phase} {snapshot.now - phase.since:.0f} s",
-            style="cyan",
-            no_wrap=True,
-            overflow="ellipsis",
-        )
-        for phase in snapshot.running
+        Text(f"  {line}", style="cyan", no_wrap=True, overflow="ellipsis")
+        for line in _running(snapshot)
     ]
     room = max(rows - len(head) - len(running), _LEAST_ROWS)
     return Group(*head, *_tree(snapshot, room), *running)
@@ -44,7 +39,6 @@ def search_tree(
 
 def status_line(snapshot: SearchSnapshot) -> str:
     """Return what runs now and since when, what was used, and what is left, in one line."""
-    running = [f"{p.node_id} {p.phase} {snapshot.now - p.since:.0f} s" for p in snapshot.running]
     budgets = snapshot.budgets
     uses = (("nodes", budgets.nodes), ("tokens", budgets.tokens), ("cost", budgets.money))
     left = [
@@ -52,12 +46,15 @@ def status_line(snapshot: SearchSnapshot) -> str:
     ]
     if budgets.seconds.limit:
         left.append(_clock(max(budgets.seconds.limit - budgets.seconds.used, 0)))
-    parts = [
-        f"now: {', '.join(running) or 'nothing'}",
-        f"so far: {_budget_line(snapshot, '').plain.replace('  ', ', ')}",
-        f"left: {', '.join(left) or 'no limit'}",
-    ]
-    return safe("; ".join(parts))
+    return safe(
+        f"now: {', '.join(_running(snapshot)) or 'nothing'};"
+        f" so far: {_budget_line(snapshot, '').plain.replace('  ', ', ')};"
+        f" left: {', '.join(left) or 'no limit'}"
+    )
+
+
+def _running(snapshot: SearchSnapshot) -> list[str]:
+    return [f"{p.node_id} {p.phase} {snapshot.now - p.since:.0f} s" for p in snapshot.running]
 
 
 def _headline(snapshot: SearchSnapshot) -> Text:

@@ -6,7 +6,7 @@ A lesson stands until a later attempt finds it untrue.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from heapq import nlargest
 
 from taskweaver.treesearch.model.journal import Journal
@@ -56,9 +56,9 @@ def board(journal: Journal, node: Node, *, has_parent: bool = False) -> list[str
     return [line for _, line in sorted(kept)]
 
 
-def on_the_board(journal: Journal, node: Node) -> list[str]:
-    """Return the ids of the attempts whose findings the board shows to a node."""
-    return [line.partition(" ")[0] for line in board(journal, node)]
+def shown_ids(lines: Iterable[str]) -> set[str]:
+    """Return the ids of the attempts whose findings lines of a board show."""
+    return {line.partition(" ")[0] for line in lines}
 
 
 def _standing(journal: Journal, left_out: Collection[str]) -> list[Node]:

@@ -17,10 +17,7 @@ from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten, shorten_words
 
-_HARDWARE = frozenset(
-    "kernel caches simd numa_nodes huge_pages memory_copy load compilers variables".split()
-)
-_PYTHON_FACTS = frozenset({"python_packages"})
+_HARDWARE = "kernel caches simd numa_nodes huge_pages memory_copy load compilers variables".split()
 _COMPILED = re.compile(
     r"\b(?:C|C\+\+|CUDA|Fortran|Rust|Go|Julia|OpenMP|OpenCL|OpenACC|MPI|SIMD|AVX\S*|HIP|SYCL)(?![\w+])"
     r"|\b(?:gcc|g\+\+|gfortran|clang|icx|ifx|nvcc|mpicc|compil\w+|vectori[sz]\w+)\b"
@@ -127,7 +124,7 @@ def candidate_sections(node: Node, journal: Journal) -> dict[str, str]:
     """Return the sections of a node that is compared with others as the best."""
     objective = journal.objective
     metric = node.metric.to_dict() if node.metric else {}
-    again = run_statistics.seeds(journal, node.id)
+    again = journal.repeated_samples(node.id)
     sections = {
         "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",
         "With other seeds": again.text(objective) if again else "",
@@ -281,19 +278,16 @@ def findings_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
     ]
 
 
-def environment_lines(
-    facts: Mapping[str, Any], idea: str = "", objective: Objective | None = None
-) -> list[str]:
+def environment_lines(facts: Mapping[str, Any], idea: str, objective: Objective) -> list[str]:
     """Return the facts about the machine that an idea needs, a line each.
 
     Details of the hardware and compilers are for ideas that time programs or name a compiled
     language, and Python's packages for all but those that name one and no Python.
     """
     is_compiled = bool(_COMPILED.search(idea))
-    is_near_hardware = is_compiled or objective is None or objective.is_timed
-    left_out = set() if is_near_hardware else _HARDWARE
+    left_out = set() if is_compiled or objective.is_timed else {*_HARDWARE}
     if is_compiled and not _PYTHON.search(idea):
-        left_out = left_out | _PYTHON_FACTS
+        left_out.add("python_packages")
     return [
         f"{name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
         for name, value in facts.items()

@@ -177,14 +177,13 @@ class NodeAgent:
         shown = {"Reply": reply, **prompt}
         shown["Reply"] = shown.pop("Reply")
 
+        text = AnswerForm(alias=form.alias, images=form.images)
         if has_block:
             shown["Introduction"] = introduction
-            text = AnswerForm(alias=form.alias, images=form.images)
             return self.ask(label, shown, form.read, hint=hint, form=text)
         if self.memory is not None:
             turn = self._turn(f"{label}_memory", hint)
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
-            text = AnswerForm(alias=form.alias, images=form.images)
             sections = _with_memory(first, turn)
             with suppress(ReplyUnusable):
                 _NodeAsking(self, f"{label}_memory", sections, str, turn, text).ask()

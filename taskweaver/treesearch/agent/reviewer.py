@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
-from taskweaver.treesearch.agent.board import FINDINGS_CHARS, board
+from taskweaver.treesearch.agent.board import FINDINGS_CHARS, board, shown_ids
 from taskweaver.treesearch.agent.describe import (
     change_sections,
     measured_text,
@@ -180,7 +180,7 @@ class Reviewer:
         model = self._models.feedback
         answer = self._ask(name, "execution_review", prompt, _ASSESSMENT, model)
         untrue = _names(answer["untrue"])
-        shown = {line.partition(" ")[0] for line in known}  # an id is the first word of its line
+        shown = shown_ids(known)
         return Review(
             bool(answer["is_bug"]),
             str(answer["summary"]),

@@ -300,11 +300,12 @@ class Coordinator:
         try:
             finished = future.result()
         except WorkerLost as error:
-            is_again = node.attempt < self.config.attempts
+            is_again = node.attempt < self.config.attempts and not self._is_stopping
             self._remark(f"{node.id}: {error} {'It is tried again.' if is_again else ''}".rstrip())
-            if node.attempt < self.config.attempts and not self._is_stopping:
+            if is_again:
                 self._lost[node.id] = node.attempt
-                self._queue.insert(0, _again(node))
+                again = NodeChoice(node.kind, node.parent, node.name, node.seed, node.is_fresh)
+                self._queue.insert(0, again)
                 return None
             failure = NodeError("WorkerLost", str(error))
             return replace(node, status=NodeStatus.LOST, error=failure, finished_at=time.time())
@@ -378,10 +379,6 @@ class Coordinator:
             return
         self.transition.go_on(stage, reason)
         self._changed(self.state)
-
-
-def _again(node: Node) -> NodeChoice:
-    return NodeChoice(node.kind, node.parent, node.name, node.seed, node.is_fresh)
 
 
 def _is_cancelled(error: BaseException) -> bool:

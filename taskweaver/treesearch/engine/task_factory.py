@@ -10,7 +10,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.agent.board import on_the_board
+from taskweaver.treesearch.agent.board import board, shown_ids
 from taskweaver.treesearch.agent.events import NodeEvents, shown_elsewhere
 from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
@@ -121,10 +121,11 @@ class NodeTaskFactory:
         memory = None
         if branch is not None:
             log = MemoryPromptLog(places.prompt_logs, stage=question.state.label)
+            lessons = shown_ids(board(self.journal, node))
             memory = NodeMemory(
                 branch,
                 log,
-                shown_elsewhere(node, {*self.journal.refuted, *on_the_board(self.journal, node)}),
+                shown_elsewhere(node, self.journal.refuted.keys() | lessons),
                 is_required=not self.config.has_two_calls,
             )
         agent = self._agent(api, node.id, memory)

@@ -18,7 +18,6 @@ _OWN_WAYS = frozenset(
     "PIP_TARGET PIP_PREFIX PIP_USER PIP_ROOT PIP_UPGRADE PIP_CACHE_DIR UV_CACHE_DIR PIP_LOG".split()
 )
 """Variables of the places pip writes to, which the search decides."""
-_PIP_FILE = "PIP_CONFIG_FILE"
 
 
 def host_variables(
@@ -32,14 +31,14 @@ def host_variables(
     """
     patterns = [*names, *(_FETCHING if is_fetching else ())]
     if is_fetching and has_network:
-        patterns += [*_PROXIES, *(name.upper() for name in _PROXIES)]
+        patterns += [*_PROXIES, *map(str.upper, _PROXIES)]
     found = {
         name: value
         for name, value in os.environ.items()
         if name not in _OWN_WAYS and any(fnmatchcase(name, pattern) for pattern in patterns)
     }
     file = _pip_file() if is_fetching else None
-    return found if file is None else {_PIP_FILE: str(file), **found}
+    return found if file is None else {"PIP_CONFIG_FILE": str(file), **found}
 
 
 def named_files(variables: Mapping[str, str]) -> tuple[Path, ...]:

@@ -316,19 +316,18 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     limits = job.limits
     seconds = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
     sandbox = job.sandbox
-    if sandbox is not None and phase != "download":
-        devices = devices_of(os.environ.get(VARIABLE, ""))
-        sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
-    packages = str(job.workspace.resolve() / PACKAGES)
-    is_fetching = phase == "download"
+    packages, is_fetching = str(job.workspace.resolve() / PACKAGES), phase == "download"
     has_network = sandbox is None or sandbox.has_network
     host = host_variables(job.passed, is_fetching=is_fetching, has_network=has_network)
     variables = host | run_variables(job.seed, packages)
     if is_fetching:
         # `pip install` means this folder, and replaces what the parent left there.
         variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}
-        if sandbox is not None:
-            sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host)))
+    if sandbox is not None and is_fetching:
+        sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host)))
+    elif sandbox is not None:
+        devices = devices_of(os.environ.get(VARIABLE, ""))
+        sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
     return Command(
         run,
         job.workspace,

@@ -98,7 +98,7 @@ class Journal(NodeTree):
             self._first_good = node
         program = node.repeats or node.id
         if program in self and not node.is_fresh:  # fresh seeds choose nothing
-            self._noise.put(program, self._measured(program))
+            self._noise.put(program, _sampled(self._runs(program)).cells)
             if self.repetitions(program):
                 self._ranks.clear()  # the effects of seeds are others now
 
@@ -111,10 +111,8 @@ class Journal(NodeTree):
         metric = self._figures.get(node_id)
         return metric.value if metric else None
 
-    def _measured(self, node_id: str) -> list[tuple[int, float]]:
-        """Return seeds and values of a node and its repetitions that worked."""
-        runs = [self._nodes[node_id], *self.repetitions(node_id)]
-        return [(run.seed, run.value) for run in runs if run.is_good and run.value is not None]
+    def _runs(self, node_id: str) -> list[Node]:
+        return [self._nodes[node_id], *self.repetitions(node_id)]
 
     @property
     def noise(self) -> MeasurementNoise | None:
@@ -123,22 +121,21 @@ class Journal(NodeTree):
 
     def samples(self, node_id: str) -> Samples:
         """Return all measurements of a node's program: its own, then those of repetitions."""
-        failed = sum(run.has_failed for run in self.repetitions(node_id))
-        measured = self._measured(node_id)
-        values, seeds = tuple(value for _, value in measured), tuple(seed for seed, _ in measured)
-        return Samples(values, failed, self.noise, seeds)
+        return _sampled(self._runs(node_id), self.noise)
+
+    def repeated_samples(self, node_id: str) -> Samples | None:
+        """Return the repeated measurements of a node without its own; None without any tried."""
+        runs = self.repetitions(node_id)
+        return _sampled(runs, self.noise) if runs else None
 
     def fresh_samples(self, node_id: str) -> Samples:
         """Return the measurements of a node's program on seeds that chose nothing."""
-        runs = self.fresh_runs(node_id)
-        good = [(run.seed, run.value) for run in runs if run.is_good and run.value is not None]
-        failed = sum(run.has_failed for run in runs)
-        return Samples(tuple(v for _, v in good), failed, None, tuple(seed for seed, _ in good))
+        return _sampled(self.fresh_runs(node_id))
 
     def is_candidate(self, node_id: str) -> bool:
         """Return whether a node was measured once alone, where measurements scatter."""
         noise = self.noise
-        return noise is not None and noise.single > 0 and len(self._measured(node_id)) == 1
+        return noise is not None and noise.single > 0 and self.samples(node_id).n == 1
 
     def rank(self, node_id: str) -> float:
         """Return a number that is higher for a better node; see `Objective.rank`.
@@ -154,8 +151,7 @@ class Journal(NodeTree):
 
     def _ranked(self, node_id: str) -> float:
         samples = self.samples(node_id)
-        failed = samples.failed + self._nodes[node_id].has_failed
-        if not samples.values or samples.n <= failed:
+        if samples.n <= samples.failed:
             return -math.inf
         mean = fmean(samples.comparable)
         return mean if self.objective.maximize else -mean
@@ -187,9 +183,10 @@ class Journal(NodeTree):
         highest = next(iter(self.leaders(1)), None)
         if highest is None or highest.id in self._chosen or not self.repetitions(highest.id):
             return highest
-        repeated = [self._nodes[id_] for id_ in list(self._repetitions) if id_ in self._nodes]
-        earlier = [node for node in repeated if node.step < highest.step and self._stands(node)]
+        earlier = [node for node in self.leaders(len(self)) if node.step < highest.step]
         for node in sorted(earlier, key=lambda node: node.step):
+            if not self.repetitions(node.id) or self.rank(node.id) == -math.inf:
+                continue
             gain = difference(self.objective, self.samples(highest.id), self.samples(node.id))
             if gain is not None and gain.error is not None and abs(gain.gain) <= gain.error:
                 return node
@@ -198,10 +195,6 @@ class Journal(NodeTree):
     @property
     def _chosen(self) -> set[str]:
         return {one.chosen for one in self.judgements if self.holds(one)}
-
-    def _stands(self, node: Node) -> bool:
-        over = {name for one in self.judgements if self.holds(one) for name in one.passed_over}
-        return node.is_good and node.id not in over and self.rank(node.id) > -math.inf
 
     @property
     def baseline(self) -> Node | None:
@@ -301,3 +294,10 @@ class Journal(NodeTree):
         for judgement in data.get("judgements", ()):
             journal.judge(Judgement.from_dict(judgement))
         return journal
+
+
+def _sampled(runs: Sequence[Node], noise: MeasurementNoise | None = None) -> Samples:
+    """Return the measurements of runs of one program."""
+    good = [(run.seed, run.value) for run in runs if run.is_good and run.value is not None]
+    seeds, values = tuple(seed for seed, _ in good), tuple(value for _, value in good)
+    return Samples(values, sum(run.has_failed for run in runs), noise, seeds)

@@ -16,34 +16,28 @@ class NodeTree:
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
         self._repetitions: dict[str, list[str]] = {}
-        self._fresh: dict[str, list[str]] = {}
         self._proposed: dict[str, Node] = {}
         self._files: dict[str, Mapping[str, str]] = {}
-        self._seed_runs = 0
 
     def drop(self, node_id: str) -> None:
         """Forget a node that did not finish; its number is free again."""
         node = self._nodes.pop(node_id)
-        self._seed_runs -= node.kind is NodeKind.SEED
         self._files.pop(node_id, None)
         self._proposed.pop(node_id, None)
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
-        for kept in (self._repetitions, self._fresh):
-            if node_id in kept.get(node.repeats, ()):
-                kept[node.repeats].remove(node_id)
+        if node_id in self._repetitions.get(node.repeats, ()):
+            self._repetitions[node.repeats].remove(node_id)
 
     def put(self, node: Node) -> None:
         """Add a node, or take its next state."""
         if node.id not in self._nodes and node.parent is not None:
             self._children.setdefault(node.parent, []).append(node.id)
-        self._seed_runs += node.kind is NodeKind.SEED and node.id not in self._nodes
         self._nodes[node.id] = node
         if node.finished_at is not None:
             self._proposed.pop(node.id, None)
-        if node.repeats in self._nodes:
-            kept = self._fresh if node.is_fresh else self._repetitions
-            known = kept.setdefault(node.repeats, [])
+        if node.repeats in self._nodes and not node.is_fresh:
+            known = self._repetitions.setdefault(node.repeats, [])
             known += [node.id] * (node.id not in known)
 
     def note_proposal(self, node: Node) -> None:
@@ -76,7 +70,7 @@ class NodeTree:
     @property
     def attempts(self) -> int:
         """Number of nodes, seed evaluations not counted."""
-        return len(self._nodes) - self._seed_runs
+        return sum(node.kind is not NodeKind.SEED for node in self.nodes)
 
     @property
     def nodes(self) -> list[Node]:
@@ -167,22 +161,13 @@ class NodeTree:
             step = self._nodes.get(step.parent or "")
         return depth
 
-    def root_of(self, node_id: str) -> str:
-        """Return the draft a node goes back to."""
-        return self.path(node_id)[0].id
-
-    def seeds_of(self, node_id: str) -> list[Node]:
-        """Return the seed evaluations of a node, without those on fresh seeds."""
-        children = self.children(node_id)
-        return [node for node in children if node.kind is NodeKind.SEED and not node.is_fresh]
-
     def repetitions(self, node_id: str) -> list[Node]:
         """Return the other measurements of a node's program: with seeds, and proposed again."""
         return [self._nodes[again] for again in tuple(self._repetitions.get(node_id, ()))]
 
     def fresh_runs(self, node_id: str) -> list[Node]:
         """Return the measurements of a node's program on seeds that chose nothing."""
-        return [self._nodes[again] for again in tuple(self._fresh.get(node_id, ()))]
+        return [node for node in self.children(node_id) if node.is_fresh]
 
 
 def ended(node: Node | None) -> float:

@@ -114,11 +114,8 @@ class Repetitions:
 
     def _had(self, stage: int) -> int:
         """Return how many repetitions of a stage there are."""
-        nodes = self.journal.nodes
-        return sum(
-            node.kind is NodeKind.SEED and node.stage == stage and not node.is_fresh
-            for node in nodes
-        )
+        nodes = [node for node in self.journal.nodes if node.stage == stage]
+        return sum(node.kind is NodeKind.SEED and not node.is_fresh for node in nodes)
 
     def _second(self, nodes: Sequence[Node]) -> NodeChoice | None:
         """Return a repetition of a second program with the seeds of the first; None if none is due.

@@ -84,7 +84,7 @@ class Samples:
 
     Attributes:
         values: The measurements that worked.
-        failed: Number of repetitions that did not.
+        failed: Number of those that did not.
         noise: Noise of the run; None while no program was measured repeatedly.
         seeds: Seed of each measurement; counted from 0 where they are not known.
     """
@@ -110,20 +110,24 @@ class Samples:
         return stdev(self.values) if self.n > 1 else None
 
     @property
+    def cells(self) -> list[tuple[int, float]]:
+        """Measurements with their seeds."""
+        return list(zip(self.seeds or range(self.n), self.values, strict=True))
+
+    @property
     def by_seed(self) -> dict[int, list[float]]:
         """Measurements of each seed."""
-        cells = defaultdict[int, list[float]](list)
-        for seed, value in zip(self.seeds or range(self.n), self.values, strict=True):
-            cells[seed].append(value)
-        return cells
+        found = defaultdict[int, list[float]](list)
+        for seed, value in self.cells:
+            found[seed].append(value)
+        return found
 
     @property
     def comparable(self) -> tuple[float, ...]:
         """The measurements without the effects of their seeds: those of others compare to them."""
         if self.noise is None:
             return self.values
-        pairs = zip(self.values, self.seeds or range(self.n), strict=True)
-        return tuple(self.noise.without_seed(value, seed) for value, seed in pairs)
+        return tuple(self.noise.without_seed(value, seed) for seed, value in self.cells)
 
     @property
     def is_deterministic(self) -> bool:
@@ -193,12 +197,12 @@ class Difference:
     @property
     def is_clear(self) -> bool:
         """Whether it is larger than the noise; one without known noise is as it stands."""
-        return bool(self.gain) and abs(self.gain) > self._margin(self.comparisons)
+        return abs(self.gain) > self._margin(self.comparisons)
 
     @property
     def is_likely(self) -> bool:
         """Whether 0 is outside of the interval of this one comparison."""
-        return bool(self.gain) and abs(self.gain) > self._margin()
+        return abs(self.gain) > self._margin()
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -331,9 +335,8 @@ class NoisePool:
         squares = residual_squares = 0.0
         for row in rows:
             middle = fmean(effects[seed] for seed, _ in row)
-            squares += sum(value * value for _, value in row)
-            rest = (value - effects[seed] + middle for seed, value in row)
-            residual_squares += sum(one * one for one in rest)
+            squares += sum(value**2 for _, value in row)
+            residual_squares += sum((v - effects[seed] + middle) ** 2 for seed, v in row)
         left = freedom - rank
         is_exact = residual_squares <= _EQUAL**2 * squares
         variance = squares / freedom
@@ -354,11 +357,9 @@ class NoisePool:
     def _row(self, cells: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         """Return measurements of a program as deviations from its mean, in shares of it or not."""
         values = [value for _, value in cells]
-        if _are_equal(values):
-            return [(seed, 0.0) for seed, _ in cells]
         mean = fmean(values)
         scale = abs(mean) if self._is_relative else 1.0
-        if not scale:
+        if not scale or _are_equal(values):
             return [(seed, 0.0) for seed, _ in cells]
         return [
             (s, min(max((v - mean) / scale, -_LARGEST_SHARE), _LARGEST_SHARE)) for s, v in cells

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Objective
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
-from taskweaver.treesearch.model.samples import Difference, Samples, difference, with_error
+from taskweaver.treesearch.model.samples import Difference, difference, with_error
 from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.text import counted
 
@@ -217,16 +217,6 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
     else:
         base = measured_ancestor(journal, node)
     return Effect(node, base, gain(journal, node, base) if node.is_good else None)
-
-
-def seeds(journal: Journal, node_id: str) -> Samples | None:
-    """Return the repeated measurements of a node without its own; None when none were tried."""
-    nodes = journal.repetitions(node_id)
-    if not nodes:
-        return None
-    good = [(node.value, node.seed) for node in nodes if node.is_good and node.value is not None]
-    values, seeds = tuple(value for value, _ in good), tuple(seed for _, seed in good)
-    return Samples(values, sum(node.has_failed for node in nodes), journal.noise, seeds)
 
 
 def reached(journal: Journal, node: Node) -> str:

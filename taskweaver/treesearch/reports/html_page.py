@@ -144,7 +144,7 @@ class _Details:
         objective = self._journal.objective
         before = self._journal.files(node.parent or "")
         own = self._journal.files(node.id)
-        again = run_statistics.seeds(self._journal, node.id)
+        again = self._journal.repeated_samples(node.id)
         code = "\n\n".join(f"--- {path}\n{text}" for path, text in own.items())
         return {
             "id": node.id,

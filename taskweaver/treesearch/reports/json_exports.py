@@ -87,7 +87,7 @@ def stage_summary(journal: Journal, facts: RunFacts, stage: StageFacts) -> dict[
         "seeds": {
             node.id: spread.to_dict()
             for node in evaluated
-            if (spread := run_statistics.seeds(journal, node.id)) is not None
+            if (spread := journal.repeated_samples(node.id)) is not None
         },
     }
 

@@ -136,7 +136,7 @@ def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
         was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
         told = "the first draft that works; optimistic, since these figures chose the node"
         rows.append(("gain over the baseline", f"{better}, {was}, {told}"))
-    spread = run_statistics.seeds(journal, best.id)
+    spread = journal.repeated_samples(best.id)
     if spread is not None:
         failed = f", {spread.failed} failed" if spread.failed else ""
         rows.append(("other seeds", inline(spread.text(objective)) + failed))

@@ -51,7 +51,7 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
 
 
 def _metric(journal: Journal, node: Node) -> dict[str, Any]:
-    objective, spread = journal.objective, run_statistics.seeds(journal, node.id)
+    objective, spread = journal.objective, journal.repeated_samples(node.id)
     samples = journal.samples(node.id)
     return {
         "name": objective.name,

@@ -82,7 +82,7 @@ def test_a_log_with_plans_of_another_time_is_gone_on_with(tmp_path: Path) -> Non
             del entry["node"]["artifacts"]["run"]
     log.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
     resumed = search(project, Climber(), resume=True, num_seeds=1, **SMALL)
-    (seed,) = resumed.state.journal.seeds_of("n0001")
+    (seed,) = resumed.state.journal.repetitions("n0001")
     assert seed.error is not None
     assert seed.error.kind == "PhasePlanError"
     assert "run.commands" in seed.error.message

@@ -50,15 +50,14 @@ def test_a_node_that_had_not_finished_is_left_out_and_begins_anew() -> None:
 def test_what_a_journal_keeps_agrees_with_its_nodes() -> None:
     journal, _ = small_run()
     for one in journal.nodes:
-        assert journal.root_of(one.id) == journal.path(one.id)[0].id
-        again = [one, *journal.seeds_of(one.id)]
+        again = [one, *journal.repetitions(one.id)]
         ranks = [journal.objective.rank(each.metric) for each in again if each.is_good]
         assert journal.rank(one.id) == (fmean(ranks) if ranks else -math.inf)
     depths = {one.id: journal.debug_depth(one) for one in journal.nodes}
     assert depths == {one.id: int(one.id == "n0003") for one in journal.nodes}
     journal.drop("n0013")
     journal.put(node(13, NodeKind.DRAFT, 0.7))
-    assert journal.root_of("n0013") == "n0013"
+    assert journal.path("n0013") == [journal["n0013"]]
 
 
 def test_a_journal_of_a_run_that_is_read_back_ranks_as_before() -> None:

@@ -96,13 +96,11 @@ def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> Worke
     cards = gpus()
     programs = toolchain.programs()
     compilers = toolchain.compilers(programs, has_gpus=bool(cards))
-    facts: dict[str, Fact | list[str]] = {
-        "memory_copy": copy_rate(),
-        "compilers": toolchain.versions(compilers),
-    }
+    environment: dict[str, Fact | list[str]] = {**collect_environment()}
+    environment |= {"memory_copy": copy_rate(), "compilers": toolchain.versions(compilers)}
     return WorkerFacts(
         host=socket.gethostname(),
-        environment={k: v for k, v in {**collect_environment(), **facts}.items() if v},
+        environment={name: fact for name, fact in environment.items() if fact},
         compilers=compilers,
         gpus=cards,
         memory_bytes=half_of_memory(),

@@ -31,12 +31,8 @@ def programs() -> frozenset[str]:
     found: set[str] = set()
     for folder in os.get_exec_path():
         with suppress(OSError), os.scandir(folder) as entries:
-            found.update(entry.name for entry in entries if _is_program(entry))
+            found |= {e.name for e in entries if os.access(e.path, os.X_OK) and e.is_file()}
     return frozenset(found)
-
-
-def _is_program(entry: os.DirEntry[str]) -> bool:
-    return os.access(entry.path, os.X_OK) and entry.is_file()
 
 
 def compilers(there: Iterable[str], *, has_gpus: bool) -> tuple[str, ...]:
@@ -71,7 +67,7 @@ def _line(name: str) -> str:
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        lines = [line.strip() for line in done.stdout.decode("utf-8", "replace").splitlines()]
-        said = [line for line in lines if line]
-        return next((line for line in said if "release" in line), next(iter(said), ""))
+        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        telling = [line for line in lines if "release" in line] or lines or [""]
+        return telling[0].strip()
     return ""
