@@ -132,15 +132,13 @@ def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) 
 
 
 def _wide(column: str, series: Any) -> ToNumber | ToType | None:
-    """Return the step to 64 bits for short and unsigned numbers; None for other columns.
-
-    Sums of short integers wrap early. Short floats become what they print: 0.1, not 0.10000000149.
-    """
+    """Return the step to 64 bits for short numbers: integers wrap, and 0.1 is 0.10000000149."""
     name = str(series.dtype)
     if name in {"float16", "float32"}:
         return ToNumber(column, is_partial=bool(series.isna().any()))
-    is_short = re.fullmatch(r"int(8|16|32)|uint\d+", name, re.IGNORECASE) is not None
-    if not is_short or (name.endswith("64") and not series.max() < 2**63):
+    if not re.fullmatch(r"(?i:int(8|16|32)|uint\d+)", name):
+        return None
+    if name.endswith("64") and not series.max() < 2**63:
         return None
     return ToType(column, "Int64" if name[0] in "IU" else "int64")
 
