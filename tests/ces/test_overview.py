@@ -24,8 +24,8 @@ def overview_of(name: str, content: bytes, size: int | None = None) -> dict[str,
 def test_columns_are_those_of_the_header_below_a_title_and_rows_are_as_they_are_written() -> None:
     text = "Sales of 2024;;\n;;\nshop;amount;day\nA;1.234,50;03.04.2024\nB;2,5;13.04.2024\n"
     (table,) = overview_of("report.csv", text.encode("utf-16"))["tables"]
-    amount = "number, thousands separators"
-    assert table["columns"] == [["shop", "text"], ["amount", amount], ["day", "time"]]
+    amount, day = "number, 2.5 to 1234.5, thousands separators", "time, 2024-04-03 to 2024-04-13"
+    assert table["columns"] == [["shop", "text, A|B"], ["amount", amount], ["day", day]]
     assert table["sample"] == [["A", "1.234,50", "03.04.2024"], ["B", "2,5", "13.04.2024"]]
     assert (table["rows"], table["is_estimate"]) == (2, False)
 
@@ -35,7 +35,7 @@ def test_rows_of_a_beginning_are_estimated_without_the_line_that_is_cut(encoding
     text = "name,n\n" + "Zoë,12\n" * 500
     content = text.encode(encoding)
     (table,) = overview_of("names.csv", content[: len(content) // 2 + 1], len(content))["tables"]
-    assert table["columns"] == [["name", "text"], ["n", "integer"]]
+    assert table["columns"] == [["name", "text, such as Zoë"], ["n", "integer"]]
     assert table["is_estimate"]
     assert abs(table["rows"] - 500) < 5
 
@@ -44,7 +44,8 @@ def test_columns_say_how_many_values_are_missing() -> None:
     text = "name,n,day\nA,1,2024-01-02\n,n/a,\n" + "B,2,2024-01-03\n" * 40
     (table,) = overview_of("t.csv", text.encode())["tables"]
     assert table["columns"] == [
-        ["name", "text, 1 missing"], ["n", "integer, 1 missing"], ["day", "time, 1 missing"],
+        ["name", "text, A|B, 1 missing"], ["n", "integer, 1 to 2, 1 missing"],
+        ["day", "time, 2024-01-02 to 2024-01-03, 1 missing"],
     ]  # fmt: skip
     (part,) = overview_of("t.csv", text.encode(), len(text) * 2)["tables"]
     assert dict(part["columns"])["n"] == "integer, some missing"
@@ -58,7 +59,11 @@ def test_a_view_that_cannot_be_read_hides_no_other_table(tmp_path: Path) -> None
             "CREATE VIEW lost AS SELECT * FROM missing;"
         )
     (table,) = overview_of(path.name, path.read_bytes())["tables"]
-    assert (table["name"], table["rows"], table["columns"]) == ("a b", 2, [["n", "integer"]])
+    assert (table["name"], table["rows"], table["columns"]) == (
+        "a b",
+        2,
+        [["n", "integer, 1 to 2"]],
+    )
 
 
 def test_a_view_that_computes_for_ever_is_stopped(

@@ -133,7 +133,7 @@ def test_examples_and_experiences_are_in_the_prompts(project: Path) -> None:
     assert "Name the region first" in planner
     assert "in euros" in planner
     assert "the mean of column Count" in code
-    assert all(f"def {name}(" in code for name in ("add_tax", "count_letters", "to_foot"))
+    assert all(f"- {name}(" in code for name in ("add_tax", "count_letters", "to_foot"))
     assert "old_service" not in code
     assert "datetime" in code  # the policy's modules are told
 
