@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from support import code_reply, planner_reply
 
 from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.llm.types import ChatMessage
+from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
+from taskweaver.module.events import current_branch
+from taskweaver.server.agents import confirming
 
 CELL = "print('allowed ' + 'to run')"
 CHAT = "/v1/chat/completions"
@@ -96,3 +100,21 @@ def test_a_client_of_the_agent_api_that_watches_is_asked(server: Served) -> None
         said = stream.read().decode()
     assert f"waits for a yes in session {session}" in said
     assert client.post(one, json={"answer": "no"}).status_code == 404
+
+
+@pytest.mark.parametrize("end", ["left", "timeout"])
+def test_a_question_that_nobody_is_left_to_answer_is_refused(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirming, "GRACE_S", 0.0)
+    asked = confirming.ClientConfirmations("s1")
+    asked.silent.add(current_branch())
+    request = ConfirmationRequest(frozenset({"code"}), "1 + 1")
+    with ExitStack() as watching:
+        watching.enter_context(asked.watched())
+        asked.expect(request)
+        if end == "left":
+            watching.close()
+        with pytest.raises(NotConfirmed, match=r"nobody answered.* session s1.*: 1 \+ 1"):
+            asked.request_confirmation(request, PATIENCE_S if end == "left" else 0.0)
+    assert "nobody answered" in asked.refused[current_branch()]
