@@ -46,20 +46,22 @@ class ClientConfirmations(AnsweredElsewhere):
         self._watchers = 0
         self._branches: dict[str, str] = {}
         self._left = set[str]()
+        self._leaving = Timer(0.0, self._leave)
         self._is_closed = False
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Count a client that is shown requests, and can answer them, inside the block."""
         self._watchers += 1
+        self._leaving.cancel()
         try:
             yield
         finally:
             self._watchers -= 1
             if not self._watchers and self._unwatched():
-                timer = Timer(GRACE_S, self._leave)
-                timer.daemon = True
-                timer.start()
+                self._leaving = Timer(GRACE_S, self._leave)
+                self._leaving.daemon = True
+                self._leaving.start()
 
     def _unwatched(self) -> list[ConfirmationRequest]:
         """Return the requests that wait on silent branches."""
