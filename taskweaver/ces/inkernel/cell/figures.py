@@ -92,7 +92,7 @@ def _activate(manager: Any) -> None:
 
 
 def keep_backend() -> None:
-    """Have pyplot keep this backend, unless another client chooses: others show nothing here."""
+    """Have pyplot keep this backend; another client may choose one that shows something."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
     plain: Any = getattr(pyplot, "switch_backend", None)
     if plain is None:
@@ -101,11 +101,12 @@ def keep_backend() -> None:
 
         @wraps(plain)
         def switch_backend(newbackend: Any) -> None:
-            plain(newbackend if FOREIGN.is_running else _OWN)
+            is_theirs = FOREIGN.is_running and str(newbackend).lower() != "agg"
+            plain(newbackend if is_theirs else _OWN)
 
         pyplot.switch_backend = switch_backend
-    # Chosen before pyplot was there, or by another client; an inline one of that client stays.
-    if not FOREIGN.is_running and str(dict.get(rcParams, "backend")).lower() == "agg":
+    # Chosen before pyplot was there.
+    if str(dict.get(rcParams, "backend")).lower() == "agg":
         pyplot.switch_backend(_OWN)
 
 
