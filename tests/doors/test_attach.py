@@ -88,6 +88,8 @@ def test_own_cells_stay_as_they_are_beside_a_client(app: TaskWeaverApp, session:
     with joined(connection(app, session)) as client:
         ask(client, "import matplotlib.pyplot as plt\ny = [x]")
         session.run_code("plt.plot([1, 2]); y")
+        agg = ask(client, "import matplotlib; matplotlib.use('Agg'); plt.plot([3]); plt.show()")
+        assert [kind for kind, _ in agg.messages] == ["display_data"]  # of its own figure alone
         assert "[41]" in contents(session, AttachmentType.execution_result)[0]
         assert "figure_1.png" in contents(session, AttachmentType.artifact_paths)[0]
         assert ask(client, "y").data("execute_result") == {"text/plain"}

@@ -50,7 +50,10 @@ class Notebooks:
     """The kernels of a Jupyter server, each with a client."""
 
     def __init__(self, folder: Path) -> None:
-        self.kernels = AsyncMultiKernelManager(default_kernel_name="taskweaver")
+        files = str(folder.parent)  # by default the current one, where a killed run leaves them
+        self.kernels = AsyncMultiKernelManager(
+            default_kernel_name="taskweaver", connection_dir=files
+        )
         self.folder = folder
         self.clients: dict[str, Any] = {}
 

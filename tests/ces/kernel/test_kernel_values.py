@@ -10,7 +10,8 @@ import pytest
 from kernels import LIMITS, answers, limited, run
 from sizes import some
 
-from taskweaver.ces.common import Client, Stream
+from taskweaver.ces.common import Client, PluginCode, Stream
+from taskweaver.ces.errors import KernelError
 from taskweaver.ces.limits import KernelLimits
 
 pytestmark = pytest.mark.measured
@@ -279,6 +280,9 @@ FIGURES = [
     ("plt.plot([1]); plt.title('L'); None", ["L"]),
     ("plt.get_fignums();", []),
     ("len(plt.get_fignums()) < 20", []),
+    ("import matplotlib; matplotlib.use('Agg'); plt.plot(1); plt.title('R'); plt.show()", ["R"]),
+    ("plt.switch_backend('pdf'); plt.plot(1); plt.title('T'); plt.show()", ["T"]),
+    ("plt.plot(1); plt.title('U'); plt.savefig('u.png')", ["U"]),
     ("%matplotlib inline\nplt.plot([1]); plt.title('M'); None", ["M"]),
     ("from matplotlib.figure import Figure; f = Figure(); f.suptitle('O'); f", ["O"]),
 ]
@@ -407,6 +411,23 @@ def test_output_after_the_end_of_a_cell_comes_with_a_later_one(fresh: Client) ->
     result = run(fresh, "1")
     assert "".join(result.stdout) == "Output of earlier cells, which came after their end:\nidle\n"
     assert [artifact.type for artifact in result.artifact] == ["html"]
+
+
+def test_operations_between_cells_lose_no_output_but_their_own(fresh: Client) -> None:
+    run(
+        fresh,
+        "import builtins, threading\ngo, done = threading.Event(), threading.Event()\n"
+        "def work():\n    go.wait(); print('of a thread'); done.set()\n"
+        "builtins.work_now = lambda: (go.set(), done.wait(), go.clear(), done.clear())\n"
+        "def start(): threading.Thread(target=work).start()\nstart()",
+    )
+    loud = PluginCode("loud", "work_now()\nprint('of nobody')\n1 / 0", {})
+    assert "ZeroDivisionError" in fresh.load_plugins([loud])["loud"]
+    late = "Output of earlier cells, which came after their end:\nof a thread\n"
+    assert "".join(run(fresh, "start()").stdout) == late
+    with pytest.raises(KernelError):
+        fresh.overview([{}])
+    assert "".join(run(fresh, "work_now(); print('own')").stdout) == "of a thread\nown\n"
 
 
 def test_what_the_shell_pages_or_shows_by_itself_is_printed(shared: tuple[Client, Path]) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import io
 import sys
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from matplotlib._pylab_helpers import Gcf  # noqa: TID253 - imported by matplotlib
+from matplotlib import rcParams  # noqa: TID253 - imported by matplotlib
+from matplotlib._pylab_helpers import Gcf  # noqa: TID253
 from matplotlib.backend_bases import FigureManagerBase  # noqa: TID253
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: TID253
 
@@ -21,6 +23,7 @@ from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name, type_of
 from taskweaver.ces.inkernel.cell.figure_text import describe
 from taskweaver.ces.inkernel.cell.foreign import FOREIGN, show_picture
 
+_OWN = f"module://{__name__}"
 _LAST = "_taskweaver_picture"
 """Attribute of a figure: the digest of its last picture, which a stored state keeps."""
 _MOST_OPEN = 10
@@ -88,8 +91,28 @@ def _activate(manager: Any) -> None:
     Gcf.figs.move_to_end(manager.num)
 
 
+def keep_backend() -> None:
+    """Have pyplot keep this backend; another client may choose one that shows something."""
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    plain: Any = getattr(pyplot, "switch_backend", None)
+    if plain is None:
+        return
+    if not hasattr(plain, "__wrapped__"):
+
+        @wraps(plain)
+        def switch_backend(newbackend: Any) -> None:
+            is_theirs = FOREIGN.is_running and str(newbackend).lower() != "agg"
+            plain(newbackend if is_theirs else _OWN)
+
+        pyplot.switch_backend = switch_backend
+    # Chosen before pyplot was there.
+    if str(dict.get(rcParams, "backend")).lower() == "agg":
+        pyplot.switch_backend(_OWN)
+
+
 def collect_figures() -> bool:
     """Write the figures that the cell made, named or changed; return whether there are any."""
+    keep_backend()
     managers = Gcf.get_all_fig_managers()
     due = [one for one in managers if one.num in ARTIFACTS.figures or one.canvas.figure.stale]
     for manager in due:
@@ -136,3 +159,6 @@ def show_figure(figure: Any, *, is_asked: bool = True) -> None:
 
 def _is_empty(figure: Any) -> bool:
     return len(figure.get_children()) < 2  # its background
+
+
+keep_backend()  # before the first figure: models' code begins with `matplotlib.use("Agg")`

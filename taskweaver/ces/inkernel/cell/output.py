@@ -10,6 +10,8 @@ import os
 import select
 import threading
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ipykernel.iostream import OutStream  # noqa: TID253 - this module runs inside the kernel
@@ -29,11 +31,16 @@ class OutputBudget:
 
     Half of the limit goes out as it is written. The rest is held, with the end of it kept, until
     the cell ends; so is what is written between cells, until the next one begins.
+
+    Attributes:
+        limit_bytes: The limit.
+        silent: The thread whose output is for nobody; 0 for none.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.limit_bytes = 0
+        self.silent = 0
         self._left = 0
         self._is_late = False
         self._held: deque[tuple[LimitedStream, bytearray]] = deque()
@@ -49,11 +56,20 @@ class OutputBudget:
         """Begin a cell."""
         self.flush(_LATE)
         self._is_late = False
-        self.admit(is_open=True)
+        self.admit()
 
-    def admit(self, *, is_open: bool) -> None:
-        """Let output go out as it is written, or hold it."""
-        self._left = self.limit_bytes // 2 if is_open else 0
+    def admit(self) -> None:
+        """Let output go out as it is written."""
+        self._left = self.limit_bytes // 2
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Drop what this thread prints inside the block; other threads print as before."""
+        self.silent = threading.get_ident()
+        try:
+            yield
+        finally:
+            self.silent = 0
 
     def say_late(self, stream: LimitedStream) -> None:
         """Say once in a cell that output of earlier cells comes in it."""
@@ -126,11 +142,15 @@ class LimitedStream(OutStream):
             return int(self.heir.write(string))
         if not isinstance(string, str):
             raise TypeError(f"write() argument must be str, not {type(string).__name__}")
+        if not BUDGET.silent or BUDGET.silent != threading.get_ident():
+            self._print(string)
+        return len(string)
+
+    def _print(self, string: str) -> None:
         now = self._parent_header_global
         if self._parent_header.get(now) is not now and not FOREIGN.is_running:
             BUDGET.say_late(self)  # a task of an earlier cell; of a thread nobody knows that
         self.send(BUDGET.take(self, string))
-        return len(string)
 
     def send(self, text: str) -> None:
         """Print a text that the budget allows."""
@@ -189,7 +209,7 @@ class LimitedStream(OutStream):
         if not data:
             return False
         before = BUDGET.dropped_chars
-        self.write(data.decode(errors="replace"))
+        self._print(data.decode(errors="replace"))  # whichever thread reads it
         if BUDGET.dropped_chars == before:
             os.write(self._original_stdstream_copy, data)
         return True
