@@ -223,6 +223,10 @@ ONLY_ASKED = [
     "What's the command to delete x?",
     "Just print the code for it.",
     "I want to see the Python for it.",
+    "Delete x, but make sure not to run it.",
+    "You must not execute the code.",
+    "Which command deletes x?",
+    "Draft a snippet to delete x",
 ]
 ORDINARY = [
     "How many runs were not finished?",
@@ -241,6 +245,8 @@ ORDINARY = [
     "show the codes by region",
     "Read the script in data.txt and count its lines",
     "top 3 snippets by views",
+    "Plot the sales, but don't run any ads analysis",
+    "Which engines run cold, and never run that hot?",
 ]
 MEANT = [
     ("tools", SNIPPET, "", "doubt"),

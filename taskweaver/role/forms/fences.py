@@ -34,27 +34,32 @@ IN_DOUBT = {
 }
 """Question to the author of code that may be an order, by the form that was asked for."""
 
+_RUN_CODE = (
+    r"(?:run|execute) (?:it|this|that|anything|any code|(?:the |this |that )(?:\w+ )?"
+    r"(?:code|snippet|script|command))\b"
+    r"(?=[^\w ]|$| (?:yet|now|please|but|and|just|for|on|in|here|unless|until|if)\b)"
+)
 _FORBIDDEN = re.compile(
     r"(?:^|[^\w\s'\u2019]\s*|\b(?:please|but|and|just|so|or|bitte|aber|und|mais|pero) )"
     r"(?:(?:do not|don['\u2019]?t|never)(?:,? (?:you|dare|to|ever|actually|just|please))* "
-    r"(?:run|execute) (?:it|this|that|any(?:thing)?|(?:the |this |that )(?:\w+ )?"
-    r"(?:code|snippet|script|command))\b(?! (?:job|order|report)s?\b)"
+    rf"{_RUN_CODE}"
     r"|nichts? ausführen\b|führ\w* (?:(?:es|das|bitte|den|code) ){0,3}nichts? aus\b"
     r"|n(?:['\u2019]|e (?:l['\u2019]|l[ae] ))(?:exécute|lance)\b|no (?:l[oa]s? )?ejecutes?\b"
     r"|não (?:[oa]s? )?execut[ea]\b|non (?:l[oa] )?eseguir)"
-    r"|\b(?:not|n['\u2019]t) want you to (?:run|execute)\b|(?:不要|别)(?:运行|执行)",
+    r"|(?:\bnot|n['\u2019]t) want you to (?:run|execute)\b|(?:不要|别)(?:运行|执行)",
     re.IGNORECASE | re.MULTILINE,
 )
 _ONLY_ASKED = re.compile(
-    r"\b(?:show|give|share|send|write|print|see|zeig\w*|what(?:['\u2019]s| is| would| does)"
-    r"|want to \w+)"
+    r"\b(?:show|give|share|send|write|print|see|draft|provide|need|explain|zeig\w*|which"
+    r"|what(?:['\u2019]s| is| would| does)?|want to \w+)"
     r"(?: (?:me|us|mir|just|only|the|an?|some|ein|den|python|pandas|shell|bash|sample|example))*"
-    r" (?:code|snippet|s[ck]ript|schnipsel|one-liner|command|python (?=for|to))\b"
-    r"(?! (?:of|per|column)\b)"
+    r" (?:code|snippet|s[ck]ript|schnipsel|one-liner|command|function|python (?=for|to))\b"
+    r"(?! (?:of|per|column|with the)\b)"
     r"|\bhow (?:(?:do|can|could|would|should) (?:I|you|one)|to|one)\b|\bwie \w+ (?:ich|man|wir)\b"
-    r"|\b(?:without|instead of|rather than|no need to|need not|not be) (?:run|execut)|auszuführen"
+    rf"|(?:\bnot|n['\u2019]t|\bnever) (?:to |actually )?{_RUN_CODE}|auszuführen"
+    r"|\b(?:without|instead of|rather than|no need to|need not|not be) (?:run|execut)"
     r"|\bI(?:['\u2019]ll| will) run\b|\brun\w* (?:(?:it|this|that) )?(?:myself|to me)\b",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 _ALSO_RUN = re.compile(r"\b(?:and|then|und) (?:also |then )?(?:run|execute|führe)", re.IGNORECASE)
 _DISPLAY = re.compile(

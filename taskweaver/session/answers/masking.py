@@ -54,7 +54,8 @@ _PATTERNS = (
     r"\b(?=[\w-]{0,80}[^\W\d_])[\w-]{0,80}_[\w-]{0,80}\b",
     r"\b(?=[\da-f]{0,40}[a-f])(?=[a-f]{0,40}\d)[\da-f]{8,64}\b",
     # Telephone numbers, identifiers and parts of them, names of roads, models and products.
-    r"(?:\+\d{1,3}|\(\d{3}\))[ ](?=[ \d()/-]{0,12}\d{3})(?:\d[ ()/-]{0,2}){6,12}\d\b"
+    r"(?:\+\d{1,3}[ -](?:\(\d{1,4}\)[ ]?)?|\(\d{3}\)[ ]?)(?=[ \d()/-]{0,12}\d{3})"
+    r"(?:\d[ ()/-]{0,2}){6,12}\d\b"
     r"|\b\d{3}-0\d{3}\b",
     r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b",
     r"\b(?:end(?:s|ing)?[ ](?:in|with)|digits[ ](?:are|is))[ ][\"'`]?[\da-f]{4}\b"
