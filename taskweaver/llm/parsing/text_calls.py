@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from taskweaver.llm.types import ToolCall
-from taskweaver.utils.parsing import literal_value, parse
+from taskweaver.utils.parsing import compiles, literal_value, parse
 
 QUOTES = ("`", '"', "'", "\N{LEFT DOUBLE QUOTATION MARK}", "\n>")
 """Ends of a text that quotes what follows."""
@@ -93,7 +93,7 @@ def text_calls(text: str, tools: Collection[str], run_tool: str = "") -> Written
     found = [*_named(text, tools), *_objects(text), *_react(text)] or [*_pythonic(text)]
     calls = [call for call in found if call.name in tools and not _is_shown(text, call.start)]
     program = _PROGRAM.search(text) if run_tool and not calls else None
-    if program is not None and _is_program(program[1].strip()):
+    if program is not None and program[1].strip() and compiles(program[1].strip()):
         given = {"code": program[1].strip()}
         calls = [_Found(program.start(), program.end(), run_tool, given)]
     return _written(text, sorted(calls, key=lambda call: call.start)) if calls else None
@@ -127,13 +127,6 @@ def _written(text: str, found: list[_Found]) -> WrittenCalls:
     is_inside = bool(words) and "\n" not in text[len(words) : start] and text[start + 1] != _WIDE
     is_quoted = text.startswith("```", start) or words.endswith(":") or is_inside
     return WrittenCalls(calls, words.strip(), is_quoted, is_followed)
-
-
-def _is_program(code: str) -> bool:
-    try:
-        return bool(parse(code).body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
 
 
 def _as_json(arguments: Mapping[str, Any] | str) -> str:

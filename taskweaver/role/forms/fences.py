@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from taskweaver.llm.types import Form
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.role.forms.values import compiles
+from taskweaver.utils.parsing import compiles
 
 Verdict = Literal["run", "shown", "doubt"]
 

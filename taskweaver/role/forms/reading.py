@@ -39,6 +39,8 @@ from taskweaver.role.forms.values import (
     call_arguments,
     cell_code,
     folded,
+    is_empty,
+    is_filler,
     is_prose,
     is_yes,
     only_text,
@@ -64,17 +66,8 @@ _CALL = re.compile(
 _CODE_FIELDS = ("code", "reply_content")
 _ACTING_FIELDS = ("message", "answer", ALTERNATIVES, *_CODE_FIELDS)
 _MAY_BE_UNUSED = {"plan", "send_to", "reply_type", ALTERNATIVES, *OPERATIONS, *_CODE_FIELDS}
-_EMPTY = {"", "none", "n/a", "null", "empty"}
-_MARKS = " \n\"'()[]{}<>.-"
 _REPLY_TYPES = {"text"}
 _OWN_MARKS = {"send_to", "thought", "reply_type", "reply_content"}
-_FILLER = re.compile(
-    r"[\s\"'(\[<]*(?:none|nil|null|n/?a|empty|unused|nothing"
-    r"|(?:none?|not|nothing|no \w+) (?:\w+ )?"
-    r"(?:needed|used|required|necessary|available|applicable)"
-    r")[\s\"')\]>.]*|[\d\W]+",
-    re.IGNORECASE,
-)
 _CALL_IN_DOUBT = (
     "The text holds a call, and nothing ran. Call the tool, with no words behind; what is only"
     " shown stands in a ```text block."
@@ -257,7 +250,7 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
     thought = fields.get("thought", "").strip()
     plan = plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
-    acts = not all(_is_empty(fields.get(name, "")) for name in _ACTING_FIELDS)
+    acts = not all(is_empty(fields.get(name, "")) for name in _ACTING_FIELDS)
     if memory and not acts:
         return ReplyReading((), thought, plan, memory=memory)
     try:
@@ -272,13 +265,9 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
 def _is_filler(name: str, text: str) -> bool:
     """Return whether a text in a field says that the field is not used."""
     if name in OPERATIONS:
-        return _is_empty(text)
+        return is_empty(text)
     is_value = name in _CODE_FIELDS and any(map(str.isdigit, text))
-    return name in _MAY_BE_UNUSED and not is_value and _FILLER.fullmatch(text) is not None
-
-
-def _is_empty(text: str) -> bool:
-    return text.strip(_MARKS).lower() in _EMPTY
+    return name in _MAY_BE_UNUSED and not is_value and is_filler(text)
 
 
 def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> Action:
