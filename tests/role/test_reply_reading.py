@@ -80,6 +80,7 @@ def test_a_call_in_the_text_is_a_call_where_its_tool_was_offered() -> None:
 
 def test_a_call_in_the_text_that_cannot_be_read_is_no_answer() -> None:
     assert read('<tool_call> {"name": "run_python", "arguments": {"code": "print("x")"}}').problem
+    assert read("<|python_tag|>x = ", asked=ANSWER).problem
     assert not read("A line may begin with `<tool_call>`.").problem
 
 
@@ -321,7 +322,6 @@ def test_an_order_runs_where_the_user_forbids_it_by_a_native_call_alone(
         ("Llama marks code with <|python_tag|> before it.", False),
         ('A model calls by writing: <tool_call>{"name": "run_python", "arguments": {}}', False),
         ('In JS, to=python {"a":1}', False),
-        ("<|python_tag|>and then words", False),
         ('I add.\n<tool_call>{"name": "run_python", "arguments": {"code": "1"}}', True),
         ("I add.\n<|python_tag|>1", True),
     ],

@@ -93,9 +93,9 @@ def text_calls(text: str, tools: Collection[str], run_tool: str = "") -> Written
     found = [*_named(text, tools), *_objects(text), *_react(text)] or [*_pythonic(text)]
     calls = [call for call in found if call.name in tools and not _is_shown(text, call.start)]
     program = _PROGRAM.search(text) if run_tool and not calls else None
-    if program is not None and program[1].strip() and compiles(program[1].strip()):
-        given = {"code": program[1].strip()}
-        calls = [_Found(program.start(), program.end(), run_tool, given)]
+    code = program[1].strip() if program and not _is_shown(text, program.start()) else ""
+    if program and code and compiles(code):
+        calls = [_Found(program.start(), program.end(), run_tool, {"code": code})]
     return _written(text, sorted(calls, key=lambda call: call.start)) if calls else None
 
 

@@ -61,7 +61,8 @@ _RUN_NAMES = {
 }  # fmt: skip
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
 _CALL = re.compile(
-    r"^\s*(?:<[\w:]*(?:tool|function)_calls?>|<function=|<invoke|\[TOOL_CALLS\])", re.MULTILINE
+    r"^\s*(?:<[\w:]*(?:tool|function)_calls?>|<function=|<invoke|\[TOOL_CALLS\]|<\|python_tag)",
+    re.MULTILINE,
 )
 _CODE_FIELDS = ("code", "reply_content")
 _ACTING_FIELDS = ("message", "answer", ALTERNATIVES, *_CODE_FIELDS)
