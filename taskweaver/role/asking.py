@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -124,6 +125,8 @@ class RoleModel:
     ) -> Iterator[Chunk]:
         """Yield the model's reply, piece by piece; words cut off at the length limit go on, once.
 
+        Words whose continuation fails stay, as words that were cut off.
+
         Args:
             compose: Returns the prompt; called again after rounds of it were summarised.
             tools: Actions that the model may call.
@@ -155,7 +158,13 @@ class RoleModel:
             longer = partial(_continued, compose, text)
             choice: Literal["auto", "none"] = "none" if tools else "auto"
             more = ask(longer(), tool_choice=choice, shortener=self._shortener(longer, proxy))
-            yield from (replace(piece, record={}) for piece in more)
+            try:
+                for piece in more:
+                    kept = text if piece.begins_again else ""
+                    yield replace(piece, text=kept + piece.text, record={})
+            except ModelError as error:
+                self.logger.warning(f"A reply that was cut off does not go on: {error}")
+                yield Chunk(finish="length")
 
     def _shortener(self, compose: ComposePrompt, proxy: PostEventProxy) -> RoundShortener:
         return RoundShortener(self._compaction, compose, proxy, self._emitter)

@@ -37,6 +37,15 @@ def parse(source: str, file_name: str = "<unknown>") -> ast.Module:
         return ast.parse(source, file_name)
 
 
+def compiles(code: str) -> bool:
+    """Return whether a text is Python code."""
+    try:
+        parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def parse_expression(source: str) -> ast.Expression:
     """Return the syntax tree of an expression.
 

@@ -426,7 +426,7 @@ WHOLE = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_body_in_place_of_a_stream_is_the_reply(name: DialectName) -> None:
-    body = json.dumps(WHOLE[name]).encode()
+    body = b"  " + json.dumps(WHOLE[name]).encode()
     reader = dialect_named(name).events()
     events = [*reader.feed(body[:9]), *reader.feed(body[9:]), *reader.finish()]
     assert "".join(event.text for event in events) == "whole"
@@ -452,6 +452,12 @@ def test_a_number_is_text_and_nothing_counts_after_the_end() -> None:
     piece = b'data: {"choices": [{"delta": {"content": 42}}]}\n\n'
     text, last = ask(lambda call: call.stream([piece, event(finish="stop"), event(" more"), DONE]))
     assert (text, last.finish) == ("42", "stop")
+
+
+def test_text_beside_a_reason_for_the_end_is_kept() -> None:
+    pieces = [event(text, finish="stop") for text in ("Hello", " world", "!")]
+    text, last = ask(lambda call: call.stream([*pieces, event(finish="stop"), event("x"), DONE]))
+    assert (text, last.finish) == ("Hello world!", "stop")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,11 @@ def test_a_fact_beside_a_cell_leaves_the_cell(found: ReplyReading) -> None:
     assert found.memory == (FACT,)
 
 
+@pytest.mark.parametrize("text", ["No parking available", "2024", "none needed"])
+def test_a_fact_that_resembles_a_filler_is_kept(text: str) -> None:
+    assert read(fields(remember=text, recall="-")).memory == (FactOperation("remember", text),)
+
+
 ALONE = [read("", CALL), read(fields(remember="revenue is net")), read(FENCE)]
 
 

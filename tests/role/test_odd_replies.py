@@ -109,16 +109,15 @@ def test_an_object_among_words_is_no_reply_where_json_was_not_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("text", "is_shown"),
+    "text",
     [
-        (f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1.", True),
-        (f"The page says:\n<tool_call>{json.dumps(CALL)}</tool_call>\nI ignore it.", False),
+        f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1.",
+        f"The page says:\n<tool_call>{json.dumps(CALL)}</tool_call>\nI ignore it.",
     ],
 )
-def test_a_call_among_words_does_not_run(text: str, *, is_shown: bool) -> None:
+def test_a_call_among_words_does_not_run(text: str) -> None:
     found = read(text, "tools", is_answer=True)
-    assert found.actions == ((Say(text),) if is_shown else ())
-    assert bool(found.problem) != is_shown
+    assert found == ReplyReading((Say(text),))
 
 
 def test_a_cell_with_a_dictionary_is_no_reply_in_json() -> None:

@@ -80,6 +80,7 @@ def test_a_call_in_the_text_is_a_call_where_its_tool_was_offered() -> None:
 
 def test_a_call_in_the_text_that_cannot_be_read_is_no_answer() -> None:
     assert read('<tool_call> {"name": "run_python", "arguments": {"code": "print("x")"}}').problem
+    assert read("<|python_tag|>x = ", asked=ANSWER).problem
     assert not read("A line may begin with `<tool_call>`.").problem
 
 
@@ -203,13 +204,50 @@ TWO = f"A wrong way:\n{SNIPPET}\nBetter:\n```python\n1\n```"
 DO_NOT_RUN = [
     "Show me a Python snippet that deletes all csv files. Do not run it.",
     "How do I delete the csv files? Please don't execute anything.",
+    "Delete x. I do not want you to run it.",
+    "A snippet for it, and don't you dare run it!",
+    "Write it, but never, ever run it.",
+    "Zeig mir ein Skript daf\u00fcr, aber nicht ausf\u00fchren!",
+    "Wie l\u00f6sche ich x? Bitte f\u00fchre nichts aus.",
+    "Montre-moi, mais ne l'ex\u00e9cute pas.",
+    "Mu\u00e9strame c\u00f3mo, no lo ejecutes.",
+]
+ONLY_ASKED = [
     "Give me the code for it, I will run it myself.",
     "Write it down without running it.",
     "What would the code for that look like?",
     "I only want to read the script.",
-    "Zeig mir ein Skript daf\u00fcr, aber nicht ausf\u00fchren!",
-    "Montre-moi, mais ne l'ex\u00e9cute pas.",
-    "Mu\u00e9strame c\u00f3mo, no lo ejecutes.",
+    "How do I read a CSV in pandas?",
+    "Explain how one would delete x; I'll run it myself",
+    "Can you share a script to delete x?",
+    "Write code for deleting x but leave running to me",
+    "What's the command to delete x?",
+    "Just print the code for it.",
+    "I want to see the Python for it.",
+    "Delete x, but make sure not to run it.",
+    "You must not execute the code.",
+    "Which command deletes x?",
+    "Draft a snippet to delete x",
+]
+ORDINARY = [
+    "How many runs were not finished?",
+    "Show the revenue per zip code.",
+    "Show me the code and run it.",
+    "How many jobs never ran?",
+    "Which jobs do not run on weekends?",
+    "Which ads should not run in May?",
+    "Sum the orders never executed",
+    "Sum the sales, bitte nicht so ausf\u00fchrlich",
+    "Quel produit n'a pas \u00e9t\u00e9 lanc\u00e9 ?",
+    "\u00bfCu\u00e1ntos pedidos no se ejecutaron?",
+    "Show me the programs with the highest revenue",
+    "What is the program with the most users?",
+    "Give me the cell with the largest value",
+    "show the codes by region",
+    "Read the script in data.txt and count its lines",
+    "top 3 snippets by views",
+    "Plot the sales, but don't run any ads analysis",
+    "Which engines run cold, and never run that hot?",
 ]
 MEANT = [
     ("tools", SNIPPET, "", "doubt"),
@@ -224,9 +262,9 @@ MEANT = [
     ("fences", f"Do not run this in a folder you need:\n{SNIPPET}", "", "shown"),
     ("fences", TWO, "", "doubt"),
     ("json", TWO, "", "doubt"),
-    ("fences", SNIPPET, "How many runs were not finished?", "run"),
-    ("fences", SNIPPET, "Show the revenue per zip code.", "run"),
-    ("fences", SNIPPET, "Show me the code and run it.", "run"),
+    ("fences", f"I will count the jobs that never ran:\n{SNIPPET}", "", "run"),
+    *(("fences", SNIPPET, text, "run") for text in ORDINARY),
+    *(("fences", SNIPPET, text, "doubt") for text in ONLY_ASKED),
     *((form, f"So:\n{SNIPPET}", text, "shown") for form in FORMS for text in DO_NOT_RUN),
 ]
 
@@ -250,19 +288,47 @@ def test_code_in_a_text_runs_as_an_order_alone(
         ("json", TWO, Say),
         ("tools", SNIPPET, Say),
         ("fences", TWO, Say),
+        ("fences", SNIPPET, RunCell),
     ],
 )
 def test_code_that_is_sent_again_runs_where_its_author_was_told_so(
     form: Form, text: str, kind: type
 ) -> None:
-    (action,) = read(text, asked=Asked(form, is_told=True)).actions
+    (action,) = read(text, asked=Asked(form, ONLY_ASKED[0], is_told=True)).actions
     assert isinstance(action, kind)
 
 
-def test_an_order_in_json_is_shown_where_the_user_forbids_to_run_code() -> None:
-    text = reply(send_to="CodeInterpreter", message="delete", code="1")
-    found = read(text, asked=Asked("json", DO_NOT_RUN[0]))
-    assert found.actions == (Say("delete\n\n```python\n1\n```"),)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        reply(send_to="CodeInterpreter", message="delete", code="1"),
+        'delete\n<tool_call>{"name": "run_python", "arguments": {"code": "1"}}</tool_call>',
+        "delete\n<|python_tag|>1",
+    ],
+)
+def test_an_order_runs_where_the_user_forbids_it_by_a_native_call_alone(
+    form: Form, text: str
+) -> None:
+    asked = Asked(form, DO_NOT_RUN[0])
+    assert not any(isinstance(one, RunCell) for one in read(text, asked=asked).actions)
+    native = read("", call("run_python", {"code": "1"}), asked=asked)
+    assert native.actions == (RunCell("1"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_call"),
+    [
+        ("Llama marks code with <|python_tag|> before it.", False),
+        ('A model calls by writing: <tool_call>{"name": "run_python", "arguments": {}}', False),
+        ('In JS, to=python {"a":1}', False),
+        ('I add.\n<tool_call>{"name": "run_python", "arguments": {"code": "1"}}', True),
+        ("I add.\n<|python_tag|>1", True),
+    ],
+)
+def test_words_about_calls_after_an_outcome_are_an_answer(text: str, is_call: bool) -> None:
+    (action,) = read(text, asked=Asked("tools", is_answer=True)).actions
+    assert action == (RunCell("1") if is_call else Say(text))
 
 
 def test_a_line_of_backticks_in_a_text_of_the_code_does_not_end_its_fence() -> None:
@@ -271,14 +337,16 @@ def test_a_line_of_backticks_in_a_text_of_the_code_does_not_end_its_fence() -> N
     assert read(text, asked=Asked("fences")).actions == (RunCell(code),)
 
 
-FILLERS = ["None", "N/A", "null", "-", "[]", "24", "", "none needed", "Not applicable."]
+FILLERS = ["None", "N/A", "null", "-", "[]", "", "24", "none needed", "Not applicable."]
 UNUSED = ("plan", "alternatives", "remember", "forget", "recall")
 
 
 @pytest.mark.parametrize("filler", FILLERS)
 def test_fillers_of_unused_fields_mean_nothing(filler: str) -> None:
     offer = replace(OFFER, has_memory=True, has_branches=True)
-    unused = dict.fromkeys(UNUSED, filler)
+    # Each number or sentence may be a fact.
+    fields = UNUSED if filler in FILLERS[:6] else UNUSED[:2]
+    unused = dict.fromkeys(fields, filler)
     answer = reply(send_to="User", message="It is 42.", code=filler, **unused)
     assert read(answer, offer=offer) == ReplyReading((Say("It is 42."),))
     cell = reply(send_to="CodeInterpreter", message="sum", code="1+1", **unused)

@@ -77,7 +77,7 @@ class ChatTurns:
                 return
         title = text.strip().splitlines()[0][:_TITLE_CHARS]
         conversation = await own.create(title)
-        yield ChatPlace(conversation, conversation.session.branch, _with_history(messages))
+        yield ChatPlace(conversation, conversation.session.branch, with_history(messages))
 
     @asynccontextmanager
     async def _kept(self, conversation: UserConversation, known: _Turn) -> AsyncIterator[str]:
@@ -135,7 +135,7 @@ def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
     return hashlib.sha256(json.dumps([user.name, said]).encode()).hexdigest() if said else ""
 
 
-def _with_history(messages: Sequence[CompletionMessage]) -> str:
+def with_history(messages: Sequence[CompletionMessage]) -> str:
     """Return the last message with those before it as text, as far as there is room."""
     before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
     before = without_pictures(before)  # a model's provider is to see none

@@ -70,6 +70,7 @@ class ReplyReader:
         self._source = source
         self._origin = origin
         self._is_broken = False
+        self._is_over = False
         self._spent: Usage | None = None
         self._joiner = SurrogateJoiner()
         self._thoughts = SurrogateJoiner()
@@ -164,8 +165,10 @@ class ReplyReader:
             # The server read the model's text as a broken call: the text is the reply.
             self._calls.clear()
             event = StreamEvent(written, finish="stop")
-        if self.finish is not None:  # its author ended the reply
+        if self._is_over:
             event = replace(event, text="", reasoning="")
+        # Some servers give each piece of the text a reason for the end.
+        self._is_over |= event.finish is not None and not (event.text or event.reasoning)
         self.finish = self.finish or event.finish
         self._is_broken = self._is_broken or event.is_broken
         self.usage = event.usage or self.usage

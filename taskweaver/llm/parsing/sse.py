@@ -76,7 +76,7 @@ class EventReader:
         """Check that this is an event stream, once enough bytes have arrived."""
         if _BYTE_ORDER_MARK.startswith(text):  # it may have been cut
             return text
-        text = text.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
+        text = text.removeprefix(_BYTE_ORDER_MARK).lstrip()
         self.is_object = text.startswith(b"{")
         self._is_begun = self.is_object or text.startswith(_BEGINNINGS)
         if not self._is_begun and not any(start.startswith(text) for start in _BEGINNINGS):

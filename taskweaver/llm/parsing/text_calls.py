@@ -16,13 +16,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from taskweaver.llm.types import ToolCall
-from taskweaver.utils.parsing import literal_value, parse
+from taskweaver.utils.parsing import compiles, literal_value, parse
 
 QUOTES = ("`", '"', "'", "\N{LEFT DOUBLE QUOTATION MARK}", "\n>")
 """Ends of a text that quotes what follows."""
 
 _MOST_CHARS = 1 << 20
-_BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
+_WIDE = "\N{FULLWIDTH VERTICAL LINE}"
+_BAR = f"[|{_WIDE}]"
 _TOKEN = rf"<{_BAR}[^<>\n]{{1,40}}{_BAR}>"
 _OPENING = rf"<[\w:]*(?:tool|function)_calls?>|<(?:function=|invoke name=)|\[TOOL_CALLS\]|{_TOKEN}"
 _FENCE = r"^```(?:json|tool_\w+)?[ \t]*\n"
@@ -38,7 +39,7 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _PROGRAM = re.compile(
-    rf"(?:<\|python_tag\|>|^```tool_code[ \t]*\n)(.*?)(?:^```[ \t]*$|{_TOKEN}|\Z)", re.M | re.S
+    rf"^(?:<\|python_tag\|>|```tool_code[ \t]*\n)(.*?)(?:^```[ \t]*$|{_TOKEN}|\Z)", re.M | re.S
 )
 _REACT = re.compile(
     r"^Action:[ \t]*`?([\w. -]+?)`?[ \t]*\n+Action[ _]Input:[ \t]*(.*?)"
@@ -62,13 +63,13 @@ class WrittenCalls(NamedTuple):
     Attributes:
         calls: The calls.
         words: The words before them.
-        is_fenced: Whether the first stands in a fence.
+        is_quoted: Whether the first stands in a fence, behind words on its line or behind a colon.
         is_followed: Whether words follow: a text may only show its calls then.
     """
 
     calls: tuple[ToolCall, ...]
     words: str
-    is_fenced: bool = False
+    is_quoted: bool = False
     is_followed: bool = False
 
 
@@ -92,9 +93,9 @@ def text_calls(text: str, tools: Collection[str], run_tool: str = "") -> Written
     found = [*_named(text, tools), *_objects(text), *_react(text)] or [*_pythonic(text)]
     calls = [call for call in found if call.name in tools and not _is_shown(text, call.start)]
     program = _PROGRAM.search(text) if run_tool and not calls else None
-    if program is not None and program[1].strip():
-        given = {"code": program[1].strip()}
-        calls = [_Found(program.start(), program.end(), run_tool, given)]
+    code = program[1].strip() if program and not _is_shown(text, program.start()) else ""
+    if program and code and compiles(code):
+        calls = [_Found(program.start(), program.end(), run_tool, {"code": code})]
     return _written(text, sorted(calls, key=lambda call: call.start)) if calls else None
 
 
@@ -121,8 +122,11 @@ def _written(text: str, found: list[_Found]) -> WrittenCalls:
     start, end = found[0].start, found[-1].end
     closings = _CLOSINGS.match(text, end)
     is_followed = bool(text[closings.end() if closings else end :])
-    words = _OPENED.sub("", text[:start]).strip()
-    return WrittenCalls(calls, words, text.startswith("```", start), is_followed)
+    words = _OPENED.sub("", text[:start])
+    # DeepSeek writes its tokens right behind words.
+    is_inside = bool(words) and "\n" not in text[len(words) : start] and text[start + 1] != _WIDE
+    is_quoted = text.startswith("```", start) or words.endswith(":") or is_inside
+    return WrittenCalls(calls, words.strip(), is_quoted, is_followed)
 
 
 def _as_json(arguments: Mapping[str, Any] | str) -> str:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from taskweaver.llm.types import Form
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.role.forms.values import compiles
+from taskweaver.utils.parsing import compiles
 
 Verdict = Literal["run", "shown", "doubt"]
 
@@ -34,26 +34,32 @@ IN_DOUBT = {
 }
 """Question to the author of code that may be an order, by the form that was asked for."""
 
-_CODE_WORDS = r"(?:code|snippet|script|one-liner|program|command|cell|block)s?"
-_HELD = re.compile(
-    r"\b(?:do not|don['\u2019]?t|never|without|not to|must not|should not|shouldn['\u2019]?t"
-    r"|needn['\u2019]?t|need not|no need to|instead of|rather than)(?: \w+)?(?: be)?"
-    r" (?:run|running|ran|execut(?:e|ed|ing))\b"
-    rf"(?: (?:it|this|that|them|anything|(?:(?:the|this|that|any|your) )?(?:\w+ )?{_CODE_WORDS}))?"
-    r"(?= ?(?:[^\w\s]|\n|\Z)"
-    r"| (?:for|on|in|here|now|yet|please|but|and|just|unless|until|if|myself|yourself)\b)"
-    r"|\b(?:nicht|ohne|nie)\b[^.!?\n]{0,20}\b(?:ausführ|auszuführ|ausgeführt|laufen)"
-    r"|(?:\bn(?:e |['\u2019])|\bsans )[^.!?\n]{0,12}(?:exécut|lanc)"
-    r"|\b(?:no|não|non|sin|sem|senza) (?:\w{1,3} )?(?:ejecut|execut|esegu)|不要?(?:运行|执行)",
-    re.IGNORECASE,
+_RUN_CODE = (
+    r"(?:run|execute) (?:it|this|that|anything|any code|(?:the |this |that )(?:\w+ )?"
+    r"(?:code|snippet|script|command))\b"
+    r"(?=[^\w ]|$| (?:yet|now|please|but|and|just|for|on|in|here|unless|until|if)\b)"
 )
-_SHOW = re.compile(
-    r"\bsnippets?\b|schnipsel"
-    r"|\b(?:show|give|see|read|send|zeig\w*|what (?:would|does|is))(?: me| us| mir)?"
-    r"(?: just| only| nur)?(?: the| an?| some| den)?"
-    r"(?: python| pandas| shell| bash| sample| example)?"
-    rf" {_CODE_WORDS}\b(?! (?:of|per|column))",
-    re.IGNORECASE,
+_FORBIDDEN = re.compile(
+    r"(?:^|[^\w\s'\u2019]\s*|\b(?:please|but|and|just|so|or|bitte|aber|und|mais|pero) )"
+    r"(?:(?:do not|don['\u2019]?t|never)(?:,? (?:you|dare|to|ever|actually|just|please))* "
+    rf"{_RUN_CODE}"
+    r"|nichts? ausführen\b|führ\w* (?:(?:es|das|bitte|den|code) ){0,3}nichts? aus\b"
+    r"|n(?:['\u2019]|e (?:l['\u2019]|l[ae] ))(?:exécute|lance)\b|no (?:l[oa]s? )?ejecutes?\b"
+    r"|não (?:[oa]s? )?execut[ea]\b|non (?:l[oa] )?eseguir)"
+    r"|(?:\bnot|n['\u2019]t) want you to (?:run|execute)\b|(?:不要|别)(?:运行|执行)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ONLY_ASKED = re.compile(
+    r"\b(?:show|give|share|send|write|print|see|draft|provide|need|explain|zeig\w*|which"
+    r"|what(?:['\u2019]s| is| would| does)?|want to \w+)"
+    r"(?: (?:me|us|mir|just|only|the|an?|some|ein|den|python|pandas|shell|bash|sample|example))*"
+    r" (?:code|snippet|s[ck]ript|schnipsel|one-liner|command|function|python (?=for|to))\b"
+    r"(?! (?:of|per|column|with the)\b)"
+    r"|\bhow (?:(?:do|can|could|would|should) (?:I|you|one)|to|one)\b|\bwie \w+ (?:ich|man|wir)\b"
+    rf"|(?:\bnot|n['\u2019]t|\bnever) (?:to |actually )?{_RUN_CODE}|auszuführen"
+    r"|\b(?:without|instead of|rather than|no need to|need not|not be) (?:run|execut)"
+    r"|\bI(?:['\u2019]ll| will) run\b|\brun\w* (?:(?:it|this|that) )?(?:myself|to me)\b",
+    re.IGNORECASE | re.MULTILINE,
 )
 _ALSO_RUN = re.compile(r"\b(?:and|then|und) (?:also |then )?(?:run|execute|führe)", re.IGNORECASE)
 _DISPLAY = re.compile(
@@ -125,18 +131,18 @@ def fences_in(text: str) -> Iterator[Fence]:
 
 def forbids_running(words: str) -> bool:
     """Return whether words ask not to run code."""
-    return bool(_HELD.search(words))
+    return bool(_FORBIDDEN.search(words))
 
 
 def verdict(text: str, code: Sequence[Fence], asked: Asked) -> Verdict:
     """Decide whether the fences of code in a reply are an order."""
     request, form, after = asked.request, asked.form, text[code[-1].end :].strip()
-    wants_code = _SHOW.search(request) and not _ALSO_RUN.search(request)
-    if wants_code or forbids_running(request) or forbids_running(text):
+    if forbids_running(request) or forbids_running(text):
         return "shown"
+    is_only_asked = bool(_ONLY_ASKED.search(request)) and not _ALSO_RUN.search(request)
     is_order = len(code) == 1 and (not after or bool(_MADE_UP.match(after)))
     is_order = is_order and not _WRONG.search(text)
-    if form == "fences" and is_order:
+    if form == "fences" and is_order and (asked.is_told or not is_only_asked):
         return "run"
     if (asked.is_answer and form != "fences") or (after and (asked.is_answer or form == "tools")):
         return "shown"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from taskweaver.role.forms.values import compiles
+from taskweaver.utils.parsing import compiles
 from taskweaver.utils.text import fenced
 
 _FINAL = re.compile(

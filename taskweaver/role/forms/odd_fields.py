@@ -14,7 +14,8 @@ from taskweaver.llm.parsing.text_calls import QUOTES
 from taskweaver.llm.types import Form
 from taskweaver.role.forms.alternatives import ALTERNATIVES
 from taskweaver.role.forms.memory_calls import OPERATIONS
-from taskweaver.role.forms.values import compiles, folded
+from taskweaver.role.forms.values import folded
+from taskweaver.utils.parsing import compiles
 
 FIELDS = {
     "thought", "plan_reasoning", "plan", "current_plan_step", "init_plan", "stop", "send_to",

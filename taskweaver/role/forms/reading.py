@@ -39,6 +39,8 @@ from taskweaver.role.forms.values import (
     call_arguments,
     cell_code,
     folded,
+    is_empty,
+    is_filler,
     is_prose,
     is_yes,
     only_text,
@@ -59,21 +61,14 @@ _RUN_NAMES = {
 }  # fmt: skip
 _ANSWER_NAMES = {"final_answer", "answer", "finish", "respond"}
 _CALL = re.compile(
-    r"^\s*(?:<[\w:]*(?:tool|function)_calls?>|<function=|<invoke|\[TOOL_CALLS\])", re.MULTILINE
+    r"^\s*(?:<[\w:]*(?:tool|function)_calls?>|<function=|<invoke|\[TOOL_CALLS\]|<\|python_tag)",
+    re.MULTILINE,
 )
 _CODE_FIELDS = ("code", "reply_content")
 _ACTING_FIELDS = ("message", "answer", ALTERNATIVES, *_CODE_FIELDS)
 _MAY_BE_UNUSED = {"plan", "send_to", "reply_type", ALTERNATIVES, *OPERATIONS, *_CODE_FIELDS}
-_EMPTY = {"", "none", "n/a", "null", "-"}
 _REPLY_TYPES = {"text"}
 _OWN_MARKS = {"send_to", "thought", "reply_type", "reply_content"}
-_FILLER = re.compile(
-    r"[\s\"'(\[<]*(?:none|nil|null|n/?a|empty|unused|nothing"
-    r"|(?:none?|not|nothing|no \w+) (?:\w+ )?"
-    r"(?:needed|used|required|necessary|available|applicable)"
-    r")[\s\"')\]>.]*|[\d\W]+",
-    re.IGNORECASE,
-)
 _CALL_IN_DOUBT = (
     "The text holds a call, and nothing ran. Call the tool, with no words behind; what is only"
     " shown stands in a ```text block."
@@ -89,7 +84,7 @@ def read_reply(reply: ModelReply, offer: ActionOffer, asked: Asked) -> ReplyRead
     """Return the content of a reply; never raises.
 
     Where JSON was not asked for, an object among words is no reply. Where the request forbids to
-    run code, only a native call runs any.
+    run code, only a native call runs any, in every form.
     """
     found = _read(reply, offer, asked)
     if reply.is_cut and repeats_itself(reply.text):
@@ -100,7 +95,7 @@ def read_reply(reply: ModelReply, offer: ActionOffer, asked: Asked) -> ReplyRead
         return ReplyReading(
             problem="The reply ended at the length limit, in the middle of an action."
         )
-    if asked.form != "tools" and forbids_running(asked.request):
+    if not reply.calls and forbids_running(asked.request):
         found = replace(found, actions=tuple(_shown(one, offer) for one in found.actions))
     found = replace(found, memory=found.memory[:MOST_OPERATIONS])
     left_out = len(found.actions) - MOST_CALLS
@@ -151,20 +146,20 @@ def _read(reply: ModelReply, offer: ActionOffer, asked: Asked) -> ReplyReading:
         return _of_fields(parsed.fields, offer, has_outcome=asked.is_answer)
     problem = parsed.problem if looks_like_fields(text) else None
     tools = _tool_names(offer)
-    if tools and (_CALL.search(text) or holds_call(text, tools)):
+    if tools and (_CALL.search(text) or (not asked.is_answer and holds_call(text, tools))):
         problem = "The call in the text cannot be read."
     return ReplyReading(problem=problem) if problem else _of_text(text, offer, asked)
 
 
 def _written(text: str, offer: ActionOffer, asked: Asked) -> ReplyReading | None:
-    """Read the calls in a text; None for a text that is none."""
+    """Read the calls in a text, or the text that shows some; None for a text without any."""
     written = text_calls(text, _tool_names(offer), offer.run_tool)
     if written is None:
         return None
-    is_shown = asked.is_answer and written.is_fenced
+    is_shown = asked.is_answer and written.is_quoted
     if not written.is_followed and not (is_shown and written.words):
         return replace(_of_calls(written.calls, written.words, offer), ignores_form=True)
-    return None if is_shown else ReplyReading(problem=_CALL_IN_DOUBT)
+    return _of_text(text, offer, asked) if is_shown else ReplyReading(problem=_CALL_IN_DOUBT)
 
 
 def _tool_names(offer: ActionOffer) -> list[str]:
@@ -256,7 +251,7 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
     thought = fields.get("thought", "").strip()
     plan = plan_field(fields.get("plan", "")) if offer.has_plan else ""
     memory = of_fields(fields) if offer.has_memory else ()
-    acts = any(fields.get(name, "").strip().lower() not in _EMPTY for name in _ACTING_FIELDS)
+    acts = not all(is_empty(fields.get(name, "")) for name in _ACTING_FIELDS)
     if memory and not acts:
         return ReplyReading((), thought, plan, memory=memory)
     try:
@@ -270,8 +265,10 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
 
 def _is_filler(name: str, text: str) -> bool:
     """Return whether a text in a field says that the field is not used."""
+    if name in OPERATIONS:
+        return is_empty(text)
     is_value = name in _CODE_FIELDS and any(map(str.isdigit, text))
-    return name in _MAY_BE_UNUSED and not is_value and _FILLER.fullmatch(text) is not None
+    return name in _MAY_BE_UNUSED and not is_value and is_filler(text)
 
 
 def _of_object(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bool) -> Action:

@@ -11,12 +11,21 @@ from typing import Any
 from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.offer import ActionOffer
-from taskweaver.utils.parsing import parse
+from taskweaver.utils.parsing import compiles
 
 _ESCAPED = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|\\(?P<escape>[nt])""", re.DOTALL
 )
 _BREAKS = {"n": "\n", "t": "\t"}
+_EMPTY = {"", "none", "n/a", "null", "empty"}
+_MARKS = " \n\"'()[]{}<>.-"
+_FILLER = re.compile(
+    r"[\s\"'(\[<]*(?:none|nil|null|n/?a|empty|unused|nothing"
+    r"|(?:none?|not|nothing|no \w+) (?:\w+ )?"
+    r"(?:needed|used|required|necessary|available|applicable)"
+    r")[\s\"')\]>.]*|[\d\W]+",
+    re.IGNORECASE,
+)
 
 EMPTY_REPLY = "The reply was empty."
 """The problem of a reply that holds nothing."""
@@ -141,13 +150,14 @@ def _decoded(code: str) -> Iterator[str]:
     yield code.replace("\\n", "\n").replace("\\t", "\t")
 
 
-def compiles(code: str) -> bool:
-    """Return whether a text is Python code."""
-    try:
-        parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+def is_empty(text: str) -> bool:
+    """Return whether a text in a field is nothing, or a word for nothing."""
+    return text.strip(_MARKS).lower() in _EMPTY
+
+
+def is_filler(text: str) -> bool:
+    """Return whether a text in a field says that the field is not used."""
+    return _FILLER.fullmatch(text) is not None
 
 
 def is_prose(text: str) -> bool:

@@ -50,7 +50,10 @@ _TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}[-:|\s]*\Z")
 _ALPHA_AROUND = re.compile(LETTER)
 _HALF = 0.5
 _OF_HUNDRED = re.compile(r"\s(?:out\s)?(?:of|in|von|sur)\s(?:every\s)?100\b(?![.,]?\d)")
-_POINTS = {"percentage point", "percentage points", "pp", "pps", "point", "points"}
+_BARE_POINTS = {"point", "points"}
+_POINTS = {"percentage point", "percentage points", "pp", "pps", *_BARE_POINTS}
+_SHARE = re.compile(r"%|\bper ?cent")
+_NEAR = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,8 @@ def _claim(text: str, number: Number, direction: Direction, factors: Sequence[fl
     shown = " ".join(text[start : number.end].split())
     word = _NEXT_WORD.match(text, number.end)
     unit = number.unit or (word["word"] if word is not None else "")
+    if unit in _BARE_POINTS and not _SHARE.search(text, max(start - _NEAR, 0), number.end + _NEAR):
+        unit = ""
     return Claim(shown, number.sign, readings, direction, parts, unit, number.plain)
 
 

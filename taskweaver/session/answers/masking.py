@@ -30,6 +30,10 @@ _LABELS = (
     "step|section|table|figure|fig|chapter|question|option|note|part|version|release|round|cell"
     "|item|no|nr|number|point|rule|example|appendix|equation|eq|python|pandas|numpy|page|iso|http"
 )
+_NAMES = (
+    "Highway|Interstate|Autobahn|Route|Room|Flight|Gate|Model|Boeing|Airbus|Peugeot|Windows|Office"
+    "|S&P|Fortune|Formula|Agenda|Chapter|Area"
+)
 _THRESHOLD = r"0?\.(?:05|01|005|001|0001)(?![.,]?\d|[ ]?%)"
 _LEVEL = rf"(?:{_THRESHOLD}|0?\.1\b|(?:0\.1|1|5|10)[ ]?%)"
 _SURE = r"(?:80|9\d)(?:\.\d)?[ ]?(?:%|percent)"
@@ -50,12 +54,13 @@ _PATTERNS = (
     r"\b(?=[\w-]{0,80}[^\W\d_])[\w-]{0,80}_[\w-]{0,80}\b",
     r"\b(?=[\da-f]{0,40}[a-f])(?=[a-f]{0,40}\d)[\da-f]{8,64}\b",
     # Telephone numbers, identifiers and parts of them, names of roads, models and products.
-    r"(?:\+\d{1,3}|\(\d{3}\))[ ]?\d[\d ()/-]{4,18}\d\b|\b\d{3}-0\d{3}\b",
+    r"(?:\+\d{1,3}[ -](?:\(\d{1,4}\)[ ]?)?|\(\d{3}\)[ ]?)(?=[ \d()/-]{0,12}\d{3})"
+    r"(?:\d[ ()/-]{0,2}){6,12}\d\b"
+    r"|\b\d{3}-0\d{3}\b",
     r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b",
-    r"\b(?:end(?:s|ing)?[ ](?:in|with)|digits[ ](?:are|is))[ ][\"'`]?[\da-f-]{2,12}\b"
+    r"\b(?:end(?:s|ing)?[ ](?:in|with)|digits[ ](?:are|is))[ ][\"'`]?[\da-f]{4}\b"
     r"(?![.,]?\d|[ ]?%)",
-    r"(?-i:(?<=[a-z,&][ ])(?!(?:Total|Mean|Sum|Average|Median|Count|Max|Min)\b)"
-    r"(?:[A-Z][\w&]{0,40}[ ]){1,3}\d{1,4}\b(?![.,:]?\d|[ ]?%|[ ](?:[a-z]{1,40}s|people)\b))",
+    rf"(?-i:\b(?:{_NAMES})[ ]\d{{1,4}}\b)(?![.,:]?\d|[ ]?%)",
     # Dates, times, versions, addresses.
     r"\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b",
     r"\b\d{4}-\d{1,2}(?:-\d{1,2})?(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?Z?\b",
