@@ -138,7 +138,7 @@ def run() -> dict[str, float]:
 
 def show(figures: dict[str, float]) -> None:
     """Print the figures by depth, and the ratio of both ways."""
-    print("calls and prompt tokens of an attempt; goals at depth 4: <= 2.5 and <= 7,000")
+    print("calls and prompt tokens of an attempt; goals at depth 4: <= 2.5 and <= 6,000")
     print("depth    calls: two   seeds     tokens: two     seeds   ratio")
     for depth in range(sum(name.startswith("two_calls") for name in figures)):
         calls, tokens = (
