@@ -72,10 +72,7 @@ def let_others_run(phase, info):
 def race():
     errors.clear()
     for _ in range(5):
-        try:
-            assert verify(cell, Policy()) == []
-        except SystemError as error:
-            errors.append(str(error))
+        errors.extend(verify(cell, Policy()))
     print(len(errors), *errors)
 
 is_over = False
