@@ -236,10 +236,11 @@ def _of_records(raw: Raw) -> Raw:
 def _doubts_of_encoding(raw: Raw) -> list[str]:
     """Return a phrase on an encoding that is a guess, with a text that shows the guess."""
     encoding = str(raw.plan.options.get("encoding", "utf-8"))
-    cells = map(str, [*raw.frame.columns, *raw.frame.head(_LOOKED_ROWS).to_numpy().ravel()])
+    cells = [*map(str, [*raw.frame.columns, *raw.frame.head(_LOOKED_ROWS).to_numpy().ravel()])]
     texts = [text for text in cells if not text.isascii()]
     if "encoding_errors" in raw.plan.options:
-        return ["bytes that are not UTF-8 are read as their codes, for example '\\xfc'"]
+        shown = next((text for text in cells if "\\x" in text), "\\xfc")[:_LABEL_CHARS]
+        return [f"bytes that are not UTF-8 are read as their codes, for example {shown!r}"]
     if encoding.startswith("utf") or (
         encoding == "cp1252" and texts and set("".join(texts)) <= _WESTERN
     ):
