@@ -212,13 +212,13 @@ def test_a_request_holds_the_whole_chat_and_is_not_stored() -> None:
     (body,) = read(*message(0, "2"), completed(), messages=messages, max_tokens=5).bodies
 
     assert body["input"] == [
-        {"role": "system", "content": "be brief"},
-        {"role": "user", "content": "count"},
-        {"role": "assistant", "content": "I count."},
+        {"type": "message", "role": "system", "content": "be brief"},
+        {"type": "message", "role": "user", "content": "count"},
+        {"type": "message", "role": "assistant", "content": "I count."},
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": CODE},
         {"type": "function_call_output", "call_id": "a", "output": "1"},
-        {"role": "assistant", "content": "It is 1."},
-        {"role": "user", "content": "and now?"},
+        {"type": "message", "role": "assistant", "content": "It is 1."},
+        {"type": "message", "role": "user", "content": "and now?"},
     ]
     assert (body["store"], body["stream"], body["max_output_tokens"]) == (False, True, 16)
     assert body["include"] == ["reasoning.encrypted_content"]
@@ -255,7 +255,7 @@ def test_79_an_image_stands_inside_its_result() -> None:
 
     (body,) = read(*message(0, "x"), completed(), messages=messages).bodies
 
-    assert body["input"][0] == {"role": "user", "content": sent}
+    assert body["input"][0] == {"type": "message", "role": "user", "content": sent}
     assert body["input"][2] == {"type": "function_call_output", "call_id": "a", "output": sent}
 
 

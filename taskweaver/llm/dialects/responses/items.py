@@ -25,10 +25,15 @@ def _items(message: ChatMessage) -> list[dict[str, Any]]:
         call_id = message.get("tool_call_id", "")
         return [{"type": "function_call_output", "call_id": call_id, "output": _parts(content)}]
     if role != "assistant":
-        return [{"role": _ROLES[role], "content": _parts(content)}]
+        return [_said(_ROLES[role], _parts(content))]
     calls = [_call(call) for call in message.get("tool_calls", ())]
     text = _text(content)
-    return [{"role": "assistant", "content": text}, *calls] if text or not calls else calls
+    return [_said("assistant", text), *calls] if text or not calls else calls
+
+
+def _said(role: str, content: str | list[dict[str, Any]]) -> dict[str, Any]:
+    # llama.cpp refuses an assistant's item without its optional type (ggml-org/llama.cpp#26394).
+    return {"type": "message", "role": role, "content": content}
 
 
 def _parts(content: str | list[dict[str, Any]] | None) -> str | list[dict[str, Any]]:
