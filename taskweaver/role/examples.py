@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from pathlib import Path
 
 from taskweaver.memory.conversation import Conversation
@@ -41,7 +42,7 @@ def load_examples(
     found = []
     for path in sorted(where.glob("*.yaml")):
         try:
-            conversation = Conversation.from_yaml(path)
+            conversation = _conversation(path, path.stat().st_mtime_ns)
         except ConversationError as error:
             if tell is None:
                 raise
@@ -50,6 +51,12 @@ def load_examples(
         if conversation.enabled and (role_set is None or set(conversation.roles) <= role_set):
             found.append(conversation)
     return found
+
+
+@lru_cache(maxsize=256)
+def _conversation(path: Path, mtime_ns: int) -> Conversation:  # noqa: ARG001 - a part of the key
+    """Read a file once for all branches and sessions, as long as it does not change."""
+    return Conversation.from_yaml(path)
 
 
 class ExampleFolder:

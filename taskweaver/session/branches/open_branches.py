@@ -74,6 +74,7 @@ class SessionBranches:
         self._making = threading.RLock()
         self._forking = threading.Lock()
         self._open: dict[str, SessionBranch] = {}
+        self._forked: set[str] = set()  # branches with a kernel that are not open yet
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
         self._logger = logger
@@ -109,6 +110,7 @@ class SessionBranches:
                     raise SessionClosed("The session was stopped.")
                 self.files.require(name)
                 self._open[name] = self._opened(name, open_round)
+                self._forked.discard(name)
             return self._open[name]
 
     @property
@@ -177,7 +179,7 @@ class SessionBranches:
         with self._forking:
             name = self.files.fork(source.name, name, at_round, limit_bytes=limit_bytes)
             self._why_restored[name] = self.fork_kernel(source, name, at_round)
-            self.open(name)
+            self._forked.add(name)
         return name
 
     def rename(self, branch: str, title: str) -> None:
@@ -341,6 +343,7 @@ class SessionBranches:
             self.rounds.clear()
             for branch in branches.values():
                 branch.close()
+            self._end_forked()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read, in all open branches."""
@@ -357,3 +360,8 @@ class SessionBranches:
                 self.scratch.discard()
             for branch in list(self._open.values()):
                 branch.close()
+            self._end_forked()
+
+    def _end_forked(self) -> None:
+        while self._forked:
+            self._parts.client(self._forked.pop()).stop()
