@@ -1,4 +1,4 @@
-"""The page docs/map.md: every module with the first line of its docstring and its classes.
+"""The page docs/map.md: every folder with its purpose and its modules.
 
 ``python tests/docs_/module_map.py > docs/map.md`` writes it anew.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,15 +15,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "map.md"
 PACKAGE = ROOT / "taskweaver"
-_MOST_CLASSES = 5
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+STATIC = PACKAGE / "page" / "static"
 _INTRO = """\
-# Map of the modules
+# Map of the package
 
-Every folder of the package with its modules: the first line of their docstrings, and in brackets
-the classes that others use. The page is generated (`python tests/docs_/module_map.py >
-docs/map.md`), and a test compares it. [architecture.md](architecture.md) describes how the folders
-stand on each other."""
+Every folder of the package with its purpose and its modules, and the folders of the page's scripts.
+The page is generated (`python tests/docs_/module_map.py > docs/map.md`), and a test compares it.
+[architecture.md](architecture.md) describes how the folders stand on each other."""
+_SCRIPTS = {
+    "": "the page: screens, commands, what a phone and a reader without rights see",
+    "branches": "comparison of two branches, merge of memory, map of branches",
+    "core": "elements, requests, the event stream, routes, preferences, announcements",
+    "inspector": "panels of a branch: variables, files, figures, memory, moments",
+    "project": "settings and the checks of the doctor",
+    "searches": "a search: start, tree, curve, attempts",
+    "session": "a session: outline, conversation, cells, composer, forks, export",
+    "sessions": "list of sessions, sign-in",
+    "text": "Markdown, code with colours, tables, differences of texts",
+}
+"""Purposes of the folders of scripts, below `STATIC`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +88,25 @@ def definitions(statements: Iterable[ast.stmt]) -> Iterator[Definition]:
 
 def page(about: About = module) -> str:
     """Return the page, given a function that has the facts about a module."""
-    return "\n\n".join([_INTRO, *_sections(about)]) + "\n"
+    return "\n".join([_INTRO, "", *_lines(about)]) + "\n"
 
 
-def _sections(about: About) -> Iterator[str]:
-    folders = sorted({file.parent for file in PACKAGE.rglob("*.py")})
-    for folder in folders:
-        name = folder.relative_to(ROOT).as_posix()
-        init = folder / "__init__.py"
-        own = about(init).purpose if init.exists() else ""
-        modules = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
-        lines = [_item(f"- `{file.stem}` — {_facts(about(file))}") for file in modules]
-        yield "\n\n".join(filter(None, [f"## {name}/", own, "\n".join(lines)]))
+def _lines(about: About) -> Iterator[str]:
+    for folder in sorted({file.parent for file in PACKAGE.rglob("*.py")}):
+        modules = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+        yield _item(folder, about(folder / "__init__.py").purpose, modules)
+    for name, purpose in _SCRIPTS.items():
+        scripts = sorted(file.name for file in (STATIC / name).glob("*.js"))
+        yield _item(STATIC / name, purpose, scripts)
 
 
-def _item(text: str) -> str:
+def _item(folder: Path, purpose: str, modules: Sequence[str]) -> str:
+    """Return the entry of a folder: its purpose and its modules."""
+    text = f"- `{folder.relative_to(ROOT).as_posix()}/` — {purpose.rstrip('.')}"
+    names = ", ".join(modules)
     options = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(text, 100, subsequent_indent="  ", **options)
-
-
-def _facts(found: Module) -> str:
-    """Return what is said of a module: its purpose and its classes, of many the first ones."""
-    public = [f"`{name}`" for name in found.classes]
-    more = ["..."] if len(public) > _MOST_CLASSES else []
-    classes = f" ({', '.join(public[:_MOST_CLASSES] + more)})" if public else ""
-    return found.purpose + classes
+    whole = f"{text}: {names}." if names else f"{text}."
+    return textwrap.fill(whole, 100, subsequent_indent="  ", **options)
 
 
 if __name__ == "__main__":
