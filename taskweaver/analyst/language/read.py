@@ -11,7 +11,6 @@ from taskweaver.analyst.language.composition.parts import UnclearError, UnfitErr
 from taskweaver.analyst.language.follow_up import revise
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import DataScope
-from taskweaver.analyst.language.lookup.spelling import corrected
 from taskweaver.analyst.language.phrases.cover import covers
 from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.tokens import Token, is_unspaced, literal_spans, tokenize
@@ -38,8 +37,7 @@ def read(
     previous: Reading | None = None,
 ) -> ReadingResult:
     """Read a request against a scope; of a previous reading, the request changes a part."""
-    tokens, notes = corrected(_tokens(text, scope, mentions), scope)
-    words = Words(text, tokens, scope, notes)
+    words = Words(text, _tokens(text, scope, mentions), scope)
     unfit: UnfitError | None = None
     for cost, atoms in covers(words):
         try:

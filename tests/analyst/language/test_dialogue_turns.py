@@ -71,8 +71,8 @@ def test_a_picture_of_groups_keeps_the_measure() -> None:
 
 
 def test_rows_of_the_last_answer_are_counted() -> None:
-    readings = _readings("how many flights are from JFK", "how many of them are cancelled")
-    both = And((_where("origin", "JFK"), _where("cancelled", value=True)))
+    readings = _readings("how many flights are from JFK", "how many of them are of Delta")
+    both = And((_where("origin", "JFK"), _where("carrier", "Delta")))
     assert readings[1] == Summary(source(FLIGHTS), (Measure("count"),), where=both)
 
 

@@ -93,7 +93,6 @@ def summary(
 FEMALE, SURVIVED = is_("sex", "female"), is_("survived", "yes")
 COUNTED: list[tuple[TableProfile, str, Reading]] = [
     (VOYAGES, "number of passengers per port", summary(VOYAGES, COUNT, "port")),
-    (VOYAGES, "how many passengers survived", summary(VOYAGES, COUNT, where=SURVIVED)),
     (
         VOYAGES,
         "how many passengers are older than 60",

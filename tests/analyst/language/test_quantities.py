@@ -11,14 +11,12 @@ from taskweaver.analyst.readings.reading import (
     Measure,
     Rank,
     Reading,
-    Share,
     Summary,
     Understood,
 )
 
 SHIP = table(
     "ship.csv",
-    column("survived", "text", "no", "yes"),
     column("sex", "text", "male", "female"),
     column("region", "text", "North", "South"),
     number("delay"),
@@ -28,7 +26,6 @@ SHIP = table(
 HERE = source(SHIP)
 COUNT = (Measure("count"),)
 WOMEN = Comparison(Column("sex"), "==", "female")
-SURVIVED = Share(Comparison(Column("survived"), "==", "yes"))
 TALL = Comparison(Column("height_m"), ">", 235)
 
 
@@ -39,8 +36,6 @@ def worst(*, ascending: bool) -> Reading:
 
 
 READINGS: dict[str, Reading] = {
-    "survival rate by sex": Summary(HERE, COUNT, (GroupKey("sex"),), then=SURVIVED),
-    "survival rate of women": Summary(HERE, COUNT, where=WOMEN, then=SURVIVED),
     "average price of gas": Summary(HERE, (Measure("mean", Column("gas")),)),
     "average gas price of women": Summary(HERE, (Measure("mean", Column("gas")),), where=WOMEN),
     "which region has the worst average delay?": worst(ascending=False),

@@ -56,8 +56,6 @@ CONDITIONS: dict[str, Condition] = {
     "neither from JFK nor from LGA": Not(OneOf("origin", ("JFK", "LGA"))),
     "of flights that do not start at JFK": is_("origin", "JFK", "!="),
     "of Delta but not from JFK": And((is_("carrier", "Delta"), is_("origin", "JFK", "!="))),
-    "of cancelled flights": is_("cancelled", value=True),
-    "of flights that were not cancelled": is_("cancelled", value=True, operator="!="),
     "where distance is between 100 and 200": And(
         (is_("distance", 100, ">="), is_("distance", 200, "<="))
     ),
@@ -155,14 +153,8 @@ SUMMARIES: dict[str, Summary] = {
     "carrier with the second highest mean dep_delay": Summary(
         HERE, (MEAN,), (GroupKey("carrier"),), rank=Rank(nth=2), names_winner=True
     ),
-    "total distance by carrier, largest first": Summary(
-        HERE, (_DISTANCE,), (GroupKey("carrier"),), rank=Rank()
-    ),
     "what percentage of flights are from JFK?": Summary(
         HERE, (COUNT,), then=Share(is_("origin", "JFK"))
-    ),
-    "what percentage of Delta flights were cancelled?": Summary(
-        HERE, (COUNT,), where=is_("carrier", "Delta"), then=Share(is_("cancelled", value=True))
     ),
     "share of flights per origin": Summary(HERE, (COUNT,), (GroupKey("origin"),), then=Share()),
     "difference in mean dep_delay between Delta and United": Summary(
