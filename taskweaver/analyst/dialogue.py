@@ -7,9 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from taskweaver.analyst.files.mentions import Mention, find_files
-from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.files.world import FileInfo, World
 from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.lookup.scope import DataScope
@@ -31,6 +28,9 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
+from taskweaver.tables.files.mentions import Mention, find_files
+from taskweaver.tables.files.profile import TableId
+from taskweaver.tables.files.world import FileInfo, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS = 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from rendered_cells import SALES, run
 
-from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import And, Column, Comparison, During, Missing, Not
 from taskweaver.analyst.readings.reading import (
     Calculation,
@@ -25,6 +24,7 @@ from taskweaver.analyst.readings.reading import (
 )
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.analyst.wording.printed import number, table_text
+from taskweaver.tables.files.profile import TableId
 
 SOURCE = TableSource((TableId("sales.csv"),))
 AMOUNT = Column("amount")

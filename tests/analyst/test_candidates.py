@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
-from taskweaver.analyst.files.world import FileInfo, PartInfo, World
 from taskweaver.analyst.readings.reading import NeedsLook, NotUnderstood, Understood
+from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.tables.files.world import FileInfo, PartInfo, World
 
 FLIGHTS = FileInfo("flights.csv", (PartInfo("", ("carrier", "dep_delay"), 300),))
 WEATHER = FileInfo("weather.csv", (PartInfo("", ("station", "wind speed"), 90),))

@@ -14,9 +14,9 @@ from rendered_cells import SALES, run
 from sizes import some
 
 from taskweaver.analyst.code.charts import MOST_BARS, picture_name
-from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import Column, Comparison
 from taskweaver.analyst.readings.reading import GroupKey, Measure, Rank, Rows, Summary, TableSource
+from taskweaver.tables.files.profile import TableId
 
 SOURCE = TableSource((TableId("sales.csv"),))
 AMOUNT, COUNT = Column("amount"), Column("count")

@@ -13,7 +13,6 @@ from rendered_cells import SALES, SHOPS, profiles, run
 
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.code.frames import variable_names
-from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
@@ -51,6 +50,7 @@ from taskweaver.analyst.readings.reading import (
     Understood,
 )
 from taskweaver.analyst.wording.answers import answer
+from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 
 ID = TableId("sales.csv")
 SOURCE = TableSource((ID,))

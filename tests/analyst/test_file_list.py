@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.file_list import (
+from taskweaver.tables.files.file_list import (
     ListedFile,
     TableOverview,
     file_list,
     listed_files,
     listed_tables,
 )
-from taskweaver.analyst.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.world import FileInfo, PartInfo
 from taskweaver.utils.markup.quoting import quoted_section
 
 TABLE = TableOverview("", 1704, columns={"country": "text", "year": "integer"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.mentions import find_files, nearest_file
-from taskweaver.analyst.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.mentions import find_files, nearest_file
+from taskweaver.tables.files.world import FileInfo, PartInfo
 from taskweaver.utils.data_files import is_data_file
 
 FILES = (

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples, some
 
-from taskweaver.analyst.files.profile import TableProfile
-from taskweaver.analyst.files.profile_report import read_profiles
+from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.profile_report import read_profiles
 from taskweaver.tables.profiles.matching import Match
 from taskweaver.tables.profiles.profile_text import profile_text
 from taskweaver.tables.profiles.profiling import ColumnFacts, TableFacts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
@@ -37,6 +36,7 @@ from taskweaver.analyst.readings.reading import (
     TableView,
 )
 from taskweaver.analyst.wording.requests import in_words
+from taskweaver.tables.files.profile import TableId
 
 SALES = TableSource((TableId("sales.csv"),))
 JOIN = TableSource((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from taskweaver.analyst.files.file_list import ListedFile, TableOverview, file_list
-from taskweaver.analyst.files.profile import TableId
-from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
-from taskweaver.llm.offline.conversation import code_in, conversation
+from taskweaver.analyst.model.conversation import code_in, conversation
+from taskweaver.analyst.model.replies import as_code_writer, as_planner, named_image, summary
 from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.tables.files.file_list import ListedFile, TableOverview, file_list
+from taskweaver.tables.files.profile import TableId
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.analyst.files.mentions import Mention
 from taskweaver.analyst.language.composition.compose import compose
 from taskweaver.analyst.language.composition.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.follow_up import revise
@@ -15,6 +14,7 @@ from taskweaver.analyst.language.phrases.cover import covers
 from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.tokens import Token, is_unspaced, literal_spans, tokenize
 from taskweaver.analyst.readings.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
+from taskweaver.tables.files.mentions import Mention
 
 MAX_WORDS = 200
 _CLOSE = 0.25

@@ -7,7 +7,6 @@ from dataclasses import replace
 from reading_worlds import ALL, FLIGHTS, NATIONS, column, number, replies, source, table, world
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.files.world import FileInfo, World
 from taskweaver.analyst.readings.condition import And, Column, Comparison, During
 from taskweaver.analyst.readings.reading import (
     GroupKey,
@@ -21,6 +20,7 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
+from taskweaver.tables.files.world import FileInfo, World
 
 _FIRST = Summary(source(FLIGHTS), (Measure("mean", Column("dep_delay")),))
 

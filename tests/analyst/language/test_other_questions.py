@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.files.profile import ColumnProfile, TableProfile
 from taskweaver.analyst.readings.condition import (
     And,
     Column,
@@ -27,6 +26,7 @@ from taskweaver.analyst.readings.reading import (
     Summary,
     Unclear,
 )
+from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 
 VOYAGES = table(
     "voyage.csv",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
 from taskweaver.analyst.language.lookup.scope import ColumnRef, DataScope, is_function_word
 from taskweaver.analyst.language.words.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
 from taskweaver.analyst.language.words.names import (
@@ -15,6 +14,7 @@ from taskweaver.analyst.language.words.names import (
     singular,
 )
 from taskweaver.analyst.language.words.tokens import Token
+from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
 
 WEAK_NOUNS = frozenset("price rate level score index".split())
 """Nouns that add nothing to the name of a measured quantity."""

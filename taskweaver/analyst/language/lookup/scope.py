@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from taskweaver.analyst.files.profile import ColumnProfile, TableProfile, ValueMatch
 from taskweaver.analyst.language.words.lexicon import LEXICON, LEXICON_WORDS
 from taskweaver.analyst.language.words.meanings import equivalents
 from taskweaver.analyst.language.words.names import (
@@ -21,6 +20,7 @@ from taskweaver.analyst.language.words.names import (
 )
 from taskweaver.analyst.language.words.tokens import is_unusual
 from taskweaver.analyst.readings.reading import TableSource
+from taskweaver.tables.files.profile import ColumnProfile, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
 from taskweaver.analyst.language.words.names import singular
 from taskweaver.analyst.wording.calendar import MONTHS, WEEKDAYS
+from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
 
 _SEXES = {
     "female": 1, "females": 1, "f": 1, "woman": 1, "women": 1, "ladies": 1, "lady": 1, "w": 1,
