@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.llm.parsing.json_stream import FieldDelta, ParsedReply, ReplyStream, parse_reply
+from taskweaver.llm.parsing.json_text import FieldDelta, ParsedReply, ReplyStream, parse_reply
 
 FIELDS = {"thought": "let me see", "reply_type": "python", "reply_content": 'print("ü\n")\n'}
 WRAPPED = json.dumps({"response": FIELDS})

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.parsing.json_text import parse_reply
 from taskweaver.llm.types import ChatMessage
 from taskweaver.tables.files.file_list import (
     FILES_TITLE,
