@@ -279,7 +279,7 @@ class ModelServices:
             deadlines=config.deadlines,
             response_format=config.response_format,
             forms=_forms(config, facts, endpoint),
-            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images, learnt),
+            images=config.images,
             facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""

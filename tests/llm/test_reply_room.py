@@ -7,7 +7,6 @@ from fake_endpoint import Call, event, good, serving
 from scripted_server import MESSAGES, outcome
 
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.reply_room import ReplyRoom
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.types import ModelRequest
@@ -23,34 +22,32 @@ NO_ROOM = "input length and `max_tokens` exceed context limit: 199900 + 8192 > 2
 @pytest.mark.parametrize(
     ("words", "asked", "limit"),
     [
+        (TOO_LARGE, 200_000, 16_384),
         (OF_WINDOW, 32_000, 30_000),
         (NO_ROOM.replace("199900", "150000"), 64_000, 50_000),
     ],
 )
-def test_a_refused_length_is_lowered_and_remembered(words: str, asked: int, limit: int) -> None:
-    known = ReplyRoom()
+def test_a_reply_that_is_too_long_is_asked_for_again_at_once(
+    words: str, asked: int, limit: int
+) -> None:
+    def script(call: Call) -> None:
+        if call.body["max_tokens"] > limit:
+            call.refuse(400, words)
+        else:
+            call.stream(good("1 2 3"))
 
-    assert known.learn({"max_tokens": asked}, words)
-    assert known.apply({"max_tokens": asked, "top_p": 1})["max_tokens"] == limit
-    assert not known.learn({"max_tokens": limit}, words)
+    seen = outcome(script, max_tokens=asked)
+
+    assert seen.text == "1 2 3"
+    assert [body["max_tokens"] for body in seen.bodies] == [asked, limit]
 
 
 @pytest.mark.parametrize("words", [NO_ROOM, "prompt is too long: 210000 tokens > 200000 maximum"])
 def test_a_full_window_needs_a_shorter_prompt(words: str) -> None:
-    assert not ReplyRoom().learn({"max_tokens": 8_192}, words)
+    seen = outcome(lambda call: call.refuse(400, words), max_tokens=8_192)
 
-
-def test_a_reply_that_is_too_long_is_asked_for_again_at_once() -> None:
-    def script(call: Call) -> None:
-        if call.body["max_tokens"] > 16_384:
-            call.refuse(400, TOO_LARGE)
-        else:
-            call.stream(good("1 2 3"))
-
-    seen = outcome(script, max_tokens=200_000)
-
-    assert seen.text == "1 2 3"
-    assert [body["max_tokens"] for body in seen.bodies] == [200_000, 16_384]
+    assert seen.error is not None
+    assert len(seen.bodies) == 1
 
 
 def test_63_comments_keep_a_call_alive() -> None:
