@@ -46,9 +46,3 @@ def test_60_a_limit_per_minute_is_no_overflow() -> None:
     words = "Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000"
 
     assert status_failure(413, {"error": {"message": words}}, {}, "m").kind == "rate_limit"
-
-
-def test_a_reply_that_may_be_too_long_is_no_overflow() -> None:
-    words = "max_tokens is too large: 200000. This model supports at most 16384 completion tokens"
-
-    assert status_failure(400, {"error": {"message": words}}, {}, "m").kind == "bad_request"
