@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rendered_cells import SALES, run
 
-from taskweaver.analyst.readings.condition import And, Column, Comparison, During, Missing, Not
+from taskweaver.analyst.readings.condition import And, Column, Comparison, Missing, Not
 from taskweaver.analyst.readings.reading import (
     Calculation,
     Contrast,
@@ -113,34 +113,6 @@ def test_an_answer_in_lines(reading: Reading, lines: list[str]) -> None:
     assert run(reading).answer.split("\n\n") == lines
 
 
-def test_a_table_is_shown_once_without_the_numbers_of_rows() -> None:
-    reading = Summary(SOURCE, (ROWS,), (GroupKey("region"), GroupKey("product")), where=NORTH)
-    assert run(reading).answer.splitlines() == [
-        "Number of rows per `region` and `product` where `region` is North (3 rows)",
-        "",
-        "```",
-        "region product  number of rows",
-        " North   cocoa               1",
-        " North  coffee               1",
-        " North     tea               1",
-        "```",
-    ]
-
-
-def test_a_table_that_lost_its_first_blanks_is_aligned_again() -> None:
-    assert table_text("a  b\nregion\nEast   10  2\nNorth   1  2").splitlines() == [
-        "        a  b",
-        "region",
-        "East   10  2",
-        "North   1  2",
-    ]
-    assert table_text("a    b\n0  10  2.5\n1   1  2.0").splitlines() == [
-        " a    b",
-        "10  2.5",
-        " 1  2.0",
-    ]
-
-
 def test_a_count_beside_a_mean_stays_whole() -> None:
     text = run(Summary(SOURCE, (ROWS, MEAN))).answer
     assert [line.split()[-1] for line in text.splitlines()[3:6]] == ["value", "8", "27.857143"]
@@ -224,8 +196,3 @@ def test_a_list_of_files_is_counted() -> None:
     assert answer(Understood(FileListing()), "", "['a.csv', 'b.csv']").endswith(
         "**2 files**: `a.csv`, `b.csv`"
     )
-
-
-def test_a_time_span_in_words_has_its_rows() -> None:
-    reading = Summary(SOURCE, (ROWS,), where=During("day", "2024-01-01", "2025-01-01"))
-    assert run(reading).answer == "Number of rows where `day` is in 2024 (4 rows)\n\n**4**"

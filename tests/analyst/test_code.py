@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,14 +42,13 @@ from taskweaver.analyst.readings.reading import (
     Rank,
     Rows,
     Share,
-    Sql,
     Summary,
     TableSource,
     TableView,
     Understood,
 )
 from taskweaver.analyst.wording.answers import answer
-from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.tables.files.profile import TableId
 
 ID = TableId("sales.csv")
 SOURCE = TableSource((ID,))
@@ -267,21 +265,6 @@ def test_groups_have_the_values_of_pandas(reading: Summary, values: pd.Series[An
     assert found.names <= {"sales", "shops", "result"}
 
 
-def test_all_of_the_groups_with_the_largest_value_are_named() -> None:
-    reading = summary(
-        "count", keys=(GroupKey("region"),), where=Not(Missing("amount")), names_winner=True
-    )
-    tied = replace_rank(reading, Rank(ascending=True, count=1))
-    assert set(run(reading).value.index) == {"North"}
-    assert set(run(tied).value.index) == {"South"}
-    double = summary("max", AMOUNT, keys=(GroupKey("count"),), where=Comparison(AMOUNT, "==", 30))
-    assert set(run(replace_rank(double, Rank(count=1))).value.index) == {3, 8}
-
-
-def replace_rank(reading: Summary, rank: Rank) -> Summary:
-    return replace(reading, rank=rank, names_winner=True)
-
-
 def test_two_keys_and_several_measures_have_a_column_each() -> None:
     measures = (Measure("min", AMOUNT), Measure("max", AMOUNT))
     found = run(Summary(SOURCE, measures, (GroupKey("region"), GroupKey("product")))).value
@@ -289,14 +272,6 @@ def test_two_keys_and_several_measures_have_a_column_each() -> None:
     assert found.columns.tolist() == ["region", "product", "minimum of amount", "maximum of amount"]
     assert found.to_numpy().tolist()[0][:2] == wanted.to_numpy().tolist()[0][:2]
     np.testing.assert_allclose(found.iloc[:, 2:].astype(float), wanted[["min", "max"]])
-
-
-def test_changes_are_within_the_other_groups() -> None:
-    keys = (GroupKey("year"), GroupKey("product"))
-    found = run(summary("sum", COUNT, keys=keys, then=PeriodChange())).value
-    sums = SALES.groupby(["year", "product"])["count"].sum()
-    wanted = sums.groupby("product").diff().dropna()
-    assert found.iloc[:, -1].tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(
@@ -382,29 +357,6 @@ def test_other_requests() -> None:
     for text in ("__import__('os')", "x", "1 if 2 else 3", "'a' * 9", "(1).real", "1;2"):
         with pytest.raises(ValueError, match="no arithmetic"):
             as_code(Calculation(text), {})
-
-
-def test_a_query_leaves_only_its_result(tmp_path: Any) -> None:
-    import sqlite3
-    from contextlib import closing
-
-    path = tmp_path / "shop #1?.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("create table t (a); insert into t values (1), (2)")
-    namespace: dict[str, Any] = {}
-    exec(as_code(Sql(str(path), "select sum(a) as total from t"), {}), namespace)
-    assert namespace["result"]["total"].item() == 3
-    assert "connection" not in namespace
-
-
-def test_share_of_a_flag_counts_rows_without_a_value() -> None:
-    frame = pd.DataFrame({"ok": pd.array([True, False, None, True], dtype="boolean")})
-    column = ColumnProfile("ok", "flag", 2, missing=1)
-    tables = {ID: TableProfile(ID, 4, (column,))}
-    code = as_code(summary(then=Share(Comparison(Column("ok"), "==", True))), tables)
-    namespace: dict[str, Any] = {"read_table": lambda _: frame}
-    exec("\n".join(code.splitlines()[:-1]), namespace)
-    assert eval(code.splitlines()[-1], namespace) == 50.0
 
 
 WIDE = pd.DataFrame(

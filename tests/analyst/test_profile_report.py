@@ -138,14 +138,6 @@ def test_a_text_that_is_no_profile_gives_none(text: str) -> None:
     assert read_profiles(text) == ()
 
 
-def test_two_profiles_in_a_text_give_none() -> None:
-    table = TableFacts("a.csv", "", 1, (), {})
-    text = profile_text([table], "x")
-
-    assert len(read_profiles(text)) == 1
-    assert read_profiles(f"{text}\n{text}") == ()
-
-
 @given(st.text())
 def test_any_text_is_read_without_an_error(text: str) -> None:
     assert read_profiles(f'Profile of 1 tables, request "x"\n{text}\nEnd of profile: 2 lines') in {

@@ -11,7 +11,6 @@ from claude_replies import (
     call,
     ending,
     event,
-    failed,
     reply,
     streamed,
     text,
@@ -85,31 +84,6 @@ def test_71_a_full_window_is_an_overflow() -> None:
     seen = play(*reply(text("half"), reason="model_context_window_exceeded"))
     assert seen.error is not None
     assert seen.error.kind == "context_overflow"
-
-
-FAILURES = [
-    (529, "overloaded_error", "overloaded"),
-    (429, "rate_limit_error", "rate_limit"),
-    (500, "api_error", "overloaded"),
-    (401, "authentication_error", "auth"),
-    (400, "invalid_request_error", "bad_request"),
-    (413, "request_too_large", "context_overflow"),
-]
-
-
-@pytest.mark.parametrize(("status", "name", "kind"), FAILURES)
-def test_72_failures_are_known_by_status_and_in_the_stream(
-    status: int, name: str, kind: str
-) -> None:
-    body = {"type": "error", "error": {"type": name, "message": "No."}, "request_id": "req_1"}
-
-    refused = ask(lambda request: request.answer(status, body, request_id="req_1"))
-    broken = play(begin(), failed(name, "No."))
-
-    assert refused.error is not None
-    assert broken.error is not None
-    assert (refused.error.kind, broken.error.kind) == (kind, kind)
-    assert "req_1" in refused.error.detail
 
 
 def test_73_a_paused_reply_goes_on() -> None:

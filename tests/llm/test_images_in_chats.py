@@ -9,7 +9,6 @@ from fake_endpoint import Call
 from scripted_server import delta, ending, outcome
 
 from taskweaver.llm.providers.image_support import takes_images
-from taskweaver.llm.providers.refusals import IMAGES
 from taskweaver.llm.types import ChatMessage, image_part
 
 URL = "data:image/png;base64,AAAA"
@@ -92,17 +91,3 @@ def test_names_of_models_that_take_images(name: str) -> None:
 @pytest.mark.parametrize("name", BLIND.split())
 def test_names_of_models_that_take_none(name: str) -> None:
     assert not takes_images(name)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Invalid API key",
-        "This model's maximum context length is 4096 tokens",
-        "Unsupported parameter: 'temperature'",
-        "tool_use ids were found without tool_result blocks",
-        "Expecting value: line 1 column 1",
-    ],
-)
-def test_other_refusals_are_not_about_images(words: str) -> None:
-    assert not IMAGES.search(words)

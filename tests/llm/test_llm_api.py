@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import pytest
-from fake_endpoint import DONE, SOON_S, Call, event, good, serving
-from patience import PATIENCE_S
+from fake_endpoint import DONE, Call, event, good, serving
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
@@ -64,36 +61,6 @@ def test_a_call_that_was_given_up_still_counts() -> None:
         next(pieces)
 
     assert api.usage.calls == 1
-
-
-def test_every_call_in_flight_is_given_up_from_another_thread() -> None:
-    begun = threading.Barrier(3, timeout=PATIENCE_S)
-
-    def play(call: Call) -> None:
-        begun.wait()
-        call.stall()
-
-    kinds: list[str] = []
-    with serving(play) as endpoint:
-        api = api_at(endpoint.url)
-
-        def call() -> None:
-            try:
-                api.chat_completion(HELLO)
-            except ModelError as error:
-                kinds.append(error.kind)
-
-        threads = [threading.Thread(target=call) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        begun.wait()
-        since = monotonic()
-        api.interrupt()
-        for thread in threads:
-            thread.join()
-        assert monotonic() - since < SOON_S
-        api._services.close()
-    assert kinds == ["cancelled", "cancelled"]
 
 
 def test_calls_are_refused_from_an_interrupt_until_they_are_taken_again() -> None:

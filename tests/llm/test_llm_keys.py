@@ -53,6 +53,11 @@ def test_a_key_of_a_request_is_sent(key: str, value: Any, field: str) -> None:
     assert call.body[field] == value
 
 
+def test_a_request_goes_before_the_configuration() -> None:
+    (call,) = asked(answer, {"llm.reasoning_effort": "low"}, reasoning_effort="high")
+    assert call.body["reasoning_effort"] == "high"
+
+
 def pause(call: Call) -> None:
     call.start()
     call.send(event("ye"))
@@ -72,21 +77,6 @@ def test_a_wait_that_is_too_long_is_given_up(
 ) -> None:
     with pytest.raises(ModelError, match=words):
         asked(play, {key: 0.2})
-
-
-def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from taskweaver.llm.transport.endpoint import ModelConnection
-
-    waits: list[float] = []
-    opened = ModelConnection.open
-
-    def note(self: ModelConnection, body: Any, *, connect_s: float, read_s: float) -> Any:
-        waits.append(connect_s)
-        return opened(self, body, connect_s=connect_s, read_s=read_s)
-
-    monkeypatch.setattr(ModelConnection, "open", note)
-    asked(answer, {"llm.connect_timeout_s": 1.25})
-    assert waits == [1.25]
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])

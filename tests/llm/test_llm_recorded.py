@@ -61,16 +61,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "recorded.yaml"
 
 
-def test_what_was_recorded_is_played_back_without_a_model(path: Path) -> None:
-    asked = ask(service(path, "record", Counter()), request())
-
-    played = ask(service(path, "play"), request())
-
-    assert text_of(played) == text_of(asked) == "reply\n1 ü"
-    assert played[-1].usage == Usage(7, 2, None, 1)
-    assert played[-1].finish == "stop"
-
-
 def test_only_misses_are_asked_when_both_are_allowed(path: Path) -> None:
     model = Counter()
     both = service(path, "play_or_record", model)

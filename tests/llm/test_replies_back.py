@@ -251,3 +251,12 @@ def test_a_changed_record_is_left_out(items: list[Any]) -> None:
 
 def thinking(text: str, **more: Any) -> dict[str, Any]:
     return {"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}
+
+
+def test_a_record_of_other_calls_is_left_out() -> None:
+    with chat(called(SIGNED), ANSWER) as (played, asked):
+        played.ask()
+        record = played.messages[1]["record"]
+        played.messages[1]["record"] = {**record, "ids": [*record["ids"], "another"]}
+        played.ask()
+    assert "extra_content" not in json.dumps(asked[1].body)

@@ -50,12 +50,6 @@ def test_quantities(text: str) -> None:
     assert reading_of(text, SHIP) == READINGS[text]
 
 
-def test_weak_nouns_are_noted() -> None:
-    outcome = outcome_of("average price of gas", SHIP)
-    assert isinstance(outcome, Understood)
-    assert outcome.notes == ("I took “price of gas” as the column `gas`.",)
-
-
 @pytest.mark.parametrize(
     "text",
     [
