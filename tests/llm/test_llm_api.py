@@ -55,6 +55,19 @@ def test_cached_tokens_have_a_price_of_their_own() -> None:
     assert api.usage.cost == pytest.approx(2.0)
 
 
+def test_usage_is_estimated_when_nobody_reports_it() -> None:
+    api = api_of(lambda _: "x" * 360)
+
+    api.chat_completion([{"role": "user", "content": "y" * 720}])
+
+    usage = api.usage
+    assert usage.is_estimated
+    assert usage.calls == 1
+    assert 150 <= usage.prompt_tokens <= 250
+    assert 80 <= usage.completion_tokens <= 120
+    assert usage.cost is None
+
+
 def test_a_call_that_was_given_up_still_counts() -> None:
     api = api_of(lambda _: iter(["one", "two"]))
     with closing(api.chat_completion_stream(HELLO)) as pieces:  # type: ignore[type-var]

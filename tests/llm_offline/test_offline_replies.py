@@ -54,10 +54,6 @@ def test_files_are_listed_without_a_cell(text: str) -> None:
     assert fields["message"].startswith("There are 2 files:\n- `a.csv` (3 rows): `name`, `n`")
 
 
-def test_files_are_counted_without_a_cell() -> None:
-    assert ask("how many files do I have?")["message"].startswith("There are 2 files: `a.csv`, ")
-
-
 def test_a_file_that_is_not_there_is_refused_with_the_nearest_name() -> None:
     fields = ask("how many rows are in blist.tsv.csv?")
     assert fields["stop"] == "TaskFailure"

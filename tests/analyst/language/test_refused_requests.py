@@ -78,3 +78,18 @@ def test_a_plural_before_a_condition_may_be_the_ones_who_acted() -> None:
     outcome = outcome_of("mean unit_price by clients from Boston", PURCHASES, CLIENTS)
     assert isinstance(outcome, NotUnderstood)
     assert isinstance(outcome_of("mean unit_price per city", PURCHASES, CLIENTS), Understood)
+
+
+NEAREST = {
+    "mean dep_delay for Lufthansa": "mean of `dep_delay`",
+    "wobbly mean dep_delay per carrier": "mean of `dep_delay` per `carrier`",
+    "mean dep_delay where origin resembles JFK": "mean of `dep_delay` where `origin` is JFK",
+    "asdf qwer": "",
+}
+
+
+@pytest.mark.parametrize("text", NEAREST)
+def test_the_nearest_request_lacks_the_words_that_were_not_understood(text: str) -> None:
+    outcome = outcome_of(text, FLIGHTS)
+    assert isinstance(outcome, NotUnderstood)
+    assert outcome.nearest == NEAREST[text]
