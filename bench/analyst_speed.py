@@ -25,12 +25,12 @@ from bench.questions.asking import CONFIG
 from bench.questions.files import place
 from bench.questions.model import Question, load
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.files.profile import TableProfile
-from taskweaver.analyst.files.profile_report import read_profiles
-from taskweaver.analyst.files.world import FileInfo, PartInfo, World
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
 from taskweaver.tables.errors import TableError
+from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.profile_report import read_profiles
+from taskweaver.tables.files.world import FileInfo, PartInfo, World
 from taskweaver.tables.session import profiles
 
 FILE = "shipments.csv"

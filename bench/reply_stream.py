@@ -8,7 +8,7 @@ from statistics import median
 from time import perf_counter
 
 from bench.common import show, sized
-from taskweaver.llm.parsing.json_stream import ReplyStream
+from taskweaver.llm.parsing.json_text import ReplyStream
 
 REPLY_CHARS = sized(200_000, 2_000)
 PIECE_CHARS = 24

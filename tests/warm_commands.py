@@ -33,7 +33,7 @@ _USED = (
     "taskweaver.cli.conversations.script",
     "taskweaver.cli.projects.doctor",
     "taskweaver.code_interpreter",
-    "taskweaver.llm.offline",
+    "taskweaver.analyst.model",
     "taskweaver.planner",
     "taskweaver.app.search_service",
     "taskweaver.treesearch.reports.run_results",

@@ -24,9 +24,7 @@ from bench.questions.judging import Answer, Verdict, judge
 from bench.questions.model import Question
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.files.profile import TableId, TableProfile
-from taskweaver.analyst.files.profile_report import read_profiles
-from taskweaver.analyst.files.world import FileInfo, PartInfo, World
+from taskweaver.analyst.model.refusals import files_answer
 from taskweaver.analyst.readings.reading import (
     FileListing,
     Help,
@@ -37,7 +35,9 @@ from taskweaver.analyst.readings.reading import (
 )
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
-from taskweaver.llm.offline.refusals import files_answer
+from taskweaver.tables.files.profile import TableId, TableProfile
+from taskweaver.tables.files.profile_report import read_profiles
+from taskweaver.tables.files.world import FileInfo, PartInfo, World
 from taskweaver.tables.reading import Table
 from taskweaver.tables.session import READS, profiles, read
 

@@ -1,5 +1,5 @@
-"""The offline analyst's language: requests in words, readings as typed values, code and answers.
+"""The offline analyst: requests in words, readings as typed values, code and answers.
 
 Everything here is pure: text and table profiles in, values and text out. No file is opened and no
-code is run; `taskweaver.llm.offline` puts it behind the interface of a model.
+code is run. `taskweaver.analyst.model` puts it behind the interface of a model.
 """

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
-from taskweaver.analyst.candidates import files_with_columns_of, tables_among
-from taskweaver.analyst.files.mentions import Mention, find_files
-from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.files.world import World
 from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
 from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, read
 from taskweaver.analyst.language.special import special
+from taskweaver.analyst.language.words.lexicon import LEXICON
+from taskweaver.analyst.language.words.names import name_words
 from taskweaver.analyst.nearest import nearest
 from taskweaver.analyst.readings.reading import (
     NeedsLook,
@@ -29,8 +28,12 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
+from taskweaver.tables.files.mentions import Mention, find_files
+from taskweaver.tables.files.profile import TableId
+from taskweaver.tables.files.world import FileInfo, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
+_SHORTEST_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,10 @@ class Dialogue:
         """Return the files to read a request against: given and likely ones, then all tables."""
         if wanted.files:
             return [wanted.files]
-        everything = tables_among(world.files, world.unreadable)
+        everything = _tables_among(world.files, world.unreadable)
         source = _source_of(self.previous)
         kept = {table.file for table in source.tables} if source else set()
-        named = {*files_with_columns_of(text, world.files), *wanted.likely, *kept}
+        named = {*_files_with_columns_of(text, world.files), *wanted.likely, *kept}
         likely = tuple(name for name in everything if name in named)
         given = tuple(name for name in everything if name in world.given)
         return list(dict.fromkeys(names for names in (given, likely, everything) if names))
@@ -229,3 +232,29 @@ def _searched(text: str, result: ReadingResult, world: World) -> Outcome:
 def _last_version(text: str) -> str:
     """Return the part of a request after its author took the rest back: ``no wait, ...``."""
     return _TAKEN_BACK.split(text)[-1]
+
+
+def _files_with_columns_of(text: str, files: Sequence[FileInfo]) -> tuple[str, ...]:
+    """Return the files with a column that has a word of a request in its name."""
+    words = frozenset(name_words(text))
+    return tuple(
+        file.name
+        for file in files
+        if any(_is_named(column, words) for part in file.parts for column in part.columns)
+    )
+
+
+def _tables_among(files: Sequence[FileInfo], unreadable: Collection[str]) -> tuple[str, ...]:
+    """Return the files that may hold a table: a text without columns is none."""
+    return tuple(
+        file.name
+        for file in files
+        if file.name not in unreadable
+        and (file.parts or PurePosixPath(file.name).suffix.lower() != ".txt")
+    )
+
+
+def _is_named(column: str, words: frozenset[str]) -> bool:
+    own = set(name_words(column))
+    content = {word for word in own if len(word) >= _SHORTEST_CHARS and word not in LEXICON}
+    return bool(content & words) or (bool(own) and own <= words)

@@ -3,7 +3,7 @@
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError, ModelErrorKind
-from taskweaver.llm.parsing.json_stream import FieldDelta, ParsedReply, ReplyStream, parse_reply
+from taskweaver.llm.parsing.json_text import FieldDelta, ParsedReply, ReplyStream, parse_reply
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import (
     ChatMessage,

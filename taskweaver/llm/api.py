@@ -10,13 +10,10 @@ from typing import Any, Literal
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import (
     CallBook,
-    CollectedReply,
     FreeText,
     ObservedCall,
-    check_reply,
     embedded,
     sent_options,
-    usage_of,
 )
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Shortener
@@ -362,22 +359,22 @@ class LLMApi:
     def _stream(
         self, model: Model, request: ModelRequest, on_status: StatusListener | None
     ) -> Generator[Chunk]:
-        reply = CollectedReply()
         usage: Usage | None = None
         call = ObservedCall(self._services.tracing, self.prompts, model, request, self.round_id)
         chunks = stream_with_retries(model.service, call.request, model.retry, on_status)
         try:
             try:
                 for chunk in chunks:
-                    reply.take(chunk)
                     call.take(chunk)
                     if chunk.finish is not None:
-                        check_reply(model, reply)
+                        call.check()
                     yield chunk
             finally:
-                if reply.last is not None:
-                    usage = self._account(model, request, reply)
-            check_reply(model, reply)
+                if call.last is not None:
+                    usage = call.usage(self._services.estimator)
+                    self._calls.ledger.add(usage)
+                    self._services.meter.add(usage)
+            call.check()
         except GeneratorExit:  # its caller has read as much as it needs
             call.end(usage)
             raise
@@ -385,9 +382,3 @@ class LLMApi:
             call.fail(usage, error)
             raise
         call.end(usage)
-
-    def _account(self, model: Model, request: ModelRequest, reply: CollectedReply) -> Usage:
-        usage = usage_of(self._services.estimator, model, request, reply)
-        self._calls.ledger.add(usage)
-        self._services.meter.add(usage)
-        return usage

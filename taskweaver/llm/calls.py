@@ -133,10 +133,11 @@ class CallBook:
 
 
 class ObservedCall:
-    """A call under way. Every call ends with exactly one of `end` and `fail`.
+    """A call under way, and its reply. Every call ends with exactly one of `end` and `fail`.
 
     Attributes:
         request: The request as it is to be made.
+        last: The newest piece of the reply; None before the first.
     """
 
     def __init__(
@@ -165,11 +166,12 @@ class ObservedCall:
         self._sent: Mapping[str, Any] | None = None
         self._texts: list[str] = []
         self._reasoning: list[str] = []
+        self._written: list[str] = []
         self._calls: tuple[ToolCall, ...] = ()
-        self._has_begun = False
         self._finish = ""
         self._span = tracing.begin(chat(model, request))
         self.request = replace(request, on_sent=self._note_sent)
+        self.last: Chunk | None = None
 
     def _note_sent(self, body: Mapping[str, Any]) -> None:
         """Keep the body of a request to an endpoint; the last try replaces those before."""
@@ -177,24 +179,46 @@ class ObservedCall:
 
     def take(self, chunk: Chunk) -> None:
         """Take a piece of the reply."""
-        is_content = bool(chunk.text or chunk.reasoning) or chunk.call is not None
-        if is_content and not self._has_begun:
-            self._has_begun = True
+        self.last = chunk
+        written = f"{chunk.text}{chunk.reasoning}{chunk.call.text if chunk.call else ''}"
+        if (written or chunk.call) and not self._written:
             waited_s = time.perf_counter() - self._began
             self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
             self._span.measure(FIRST_CHUNK, waited_s, {})
+        if written or chunk.call:
+            self._written.append(written)
         if chunk.begins_again:
             self._texts.clear()
-        if chunk.text:
-            self._texts.append(chunk.text)
-        if chunk.reasoning:
-            self._reasoning.append(chunk.reasoning)
+        self._texts.append(chunk.text)
+        self._reasoning.append(chunk.reasoning)
         if chunk.finish is not None:
             self._calls = chunk.calls
             self._finish = chunk.finish
             self._span.set("gen_ai.response.finish_reasons", [chunk.finish])
         if chunk.model:
             self._span.set(RESPONSE_MODEL, chunk.model)
+
+    def usage(self, estimator: TokenEstimator) -> Usage:
+        """Return the consumption with its cost: reported, or an estimate marked as one."""
+        name, messages = self._model.service.model, self.request.messages
+        reported = self.last.usage if self.last is not None else None
+        if reported is not None:
+            estimator.learn(name, messages, reported)
+        usage = reported or estimator.estimate(name, messages, "".join(self._written))
+        return self._model.prices.apply(usage)
+
+    def check(self) -> None:
+        """Refuse a reply that is not whole and does not show it.
+
+        Raises:
+            ModelError: If it is refused.
+        """
+        name = self._model.service.model
+        if not self._finish:
+            raise ModelError("truncated", "the reply ended before it was complete.", name)
+        if self._finish == "content_filter":
+            detail = "the reply was withheld by the service's filter."
+            raise ModelError("content_filter", detail, name, "Rephrase the request.")
 
     def end(self, usage: Usage | None) -> None:
         """End a call that succeeded, or that its caller gave up."""
@@ -249,41 +273,6 @@ class ObservedCall:
         return [{"role": "assistant", "parts": parts, "finish_reason": self._finish}]
 
 
-class CollectedReply:
-    """A reply as it is collected.
-
-    Attributes:
-        texts: Pieces of its text.
-        written: All the model wrote: text, reasoning and arguments.
-        last: The newest chunk; None before the first.
-    """
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.written: list[str] = []
-        self.last: Chunk | None = None
-
-    def take(self, chunk: Chunk) -> None:
-        """Take a piece."""
-        self.last = chunk
-        if chunk.begins_again:
-            self.texts.clear()
-        self.texts.append(chunk.text)
-        self.written += [chunk.text, chunk.reasoning, chunk.call.text if chunk.call else ""]
-
-
-def usage_of(
-    estimator: TokenEstimator, model: Model, request: ModelRequest, reply: CollectedReply
-) -> Usage:
-    """Return the consumption of a call with its cost: reported, or an estimate marked as one."""
-    name = model.service.model
-    reported = reply.last.usage if reply.last is not None else None
-    if reported is not None:
-        estimator.learn(name, request.messages, reported)
-    usage = reported or estimator.estimate(name, request.messages, "".join(reply.written))
-    return model.prices.apply(usage)
-
-
 def embedded(
     services: ModelServices, service: EmbeddingService, texts: Sequence[str], cancel: CancelToken
 ) -> list[list[float]]:
@@ -300,21 +289,6 @@ def embedded(
                 return service.get_embeddings(texts)
             except ModelError as error:
                 backoff.wait(error)
-
-
-def check_reply(model: Model, reply: CollectedReply) -> None:
-    """Refuse a reply that is not whole and does not show it.
-
-    Raises:
-        ModelError: If it is refused.
-    """
-    name = model.service.model
-    last = reply.last
-    if last is None or last.finish is None:
-        raise ModelError("truncated", "the reply ended before it was complete.", name)
-    if last.finish == "content_filter":
-        detail = "the reply was withheld by the service's filter."
-        raise ModelError("content_filter", detail, name, "Rephrase the request.")
 
 
 class FreeText:

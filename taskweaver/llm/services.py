@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -277,7 +279,7 @@ class ModelServices:
             deadlines=config.deadlines,
             response_format=config.response_format,
             forms=_forms(config, facts, endpoint),
-            images=ImageSupport(endpoint.model, config.images, lambda: facts.takes_images, learnt),
+            images=config.images,
             facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
@@ -364,10 +366,21 @@ def _forms(
     return FormLadder(first, lambda lower: learnt.note(form=lower), takes_tools=is_provider)
 
 
+@cache
 def _offline() -> CompletionService:
-    from taskweaver.llm.offline import OfflineService
+    """Return the built-in model: an entry point, so that models import nothing of the analyst.
 
-    return OfflineService()
+    Raises:
+        ModelError: Of kind ``configuration``, if the installation does not have it.
+    """
+    found = entry_points(group="taskweaver.models", name="offline")
+    if not found:
+        detail = "the installation of TaskWeaver has no entry point `offline` of taskweaver.models."
+        raise ModelError(
+            "configuration", detail, hint="Install it again: `pip install` its folder."
+        )
+    service: CompletionService = next(iter(found)).load()()
+    return service
 
 
 def _unknown_alias(alias: str, known: Sequence[str]) -> ModelError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from taskweaver.analyst.files.file_list import ListedFile
+from taskweaver.tables.files.file_list import ListedFile
 
 
 @dataclass(frozen=True, slots=True)

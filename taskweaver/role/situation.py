@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from taskweaver.analyst.files.file_list import (
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import variables_of
+from taskweaver.memory.round import Round
+from taskweaver.role.files import NoFiles, PicturesOf, RoleFiles, no_pictures
+from taskweaver.tables.files.file_list import (
     ListedFile,
     file_changes,
     file_list,
     listed_in_full,
     new_files,
 )
-from taskweaver.analyst.files.mentions import find_files
-from taskweaver.analyst.files.world import FileInfo, PartInfo
-from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import variables_of
-from taskweaver.memory.round import Round
-from taskweaver.role.files import NoFiles, PicturesOf, RoleFiles, no_pictures
+from taskweaver.tables.files.mentions import find_files
+from taskweaver.tables.files.world import FileInfo, PartInfo
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import indented, quoted_section
 from taskweaver.utils.text import shorten

@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 
 from injector import inject
 
-from taskweaver.llm.parsing.json_stream import FieldDelta, ParsedReply, ReplyStream
+from taskweaver.llm.parsing.json_text import FieldDelta, ParsedReply, ReplyStream
 from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing

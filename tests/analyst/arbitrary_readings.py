@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
@@ -37,6 +36,7 @@ from taskweaver.analyst.readings.reading import (
     TableSource,
     TableView,
 )
+from taskweaver.tables.files.profile import TableId
 
 HOSTILE = [
     "a", "b", "it's", 'say "x"', "a\nb", "'); import os; os.system('x') #", "{title}", "`tick`",

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from taskweaver.analyst.code.cell import as_code
-from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
 from taskweaver.analyst.readings.reading import Reading, Understood
 from taskweaver.analyst.wording.answers import answer
+from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
 
 _KINDS: Mapping[str, Kind] = {"M": "time", "b": "flag", "i": "integer", "f": "number"}
 

@@ -11,17 +11,15 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from rendered_cells import SALES, run
-from sizes import some
 
-from taskweaver.analyst.code.charts import MOST_BARS, picture_name
-from taskweaver.analyst.files.profile import TableId
-from taskweaver.analyst.readings.condition import Column, Comparison
-from taskweaver.analyst.readings.reading import GroupKey, Measure, Rank, Rows, Summary, TableSource
+from taskweaver.analyst.code.charts import MOST_BARS
+from taskweaver.analyst.readings.condition import Column
+from taskweaver.analyst.readings.reading import GroupKey, Measure, Rows, Summary, TableSource
+from taskweaver.tables.files.profile import TableId
 
 SOURCE = TableSource((TableId("sales.csv"),))
 AMOUNT, COUNT = Column("amount"), Column("count")
 SUM = (Measure("sum", COUNT),)
-NORTH = Comparison(Column("region"), "==", "North")
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +62,6 @@ def test_bars_have_the_values_of_the_table() -> None:
     assert file == "bar_chart_of_sum_of_count_per_region.png"
 
 
-def test_bars_with_long_labels_lie_with_the_first_on_top() -> None:
-    frame = SALES.assign(region=["A region with a long name", *"BCDEFGH"])
-    axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("region"),), rank=Rank(), chart="bar"), frame)
-    assert [bar.get_width() for bar in axes.patches] == list(range(1, 9))
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("sum of count", "region")
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_a_picture_has_at_most_thirty_bars_and_the_answer_says_so() -> None:
     frame = pd.DataFrame({"name": [f"n{at}" for at in range(100)], "count": range(100)})
@@ -81,99 +72,6 @@ def test_a_picture_has_at_most_thirty_bars_and_the_answer_says_so() -> None:
     assert f"largest {MOST_BARS} of 100 bars" in answer
 
 
-def test_a_line_over_time_is_in_order_of_time() -> None:
-    axes, _ = drawn(Rows(SOURCE, ("count",), by=Column("day"), chart="line"), SALES.iloc[::-1])
-    (line,) = axes.lines
-    assert list(line.get_ydata()) == SALES["count"].tolist()
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("day", "count")
-
-
-def test_each_group_has_a_line() -> None:
-    reading = Rows(SOURCE, ("count",), by=Column("day"), chart="line", split="product")
-    axes, _ = drawn(reading)
-    assert [line.get_label() for line in axes.lines] == ["cocoa", "coffee", "tea"]
-    assert [len(line.get_ydata()) for line in axes.lines] == [2, 2, 4]
-    reading = Summary(SOURCE, SUM, (GroupKey("product"), GroupKey("year")), chart="line")
-    for file in Path().glob("*.png"):
-        file.unlink()
-    axes, _ = drawn(reading)
-    assert [line.get_label() for line in axes.lines][:3] == ["cocoa", "coffee", "tea"]
-    assert axes.get_xlabel() == "year"
-
-
-@pytest.mark.parametrize("unit", some(["month", "week", "quarter", "year", "day"], 2))
-def test_a_line_over_periods(unit: Any) -> None:
-    axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("day", unit=unit),), chart="line"))
-    wanted = SALES.groupby(SALES["day"].dt.to_period({"week": "W"}.get(unit, unit[0].upper())))
-    assert list(axes.lines[0].get_ydata()) == wanted["count"].sum().tolist()
-
-
-def test_distributions() -> None:
-    axes, _ = drawn(Rows(SOURCE, ("amount",), chart="histogram"))
-    assert sum(bar.get_height() for bar in axes.patches) == 7
-    assert axes.get_xlabel() == "amount"
-
-
 def test_a_box_for_each_group() -> None:
     axes, _ = drawn(Rows(SOURCE, ("count",), chart="box", split="region"))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["East", "North", "South"]
-
-
-@pytest.mark.parametrize("split", ["", "product"])
-def test_a_scatter_plot_has_the_first_column_across(split: str) -> None:
-    axes, _ = drawn(Rows(SOURCE, ("count", "amount"), chart="scatter", split=split))
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("count", "amount")
-    assert len(axes.collections[0].get_offsets()) == 8
-
-
-def test_a_pie_has_a_wedge_for_each_group() -> None:
-    axes, _ = drawn(Summary(SOURCE, (Measure("count"),), (GroupKey("product"),), chart="pie"))
-    texts = [text.get_text() for text in axes.texts]
-    assert sorted(texts) == ["25%", "25%", "50%", "cocoa", "coffee", "tea"]
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_pictures_do_not_share_a_figure() -> None:
-    drawn(Summary(SOURCE, (Measure("count"),), (GroupKey("product"),), chart="pie"))
-    for file in Path().glob("*.png"):
-        file.unlink()
-    axes, _ = drawn(Rows(SOURCE, ("count",), by=Column("year"), chart="line", split="product"))
-    assert not axes.patches
-
-
-def test_no_picture_of_no_rows() -> None:
-    none = Comparison(Column("region"), "==", "West")
-    for reading in (
-        Summary(SOURCE, SUM, (GroupKey("product"),), none, chart="bar"),
-        Rows(SOURCE, ("count",), none, chart="histogram"),
-    ):
-        assert "There are no rows where `region` is West." in run(reading).answer
-    assert not list(Path().glob("*.png"))
-
-
-def test_dollars_are_no_formula() -> None:
-    frame = SALES.rename(columns={"count": r"$\x$ ($)"}).assign(region="$a_$ $")
-    measure = (Measure("sum", Column(r"$\x$ ($)")),)
-    axes, _ = drawn(Summary(SOURCE, measure, (GroupKey("region"),), chart="bar"), frame)
-    assert axes.get_ylabel() == r"sum of $\x$ ($)"
-
-
-def test_names_of_pictures_are_short_and_plain() -> None:
-    assert picture_name("Mean of `lifeExp`") == "mean_of_lifeexp.png"
-    long, other = picture_name("a" * 200), picture_name("a" * 200 + "b")
-    assert len(long) <= 60
-    assert long != other
-    assert picture_name("売上") != picture_name("名前")
-    for words in ("売上", "../../etc/passwd", "a\x00b", "CON", "é" * 90, ""):
-        name = picture_name(words)
-        assert name.isascii()
-        assert len(name) <= 60
-        assert name.endswith(".png")
-        assert "/" not in name
-        assert not name.startswith(".")
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_condition_is_part_of_the_title() -> None:
-    axes, _ = drawn(Summary(SOURCE, SUM, (GroupKey("product"),), NORTH, chart="bar"))
-    assert axes.get_title() == "Bar chart of sum of count per product where region is North"

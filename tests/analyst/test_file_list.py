@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.file_list import (
+from taskweaver.tables.files.file_list import (
     ListedFile,
     TableOverview,
     file_list,
     listed_files,
     listed_tables,
 )
-from taskweaver.analyst.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.world import FileInfo, PartInfo
 from taskweaver.utils.markup.quoting import quoted_section
 
 TABLE = TableOverview("", 1704, columns={"country": "text", "year": "integer"})
@@ -42,20 +42,6 @@ def test_odd_names_are_read_back_and_stay_on_their_line(name: str) -> None:
         FileInfo(name, (PartInfo(name, (name,), 3),)),
         FileInfo("b.csv", (PartInfo("", ("country", "year"), 1704),)),
     )
-
-
-def test_an_estimated_number_of_rows_is_no_number_of_rows() -> None:
-    text = file_list([ListedFile("a.csv", 10, (TableOverview("", 1000, is_estimate=True),))])
-    assert "about 1000 rows" in text
-    assert listed_files(text)[0].parts[0].rows is None
-
-
-def test_files_without_tables_are_listed_with_their_size_or_the_problem() -> None:
-    files = [ListedFile("a.png", 12_345), ListedFile("b.csv", 3, problem="it is not text")]
-    text = file_list(files)
-    assert '- "a.png", 12,345 bytes' in text
-    assert '"it is not text"' in text
-    assert listed_files(text) == (FileInfo("a.png"), FileInfo("b.csv"))
 
 
 def test_the_list_is_bounded() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.mentions import find_files, nearest_file
-from taskweaver.analyst.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.mentions import find_files, nearest_file
+from taskweaver.tables.files.world import FileInfo, PartInfo
 from taskweaver.utils.data_files import is_data_file
 
 FILES = (
@@ -81,58 +81,6 @@ def test_the_nearest_file_to_an_unknown_name_is_found_or_none() -> None:
     assert nearest_file("penguin-data.csv", FILES) == "penguins.csv"
     assert nearest_file("xyz.csv", FILES) == ""
     assert nearest_file("x.csv", ()) == ""
-
-
-PARTS = [
-    ("total in the sheet Plan of budget.xlsx", "the sheet Plan of budget.xlsx", "Plan"),
-    ("total in the Actual sheet (budget.xlsx)", "the Actual sheet (budget.xlsx", "Actual"),
-    ("the sheet 'actual' from budget.xlsx", "the sheet 'actual' from budget.xlsx", "Actual"),
-    ("the second sheet of budget.xlsx", "the second sheet of budget.xlsx", "Actual"),
-    ("mean in library.db#loans", "library.db#loans", "loans"),
-    ("mean days in the loans table", "the loans table", "loans"),
-]
-
-
-@pytest.mark.parametrize(("text", "words", "part"), PARTS)
-def test_sheets_and_tables_are_found_with_their_file(text: str, words: str, part: str) -> None:
-    (mention,) = find_files(text, FILES)
-    assert (text[mention.start : mention.end], mention.part) == (words, part)
-    assert mention.is_certain
-
-
-def test_a_part_that_is_named_elsewhere_belongs_to_the_file() -> None:
-    mentions = find_files("in budget.xlsx, how many rows are in the Plan sheet?", FILES)
-    assert {(mention.file, mention.part) for mention in mentions} == {("budget.xlsx", "Plan")}
-
-
-def test_a_part_named_like_a_noun_is_not_certain() -> None:
-    loans, file = find_files("how many loans are there in library.db?", FILES)
-    assert (loans.file, loans.part, loans.is_certain) == ("library.db", "loans", False)
-    assert (file.file, file.part, file.is_certain) == ("library.db", "", True)
-
-
-def test_a_longer_name_is_not_taken_for_a_shorter_one_in_it() -> None:
-    files = (FileInfo("list 2025.csv"), FileInfo("staff list 2025.csv"))
-    (mention,) = find_files("mean in staff list 2025.csv", files)
-    assert mention.file == "staff list 2025.csv"
-
-
-def test_a_stem_that_two_files_share_names_neither() -> None:
-    assert find_files("the sales data", (FileInfo("sales.csv"), FileInfo("sales.json"))) == ()
-
-
-@pytest.mark.parametrize(
-    "name", ["a\nb.csv", "x'); import os.csv", "Größe (m²).csv", "売上.csv", "(.*)+.csv", "$.csv"]
-)
-def test_odd_names_are_only_names(name: str) -> None:
-    files = (FileInfo(name), FileInfo("other.csv"))
-    (mention,) = find_files(f"rows of {name}", files)
-    assert mention.file == name
-
-
-def test_ten_thousand_words_are_searched() -> None:
-    text = "the mean 'of all' penguins " * 2_500 + "in gapminder.csv"
-    assert find_files(text, FILES)[-1].file == "gapminder.csv"
 
 
 def test_the_receipt_of_an_answer_is_no_data_file() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples, some
 
-from taskweaver.analyst.files.profile import TableProfile
-from taskweaver.analyst.files.profile_report import read_profiles
+from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.profile_report import read_profiles
 from taskweaver.tables.profiles.matching import Match
 from taskweaver.tables.profiles.profile_text import profile_text
 from taskweaver.tables.profiles.profiling import ColumnFacts, TableFacts
@@ -136,14 +136,6 @@ def test_a_damaged_report_gives_no_profiles(
 )
 def test_a_text_that_is_no_profile_gives_none(text: str) -> None:
     assert read_profiles(text) == ()
-
-
-def test_two_profiles_in_a_text_give_none() -> None:
-    table = TableFacts("a.csv", "", 1, (), {})
-    text = profile_text([table], "x")
-
-    assert len(read_profiles(text)) == 1
-    assert read_profiles(f"{text}\n{text}") == ()
 
 
 @given(st.text())

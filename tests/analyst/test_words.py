@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import (
     And,
     Arithmetic,
@@ -37,6 +36,7 @@ from taskweaver.analyst.readings.reading import (
     TableView,
 )
 from taskweaver.analyst.wording.requests import in_words
+from taskweaver.tables.files.profile import TableId
 
 SALES = TableSource((TableId("sales.csv"),))
 JOIN = TableSource((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))
@@ -48,21 +48,10 @@ SOUTH = Comparison(Column("region"), "==", "South")
 @pytest.mark.parametrize(
     ("reading", "words"),
     [
-        (Summary(SALES, (MEAN,), where=NORTH), "mean of `amount` where `region` is North"),
-        (Summary(SALES, (ROWS,)), "number of rows"),
-        (Summary(SALES, (ROWS,), (GroupKey("region"),)), "number of rows per `region`"),
         (Summary(JOIN, (MEAN,)), "mean of `amount` in `sales.csv` and `shops.csv`"),
-        (
-            Summary(SALES, (MEAN,), (GroupKey("day", unit="month"), GroupKey("region"))),
-            "mean of `amount` per month of `day` and `region`",
-        ),
         (
             Summary(SALES, (Measure("min", Column("a")), Measure("max", Column("a")))),
             "minimum and maximum of `a`",
-        ),
-        (
-            Summary(SALES, (Measure("sum", Column("a")), Measure("sum", Column("b")))),
-            "sum of `a` and `b`",
         ),
         (
             Summary(SALES, (Measure("percentile", Column("a"), quantile=0.9),)),
@@ -72,10 +61,6 @@ SOUTH = Comparison(Column("region"), "==", "South")
         (
             Summary(SALES, (Measure("correlation", Column("a"), other=Column("b")),)),
             "correlation of `a` and `b`",
-        ),
-        (
-            Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(count=5)),
-            "top 5 `region` by mean of `amount`",
         ),
         (
             Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(ascending=True)),
@@ -88,10 +73,6 @@ SOUTH = Comparison(Column("region"), "==", "South")
         (
             Summary(SALES, (MEAN,), (GroupKey("region"),), names_winner=True, where=NORTH),
             "`region` with the largest mean of `amount` where `region` is North",
-        ),
-        (
-            Summary(SALES, (ROWS,), then=Share(NORTH)),
-            "share of rows in percent where `region` is North",
         ),
         (
             Summary(SALES, (ROWS,), then=Share(NORTH), where=Missing("day")),
@@ -112,10 +93,6 @@ SOUTH = Comparison(Column("region"), "==", "South")
             "cumulative mean of `amount` per year of `day`",
         ),
         (
-            Summary(SALES, (MEAN,), (GroupKey("region"),), chart="bar"),
-            "bar chart of mean of `amount` per `region`",
-        ),
-        (
             Rows(SALES, ("price",), NORTH, by=Column("day"), chart="line"),
             "line chart of `price` over `day` where `region` is North",
         ),
@@ -125,11 +102,6 @@ SOUTH = Comparison(Column("region"), "==", "South")
         ),
         (Rows(SALES, ("day",), by=Column("a"), rank=Rank(count=3)), "`day` of top 3 rows by `a`"),
         (Rows(SALES, by=Column("a"), rank=Rank(count=1)), "row with the largest `a`"),
-        (
-            Rows(SALES, ("day", "a"), by=Column("day"), chart="line"),
-            "line chart of `a` over `day`",
-        ),
-        (Rows(SALES, rank=Rank(ascending=True, count=3)), "first 3 rows"),
         (Rows(SALES, rank=Rank(count=3), from_end=True), "last 3 rows"),
         (TableView(SALES, "values", ("region",)), "distinct values of `region`"),
         (TableView(SALES, "shape"), "number of rows and columns of `sales.csv`"),
@@ -145,7 +117,6 @@ def test_a_reading_in_words(reading: Reading, words: str) -> None:
     [
         (OneOf("region", ("North", "South")), "`region` is North or South"),
         (Not(OneOf("region", ("North", "South"))), "`region` is neither North nor South"),
-        (Not(NORTH), "`region` is not North"),
         (
             And((OneOf("region", ("North", "South")), Comparison(Column("a"), ">", 5))),
             "(`region` is North or South) and `a` is more than 5",
@@ -159,26 +130,22 @@ def test_a_reading_in_words(reading: Reading, words: str) -> None:
             "(`region` is North or `region` is South) and `a` is not missing",
         ),
         (Not(And((NORTH, SOUTH))), "not (`region` is North and `region` is South)"),
-        (Comparison(Column("close"), ">", Column("open")), "`close` is more than `open`"),
         (
             Comparison(Arithmetic("*", Column("a"), Constant(2.0)), "<=", 0.5),
             "`a` * 2 is at most 0.5",
         ),
         (Not(Comparison(Column("a"), ">", 5)), "`a` is at most 5"),
         (Contains("name", "new york"), '`name` contains "new york"'),
-        (Missing(), "any value is missing"),
         (During("day", "2014-01-01", "2015-01-01"), "`day` is in 2014"),
         (During("day", "2014-03-01", "2014-04-01"), "`day` is in March 2014"),
         (During("day", "2014-07-01", "2014-10-01"), "`day` is in Q3 2014"),
         (During("day", "2014-07-01", "2014-07-02"), "`day` is on 2014-07-01"),
-        (During("day", "2014-03-01", "2014-06-01"), "`day` is from 2014-03-01 to 2014-05-31"),
         (During("day", "2014-03-01"), "`day` is 2014-03-01 or later"),
         (During("day", "", "2014-03-01"), "`day` is before 2014-03-01"),
         (OnCalendar("day", "month", (6, 7, 8)), "`day` is in June, July or August"),
         (OnCalendar("day", "weekday", (5, 6)), "`day` is on a Saturday or Sunday"),
         (Latest("day", 3, "month"), "`day` is in the last 3 months"),
         (Comparison(Column("zip"), "==", "00501"), '`zip` is "00501"'),
-        (Comparison(Column("flag"), "==", True), "`flag` is true"),
         (Comparison(Column("word"), "==", "and"), '`word` is "and"'),
     ],
 )

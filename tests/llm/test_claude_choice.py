@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from fake_endpoint import Call, serving
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.errors import ModelError
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage
 
@@ -51,44 +49,3 @@ def test_an_own_address_gets_the_protocol_with_or_without_its_version(ending: st
     for call in endpoint.calls:
         assert call.headers["x-api-key"] == KEY
         assert "authorization" not in call.headers
-
-
-def test_the_preset_is_anthropics_own_address() -> None:
-    with services() as models:
-        assert models.announcement == (
-            "model: claude-sonnet-5-5 (api.anthropic.com, key from ANTHROPIC_API_KEY,"
-            " first call to this host)"
-        )
-
-
-def test_a_projects_address_does_not_get_the_users_key(tmp_path: Path) -> None:
-    with serving(answer) as endpoint:
-        file = tmp_path / "taskweaver_config.json"
-        keys = {"llm.api_type": "anthropic", "llm.api_base": endpoint.url, "llm.model": "m"}
-        file.write_text(json.dumps(keys))
-        src = AppConfigSource(file)
-        src.trusts_addresses = False
-        models = ModelServices(src)
-        with models, pytest.raises(ModelError, match="is not sent to"):
-            LLMApi(models).chat_completion(HELLO)
-    assert endpoint.calls == []
-
-
-def test_the_window_is_asked_for_with_the_key_before_a_long_prompt() -> None:
-    def play(call: Call) -> None:
-        if call.path == "/v1/models/claude-one":
-            call.answer(200, {"id": "claude-one", "max_input_tokens": 9_000})
-        else:
-            call.stream(reply(text("yes")))
-
-    long: list[ChatMessage] = [
-        {"role": role, "content": "word " * 4_000} for role in ("user", "assistant", "user")
-    ]
-    with serving(play, states_facts=True) as endpoint:
-        keys = {"llm.api_base": endpoint.url, "llm.model": "claude-one"}
-        with services(**keys) as models:
-            LLMApi(models).chat_completion([*long, *HELLO])
-    listed, asked = endpoint.calls
-    assert listed.headers["x-api-key"] == KEY
-    assert "authorization" not in listed.headers
-    assert len(json.dumps(asked.body)) < 9_000 * 5

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from claude_endpoint import ask, made, sent, service, told
+from claude_endpoint import made, sent, service, told
 from claude_replies import (
     SIGNATURE,
     CacheOfServer,
@@ -21,30 +21,6 @@ from fake_endpoint import Call, serving
 from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
-
-REDACTED = {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix/LafPsn4a"}
-
-
-def test_68_69_reasoning_goes_back_as_it_came_to_its_origin_alone() -> None:
-    blocks = [thinking("Sum it."), REDACTED, text("I sum."), call(code="1")]
-
-    def script(request: Call) -> None:
-        request.stream(reply(*blocks) if request.number == 0 else reply(text("2")))
-
-    with serving(script) as endpoint:
-        first, other = service(endpoint, "m1"), service(endpoint, "m2")
-        question = told("user", "sum")
-        record = list(first.stream(ModelRequest([question])))[-1].record
-        answer = told("assistant", "I sum.", tool_calls=[made("abcdefghi", "1")], record=record)
-        chat = [question, answer, told("tool", "1", tool_call_id="abcdefghi")]
-        for model in (first, other):
-            list(model.stream(ModelRequest(chat)))
-            model.close()
-    same, changed = (unmarked(request.body["messages"]) for request in endpoint.calls[1:])
-    assert same[1] == {"role": "assistant", "content": blocks}
-    assert same[2]["content"][0]["tool_use_id"] == "toolu_1"
-    assert changed[1]["content"] == [text("I sum."), call("abcdefghi", code="1")]
-    assert changed[2]["content"][0]["tool_use_id"] == "abcdefghi"
 
 
 def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:
@@ -68,68 +44,6 @@ def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:
         },
         text("Pictures:"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("words", "name", "others"),
-    [
-        ("`temperature` is deprecated for this model.", "temperature", {"top_p": 0.5}),
-        (
-            "`temperature` and `top_p` cannot both be specified for this model. Please use one.",
-            "top_p",
-            {"temperature": 0.0},
-        ),
-        ("tools.0.eager_input_streaming: Extra inputs are not permitted", "eager", {}),
-        ("system.0.cache_control: Extra inputs are not permitted", "cache_control", {}),
-    ],
-)
-def test_76_a_rejected_parameter_is_left_out_alone(
-    words: str, name: str, others: dict[str, float]
-) -> None:
-    def script(request: Call) -> None:
-        if request.number:
-            request.stream(reply(text("ok")))
-        else:
-            request.refuse(400, words, type="invalid_request_error")
-
-    seen = ask(script, temperature=0.0, top_p=0.5)
-
-    assert seen.error is None
-    first, second = (json.dumps(body) for body in seen.bodies)
-    assert name in first
-    assert name not in second
-    assert others.items() <= seen.bodies[1].items()
-    assert seen.bodies[1]["tools"]
-
-
-def test_the_longest_reply_a_model_writes_is_learnt() -> None:
-    words = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for m1"
-
-    def script(request: Call) -> None:
-        if request.number:
-            request.stream(reply(text("ok")))
-        else:
-            request.refuse(400, words, type="invalid_request_error")
-
-    seen = ask(script)
-
-    assert [body["max_tokens"] for body in seen.bodies] == [32_000, 8192]
-
-
-def test_the_key_stands_in_its_own_header_alone() -> None:
-    seen: list[Call] = []
-
-    def script(request: Call) -> None:
-        seen.append(request)
-        request.stream(reply(text("ok")))
-
-    ask(script)
-
-    (request,) = seen
-    assert request.path == "/v1/messages"
-    assert request.headers["x-api-key"] == "a-key-0123456789"
-    assert request.headers["anthropic-version"] == "2023-06-01"
-    assert "authorization" not in request.headers
 
 
 def test_parameters_have_the_names_of_the_protocol() -> None:
@@ -199,19 +113,6 @@ def test_a_schema_is_sent_without_bounds_and_closed() -> None:
         },
     }
     assert "output_config" not in sent(told("user", "go"), schema=SCHEMA)  # beside tools
-
-
-def test_a_refused_schema_is_written_in_words() -> None:
-    def script(request: Call) -> None:
-        if "output_config" in request.body:
-            request.refuse(400, "output_config.format: Extra inputs are not permitted")
-        else:
-            request.stream(reply(text('{"n": 1}')))
-
-    seen = ask(script, tools=(), schema=SCHEMA)
-
-    assert seen.text == '{"n": 1}'
-    assert '"minimum":1' in seen.bodies[1]["system"][0]["text"]
 
 
 @pytest.mark.parametrize(
@@ -310,38 +211,3 @@ def test_a_model_with_a_budget_does_not_think_on_after_a_reply_without_its_reaso
             list(asked.stream(ModelRequest(messages, reasoning_effort="low")))
         asked.close()
     assert ["thinking" in request.body for request in endpoint.calls] == [False, True]
-
-
-def test_efforts_that_a_model_refuses_are_left_out() -> None:
-    refusals = [
-        "adaptive thinking is not supported on this model",
-        "This model does not support the effort parameter.",
-    ]
-
-    def script(request: Call) -> None:
-        if request.number < 2:
-            request.refuse(400, refusals[request.number], type="invalid_request_error")
-        else:
-            request.stream(reply(text("ok")))
-
-    seen = ask(script, reasoning_effort="high")
-
-    assert seen.text == "ok"
-    assert {"thinking", "output_config"}.isdisjoint(seen.bodies[2])
-
-
-@pytest.mark.parametrize(
-    "items", [[], ["x"], [{"text": "x"}], [thinking("Hm.")], [thinking("Hm."), call("other")]]
-)
-def test_a_record_that_was_changed_is_left_out(items: list[Any]) -> None:
-    with serving(lambda request: request.stream(reply(text("ok")))) as endpoint:
-        asked = service(endpoint, "m1")
-        origin = f"anthropic {endpoint.url} m1"
-        record = {"origin": origin, "ids": ["toolu_1"], "items": items}
-        answer = told("assistant", "I sum.", tool_calls=[made("a", "1")], record=record)
-        chat = [told("user", "sum"), answer, told("tool", "1", tool_call_id="a")]
-        list(asked.stream(ModelRequest(chat)))
-        asked.close()
-    (request,) = endpoint.calls
-    said = unmarked(request.body["messages"])[1]["content"]
-    assert said == [text("I sum."), call(code="1")]

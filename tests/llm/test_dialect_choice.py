@@ -59,19 +59,6 @@ def test_models_that_reason_are_asked_in_responses(model: str, dialect: str) -> 
     assert chosen({"llm.api_type": "openai", "llm.model": model}) == dialect
 
 
-def test_other_addresses_are_asked_in_chat_completions() -> None:
-    keys = {"llm.api_type": "openai", "llm.model": "gpt-5"}
-    assert chosen(keys | {"llm.api_base": "http://127.0.0.1:9/v1"}) == "chat"
-    assert chosen(keys | {"llm.api_type": "openrouter"}) == "chat"
-
-
-def test_the_configured_dialect_is_spoken() -> None:
-    own = {"ext_llms.llm_configs": {"other": {"llm.dialect": "responses"}}}
-    keys = {"llm.api_type": "openai", "llm.model": "gpt-5", "llm.dialect": "chat"}
-    assert chosen(keys) == "chat"
-    assert chosen(keys | own, "other") == "responses"
-
-
 def test_azure_is_asked_in_responses_where_that_is_configured() -> None:
     def play(call: Call) -> None:
         call.stream([created(), *message(0, "yes"), completed()])
@@ -130,44 +117,6 @@ def test_34_without_responses_it_is_asked_without_reasoning(status: int) -> None
     assert asked(play) == ["chat", "responses", "chat", "chat none", "chat none"]
 
 
-def test_34_a_configured_dialect_stays() -> None:
-    assert asked(strict_gateway, {"llm.dialect": "chat"}) == ["chat", "chat none", "chat none"]
-
-
-def test_what_chat_completions_refused_is_sent_in_responses() -> None:
-    efforts: list[str] = []
-
-    def play(call: Call) -> None:
-        efforts.append(str((call.body.get("reasoning") or {}).get("effort")))
-        strict_gateway(call)
-
-    with serving(play) as endpoint:
-        for dialect in ("chat", "responses"):
-            address = {"llm.model": "gpt-5.6", "llm.api_base": endpoint.url, "llm.form": "tools"}
-            keys = USUAL | address | {"llm.dialect": dialect, "llm.reasoning_effort": "high"}
-            with ModelServices(AppConfigSource(None, keys)) as services:
-                list(LLMApi(services).stream_chunks(HELLO, tools=[RUN]))
-
-    assert efforts == ["None", "None", "high"]
-
-
-def test_an_endpoint_without_responses_gets_chat_completions() -> None:
-    def play(call: Call) -> None:
-        if "input" in call.body:
-            call.answer(404, "404 page not found")
-        else:
-            call.stream(good("x"))
-
-    dialects = DialectSwitch(ResponsesDialect(), fallback=ChatDialect())
-    with serving(play) as endpoint:
-        service = EndpointService(Endpoint(endpoint.url, "m1"), dialects=dialects)
-        for _ in range(2):
-            list(service.stream(ModelRequest(HELLO)))
-        service.close()
-
-    assert [in_words(call.body) for call in endpoint.calls] == ["responses", "chat", "chat"]
-
-
 def test_a_missing_model_is_no_missing_path() -> None:
     def play(call: Call) -> None:
         call.refuse(404, "The model `m1` does not exist.", code="model_not_found")
@@ -183,27 +132,6 @@ def test_a_missing_model_is_no_missing_path() -> None:
 
 
 # The key of a cache
-
-
-@pytest.mark.parametrize("name", ["chat", "responses"])
-def test_a_cache_key_is_left_out_where_it_is_refused(name: str) -> None:
-    def play(call: Call) -> None:
-        if "prompt_cache_key" in call.body:
-            call.refuse(400, "Unrecognized request argument supplied: prompt_cache_key")
-        elif "input" in call.body:
-            call.stream([created(), *message(0, "x"), completed()])
-        else:
-            call.stream(good("x"))
-
-    is_chat = name == "chat"
-    dialect = ChatDialect(True) if is_chat else ResponsesDialect("m1", True)
-    with serving(play) as endpoint:
-        service = EndpointService(Endpoint(endpoint.url, "m1"), dialects=DialectSwitch(dialect))
-        for _ in range(2):
-            list(service.stream(ModelRequest(HELLO, cache_key="chat-1")))
-        service.close()
-
-    assert [call.body.get("prompt_cache_key") for call in endpoint.calls] == ["chat-1", None, None]
 
 
 def test_other_endpoints_get_no_cache_key() -> None:

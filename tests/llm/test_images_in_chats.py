@@ -8,8 +8,7 @@ import pytest
 from fake_endpoint import Call
 from scripted_server import delta, ending, outcome
 
-from taskweaver.llm.images import after_results, without_images
-from taskweaver.llm.providers.image_support import is_about_images, takes_images
+from taskweaver.llm.providers.image_support import takes_images
 from taskweaver.llm.types import ChatMessage, image_part
 
 URL = "data:image/png;base64,AAAA"
@@ -56,11 +55,6 @@ def test_54_images_of_results_are_one_user_message_after_all_results() -> None:
     )
 
 
-def test_a_longer_chat_begins_with_the_shorter_one() -> None:
-    longer = [*CHAT, reply(1), result(0, "d.png")]
-    assert after_results(longer)[: len(after_results(CHAT))] == after_results(CHAT)
-
-
 @pytest.mark.parametrize("status", [400, 404, 415, 422, 500])
 def test_55_a_refused_image_becomes_its_text_at_once(status: int) -> None:
     def script(call: Call) -> None:
@@ -74,35 +68,6 @@ def test_55_a_refused_image_becomes_its_text_at_once(status: int) -> None:
     assert seen.bodies[1]["messages"][2:] == [
         {**m, "content": f"outcome {n}"} for n, m in enumerate(CHAT[2:])
     ]
-
-
-def test_a_refused_image_that_a_question_is_about_is_an_error() -> None:
-    asked: list[ChatMessage] = [{"role": "user", "content": [image_part(URL)]}]
-    seen = outcome(lambda call: call.refuse(400, "images are not supported"), messages=asked)
-    assert seen.error is not None
-    assert len(seen.bodies) == 1
-
-
-def test_another_refusal_leaves_the_images() -> None:
-    def script(call: Call) -> None:
-        if "parallel_tool_calls" in call.body:
-            call.refuse(400, "Unsupported parameter: 'parallel_tool_calls'")
-        else:
-            answered(call)
-
-    seen = outcome(script, messages=CHAT, extra={"parallel_tool_calls": True})
-    assert "image_url" in str(seen.bodies[-1])
-
-
-def test_a_text_stands_for_an_image_and_a_question_keeps_it() -> None:
-    shown = image_part(URL, instead="(not shown)")
-    both: list[ChatMessage] = [
-        {"role": "user", "content": [{"type": "text", "text": "see"}, shown]},
-        {"role": "user", "content": [{"type": "text", "text": "see"}, image_part(URL)]},
-    ]
-    described, asked = without_images(both)
-    assert described["content"] == "see\n(not shown)"
-    assert asked == both[1]
 
 
 TAKING = (
@@ -126,17 +91,3 @@ def test_names_of_models_that_take_images(name: str) -> None:
 @pytest.mark.parametrize("name", BLIND.split())
 def test_names_of_models_that_take_none(name: str) -> None:
     assert not takes_images(name)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Invalid API key",
-        "This model's maximum context length is 4096 tokens",
-        "Unsupported parameter: 'temperature'",
-        "tool_use ids were found without tool_result blocks",
-        "Expecting value: line 1 column 1",
-    ],
-)
-def test_other_refusals_are_not_about_images(words: str) -> None:
-    assert not is_about_images(words)

@@ -113,15 +113,6 @@ def test_the_window_of_a_refusal_is_known_in_the_next_session() -> None:
             assert models.model().window_for(ModelRequest(LONG)) == 5_000
 
 
-def test_a_configured_form_goes_before_the_one_found() -> None:
-    with serving(particular) as endpoint:
-        ask_everything(endpoint.url)
-        with services(endpoint.url, form="tools") as models:
-            assert LLMApi(models).form() == "tools"
-        with services(endpoint.url, model="another") as models:
-            assert LLMApi(models).form() == "tools"
-
-
 def note(base: str = "http://h:1/v1", model: str = "m", **changes: Any) -> None:
     LearntModel(Endpoint(base, model)).note(**(changes or {"form": "fences"}))
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import pytest
-from fake_endpoint import DONE, SOON_S, Call, event, good, serving
-from patience import PATIENCE_S
+from fake_endpoint import DONE, Call, event, good, serving
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
-from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
+from taskweaver.llm.types import ChatMessage, Usage
 from taskweaver.llm.usage import Prices
 
 HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
-SCHEMA = {"type": "object"}
 
 
 def api_of(function: Any, **config: Any) -> LLMApi:
@@ -40,35 +36,6 @@ def test_a_reply_is_one_message_or_its_pieces() -> None:
         {"role": "assistant", "content": "Hel"},
         {"role": "assistant", "content": "lo"},
     ]
-
-
-def test_the_model_gets_what_the_caller_asked_for() -> None:
-    asked: list[ModelRequest] = []
-
-    def model(messages: Sequence[ChatMessage], request: ModelRequest) -> str:
-        assert messages is request.messages
-        asked.append(request)
-        return "{}"
-
-    api_of(model).chat_completion(
-        HELLO, json_schema=SCHEMA, temperature=0.1, max_tokens=5, top_p=0.2, stop="x", top_k=4
-    )
-
-    request = asked[0]
-    assert request.schema == SCHEMA
-    assert (request.temperature, request.max_tokens, request.top_p) == (0.1, 5, 0.2)
-    assert (request.stop, request.extra) == (["x"], {"top_k": 4})
-
-
-def test_the_servers_figures_and_the_price_are_added_up() -> None:
-    with serving(lambda call: call.stream(good("ab"))) as endpoint:
-        api = api_at(endpoint.url, prompt_price=1_000_000.0, completion_price=2_000_000.0)
-        assert api.usage == Usage()
-        for _ in range(2):
-            api.chat_completion(HELLO)
-        api._services.close()
-
-    assert api.usage == Usage(22, 6, 34.0, 2)
 
 
 def test_cached_tokens_have_a_price_of_their_own() -> None:
@@ -107,36 +74,6 @@ def test_a_call_that_was_given_up_still_counts() -> None:
         next(pieces)
 
     assert api.usage.calls == 1
-
-
-def test_every_call_in_flight_is_given_up_from_another_thread() -> None:
-    begun = threading.Barrier(3, timeout=PATIENCE_S)
-
-    def play(call: Call) -> None:
-        begun.wait()
-        call.stall()
-
-    kinds: list[str] = []
-    with serving(play) as endpoint:
-        api = api_at(endpoint.url)
-
-        def call() -> None:
-            try:
-                api.chat_completion(HELLO)
-            except ModelError as error:
-                kinds.append(error.kind)
-
-        threads = [threading.Thread(target=call) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        begun.wait()
-        since = monotonic()
-        api.interrupt()
-        for thread in threads:
-            thread.join()
-        assert monotonic() - since < SOON_S
-        api._services.close()
-    assert kinds == ["cancelled", "cancelled"]
 
 
 def test_calls_are_refused_from_an_interrupt_until_they_are_taken_again() -> None:
@@ -191,16 +128,6 @@ def test_free_text_that_is_not_whole_is_an_error(blocks: list[bytes], kind: str)
     assert api.usage.calls == 1
 
 
-def test_a_structured_reply_cut_at_the_limit_is_left_to_its_reader() -> None:
-    blocks = [event('{"a": "b'), event(finish="length"), DONE]
-    with serving(lambda call: call.stream(blocks)) as endpoint:
-        api = api_at(endpoint.url)
-        message = api.chat_completion(HELLO, json_schema=SCHEMA)
-        api._services.close()
-
-    assert message["content"] == '{"a": "b'
-
-
 def test_a_summary_is_made_of_instructions_and_text() -> None:
     def model(messages: Sequence[ChatMessage]) -> str:
         assert [(m["role"], m["content"]) for m in messages] == [
@@ -210,14 +137,6 @@ def test_a_summary_is_made_of_instructions_and_text() -> None:
         return "short"
 
     assert api_of(model).summarize("how", "what") == "short"
-
-
-def test_what_a_function_raises_is_not_hidden() -> None:
-    def model(_: Sequence[ChatMessage]) -> str:
-        raise LookupError("mine")
-
-    with pytest.raises(LookupError, match="mine"):
-        api_of(model).chat_completion(HELLO)
 
 
 @pytest.mark.parametrize("reply", [None, 3, ["a"], iter([b"a"])])
@@ -235,14 +154,6 @@ def test_a_function_that_writes_piece_by_piece_is_given_up_between_pieces() -> N
     api = api_of(model)
     with pytest.raises(ModelError, match="given up"):
         api.chat_completion(HELLO)
-
-
-def test_a_callable_with_an_optional_second_argument_gets_one() -> None:
-    class Model:
-        def __call__(self, messages: Sequence[ChatMessage], mood: str = "good") -> str:
-            return f"{len(messages)} {mood}"
-
-    assert api_of(Model()).chat_completion(HELLO)["content"] == "1 good"
 
 
 # Embeddings

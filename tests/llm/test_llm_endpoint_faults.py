@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
-import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -14,13 +13,12 @@ import pytest
 from fake_endpoint import DONE, SOON_S, USAGE_EVENT, Call, event, good, serving
 from patience import PATIENCE_S
 
-from taskweaver.llm.dialects.dialect import Sampling
 from taskweaver.llm.dialects.names import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.exchange import Deadlines
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage, format_chat_message
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, format_chat_message
 from taskweaver.utils.redact import MASK
 from taskweaver.utils.system.cancel import CancelToken
 
@@ -69,14 +67,6 @@ def failure_of(play: Callable[[Call], None], **options: Any) -> ModelError:
 # What works
 
 
-def test_a_reply_comes_with_its_end_and_what_it_consumed() -> None:
-    text, last = ask(lambda call: call.stream(good("Hel", "lo")))
-
-    assert text == "Hello"
-    assert last.finish == "stop"
-    assert last.usage == Usage(11, 3, None, 1)
-
-
 def test_text_arrives_while_the_endpoint_still_writes() -> None:
     seen = threading.Event()
 
@@ -96,27 +86,6 @@ def test_text_arrives_while_the_endpoint_still_writes() -> None:
             seen.set()
         service.close()
     assert "".join(texts) == "first second"
-
-
-def test_the_request_holds_what_was_configured_and_asked() -> None:
-    bodies: list[Any] = []
-
-    def play(call: Call) -> None:
-        bodies.append(call.body)
-        assert call.headers["authorization"] == f"Bearer {KEY}"
-        call.stream(good("ok"))
-
-    wanted = request("höi \ud83d", temperature=0.5, stop=["END"], extra={"top_k": 3})
-    ask(play, wanted, sampling=Sampling(temperature=1.0, max_tokens=50, seed=7))
-
-    body = bodies[0]
-    assert body["model"] == "m1"
-    assert body["stream"] is True
-    assert body["stream_options"] == {"include_usage": True}
-    assert body["messages"][1]["content"] == "höi \ufffd"
-    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.5, 50, 7)
-    assert (body["stop"], body["top_k"]) == (["END"], 3)
-    assert "top_p" not in body
 
 
 def test_parts_of_a_message_are_sent_as_they_are_but_encodable() -> None:
@@ -209,32 +178,6 @@ def test_every_usual_form_of_a_stream_is_read(body: Callable[[], list[bytes]], t
     assert last.finish == "stop"
 
 
-def test_broken_utf8_is_replaced_and_the_rest_is_kept() -> None:
-    broken = event("a?b").replace(b"?", b"\xff")
-
-    text, _ = ask(lambda call: call.stream([broken, *good("c")]))
-
-    assert text == "a\ufffdbc"
-
-
-@pytest.mark.parametrize(
-    ("reason", "finish"),
-    [("length", "length"), ("content_filter", "content_filter"), ("eos", "stop")],
-)
-def test_the_reason_for_the_end_is_reported(reason: str, finish: str) -> None:
-    _, last = ask(lambda call: call.stream([event("ab"), event(finish=reason), DONE]))
-
-    assert last.finish == finish
-
-
-def test_usage_that_came_with_the_last_text_is_taken() -> None:
-    usage = {"prompt_tokens": 5, "completion_tokens": 2}
-
-    _, last = ask(lambda call: call.stream([event("ab", "stop", usage=usage), DONE]))
-
-    assert last.usage == Usage(5, 2, None, 1)
-
-
 def test_a_server_that_holds_the_connection_after_the_end_does_not_hold_the_caller() -> None:
     def play(call: Call) -> None:
         call.start()
@@ -258,29 +201,6 @@ def test_calls_one_after_the_other_share_a_connection() -> None:
         assert endpoint.connections == 1
 
 
-def test_calls_at_the_same_time_do_not_wait_for_each_other() -> None:
-    both = threading.Barrier(2, timeout=PATIENCE_S)
-
-    def play(call: Call) -> None:
-        both.wait()
-        call.stream(good(call.body["messages"][1]["content"]))
-
-    found: dict[str, str] = {}
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
-
-        def one(text: str) -> None:
-            found[text] = "".join(c.text for c in service.stream(request(text)))
-
-        threads = [threading.Thread(target=one, args=(name,)) for name in "ab"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        service.close()
-    assert found == {"a": "a", "b": "b"}
-
-
 def test_a_proxy_of_the_environment_is_not_used_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -290,28 +210,6 @@ def test_a_proxy_of_the_environment_is_not_used_for_loopback(
     text, _ = ask(lambda call: call.stream(good("ab")))
 
     assert text == "ab"
-
-
-def test_an_empty_key_is_fine_on_loopback() -> None:
-    with serving(lambda call: call.stream(good("ab"))) as endpoint:
-        text, _ = read(EndpointService(Endpoint(endpoint.url, "m")), request())
-    assert text == "ab"
-
-
-def test_azure_is_asked_by_deployment_and_version() -> None:
-    paths: list[str] = []
-
-    def play(call: Call) -> None:
-        paths.append(call.path)
-        assert call.headers["api-key"] == KEY
-        call.stream(good("ab"))
-
-    with serving(play) as endpoint:
-        base = endpoint.url.removesuffix("/v1")
-        text, _ = read(EndpointService(Endpoint(base, "dep", KEY, "2024-10-21")), request())
-
-    assert text == "ab"
-    assert paths == ["/openai/deployments/dep/chat/completions?api-version=2024-10-21"]
 
 
 # What the endpoint refuses
@@ -348,44 +246,11 @@ def test_a_refusal_has_a_kind_and_the_servers_words(status: int, message: str, k
     assert error.model == "m1"
 
 
-def test_a_rate_limit_says_how_long_to_wait() -> None:
-    error = failure_of(lambda call: call.answer(429, {}, Retry_After="7"))
-
-    assert error.retry_after_s == 7
-    assert error.retryable
-
-
-def test_a_quota_that_is_used_up_is_not_tried_again() -> None:
-    error = failure_of(lambda call: call.refuse(429, "sorry", code="insufficient_quota"))
-
-    assert error.kind == "quota"
-    assert not error.retryable
-
-
 def test_a_key_that_the_server_echoes_is_masked() -> None:
     error = failure_of(lambda call: call.refuse(401, f"Incorrect API key provided: {KEY}"))
 
     assert MASK in error.detail
     assert "llm.api_key" in error.hint
-
-
-def test_an_error_page_is_shown_as_its_words() -> None:
-    page = "<html><body><h1>Bad gateway</h1>" + "<p>x</p>" * 50_000 + "</body></html>"
-
-    error = failure_of(lambda call: call.answer(502, page))
-
-    assert error.kind == "overloaded"
-    assert "Bad gateway" in error.detail
-    assert "<" not in error.detail
-
-
-def test_a_redirect_is_not_followed_with_the_key() -> None:
-    other: list[Call] = []
-    with serving(other.append) as trap:
-        error = failure_of(lambda call: call.answer(307, {}, Location=f"{trap.url}/elsewhere"))
-
-    assert not other
-    assert "llm.api_base" in error.hint
 
 
 # What is not a stream
@@ -433,12 +298,6 @@ def test_a_whole_body_in_place_of_a_stream_is_the_reply(name: DialectName) -> No
     assert "stop" in {event.finish for event in events}
 
 
-def test_a_whole_body_without_a_reason_for_its_end_is_the_reply() -> None:
-    body = b'{\n "choices": [{"message": {"content": "whole"}}]\n}'
-    text, last = ask(lambda call: call.stream([body], content_type="application/json"))
-    assert (text, last.finish) == ("whole", "stop")
-
-
 @pytest.mark.parametrize(
     "data",
     ['{"message": "out of memory"}', "out of memory", '{"error": {"message": "out of memory"}}'],
@@ -446,62 +305,6 @@ def test_a_whole_body_without_a_reason_for_its_end_is_the_reply() -> None:
 def test_an_event_named_error_is_told(data: str) -> None:
     failed = f"event: error\ndata: {data}\n\n".encode()
     assert "out of memory" in failure_of(lambda call: call.stream([event("a"), failed])).detail
-
-
-def test_a_number_is_text_and_nothing_counts_after_the_end() -> None:
-    piece = b'data: {"choices": [{"delta": {"content": 42}}]}\n\n'
-    text, last = ask(lambda call: call.stream([piece, event(finish="stop"), event(" more"), DONE]))
-    assert (text, last.finish) == ("42", "stop")
-
-
-def test_text_beside_a_reason_for_the_end_is_kept() -> None:
-    pieces = [event(text, finish="stop") for text in ("Hello", " world", "!")]
-    text, last = ask(lambda call: call.stream([*pieces, event(finish="stop"), event("x"), DONE]))
-    assert (text, last.finish) == ("Hello world!", "stop")
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (500, "System role not supported"),
-        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
-        (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
-        (422, "Only 'user' and 'assistant' roles are supported"),
-    ],
-)
-def test_a_refused_role_of_the_system_is_learnt(status: int, words: str) -> None:
-    def play(call: Call) -> None:
-        is_refused = call.body["messages"][0]["role"] == "system"
-        call.refuse(status, words) if is_refused else call.stream(good("ok"))
-
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
-        texts = ["".join(chunk.text for chunk in service.stream(request())) for _ in range(2)]
-        service.close()
-    assert texts == ["ok", "ok"]
-    (message,) = endpoint.calls[-1].body["messages"]
-    assert message == {"role": "user", "content": "be brief\n\nhello"}
-    assert len(endpoint.calls) == 3
-
-
-def test_an_error_in_a_body_that_should_be_a_stream_is_understood() -> None:
-    body = {"error": {"message": "slow down", "code": 429}}
-
-    error = failure_of(lambda call: call.answer(200, body))
-
-    assert error.kind == "rate_limit"
-    assert "slow down" in error.detail
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [("429", "rate_limit"), ('"rate_limit_exceeded"', "rate_limit"), ("null", "overloaded")],
-)
-def test_an_error_inside_a_stream_is_understood(code: str, kind: str) -> None:
-    body = b'data: {"error": {"message": "went wrong", "code": %s}}\n\n'
-    blocks = [event("ab"), body % code.encode()]
-
-    assert failure_of(lambda call: call.stream(blocks)).kind == kind
 
 
 @pytest.mark.parametrize("data", [b"{oops", b"[1, 2]", b'"text"', b"{" * 5, b'{"a":' * 99_999])
@@ -525,32 +328,6 @@ def test_a_connection_lost_in_the_middle_is_truncated() -> None:
     assert failure_of(play).kind == "truncated"
 
 
-def test_a_connection_lost_before_the_reply_can_be_tried_again() -> None:
-    assert failure_of(Call.hang_up).kind == "connection"
-
-
-def test_a_refusal_of_the_model_is_an_error_with_its_words() -> None:
-    refusal = (
-        b'data: {"choices": [{"delta": {"refusal": "I cannot"}, "finish_reason": "stop"}]}\n\n'
-    )
-
-    error = failure_of(lambda call: call.stream([refusal, DONE]))
-
-    assert (error.kind, error.detail) == ("refusal", "I cannot")
-
-
-def test_a_reply_of_five_megabytes_is_given_up() -> None:
-    def play(call: Call) -> None:
-        call.start()
-        for _ in range(500):
-            call.send(event("x" * 10_000))
-
-    error = failure_of(play)
-
-    assert error.kind == "malformed"
-    assert "2,097,152" in error.detail
-
-
 def test_a_line_without_end_is_given_up() -> None:
     def play(call: Call) -> None:
         call.start()
@@ -562,43 +339,6 @@ def test_a_line_without_end_is_given_up() -> None:
 
 
 # What takes too long
-
-
-def test_an_endpoint_that_is_down_is_a_connection_error() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        with pytest.raises(ModelError) as caught:
-            read(service_at(url), request())
-
-    assert caught.value.kind == "connection"
-    assert "llm.api_base" in caught.value.hint
-
-
-@pytest.fixture
-def full_backlog() -> Iterator[str]:
-    """Yield the address of a port on which connecting takes for ever."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(0)
-    waiting = []
-    for _ in range(4):
-        client = socket.socket()
-        client.setblocking(False)
-        client.connect_ex(listener.getsockname())
-        waiting.append(client)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    for client in waiting:
-        client.close()
-    listener.close()
-
-
-def test_an_endpoint_slow_to_connect_is_a_connection_error(full_backlog: str) -> None:
-    patient = Deadlines(connect_s=0.3, first_token_s=5, gap_s=5, total_s=9)
-    with pytest.raises(ModelError) as caught:
-        read(service_at(full_backlog, deadlines=patient), request())
-
-    assert caught.value.kind == "connection"
 
 
 def stall_at_once(call: Call) -> None:
@@ -651,11 +391,6 @@ def test_a_call_is_given_up_from_another_thread_at_once(play: Callable[[Call], N
     check_cancel(lambda token: ask(play, request(cancel=token)))
 
 
-def test_a_call_is_given_up_while_it_connects(full_backlog: str) -> None:
-    service = service_at(full_backlog, deadlines=Deadlines(connect_s=60))
-    check_cancel(lambda token: read(service, request(cancel=token)))
-
-
 def check_cancel(call: Callable[[CancelToken], object]) -> None:
     token = CancelToken()
     moment: list[float] = []
@@ -701,87 +436,6 @@ def test_a_call_cancelled_before_it_starts_is_not_made_to_wait() -> None:
 
 
 # What a model does not take
-
-
-def rejecting(**rejected: str) -> Callable[[Call], None]:
-    """Refuse requests with any of these parameters, with these words."""
-
-    def play(call: Call) -> None:
-        for name, words in rejected.items():
-            if name in call.body:
-                call.refuse(400, words, param=name if "(param)" in words else None)
-                return
-        call.stream(good("ab"))
-
-    return play
-
-
-def test_rejected_parameters_are_left_out_and_remembered() -> None:
-    play = rejecting(
-        temperature="Unsupported value: 'temperature' does not support 0.5 with this model.",
-        stop="Unsupported parameter (param)",
-        stream_options="Extra inputs are not permitted: stream_options",
-    )
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
-        wanted = request(temperature=0.5, stop=["x"])
-        assert [c.text for c in service.stream(wanted)][:1] == ["ab"]
-        tries = len(endpoint.calls)
-        assert [c.text for c in service.stream(wanted)][:1] == ["ab"]
-        service.close()
-
-    assert tries == 4
-    assert len(endpoint.calls) == 5
-
-
-def test_a_renamed_parameter_is_sent_under_its_new_name() -> None:
-    words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens'."
-    with serving(rejecting(max_tokens=words)) as endpoint:
-        read(service_at(endpoint.url), request(max_tokens=9))
-
-    assert endpoint.calls[-1].body["max_completion_tokens"] == 9
-
-
-def test_a_wrong_value_is_reported_and_not_dropped() -> None:
-    error = failure_of(rejecting(temperature="temperature must be at most 2"),
-                       sampling=Sampling(temperature=9.0))  # fmt: skip
-
-    assert error.kind == "bad_request"
-    assert "at most 2" in error.detail
-
-
-def test_a_structured_reply_steps_down_to_what_the_endpoint_takes() -> None:
-    def play(call: Call) -> None:
-        form = call.body.get("response_format", {}).get("type")
-        if form is not None:
-            call.refuse(400, f"response_format {form} is not available here")
-        else:
-            call.stream(good("{}"))
-
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
-        for _ in range(2):
-            assert list(service.stream(request(schema=SCHEMA)))
-        service.close()
-        forms = [c.body.get("response_format", {}).get("type") for c in endpoint.calls]
-
-    assert forms == ["json_schema", "json_object", None, None]
-    assert endpoint.calls[0].body["messages"][0]["content"] == "be brief"
-    assert '"response"' in endpoint.calls[-1].body["messages"][0]["content"]
-
-
-def test_the_first_form_can_be_configured() -> None:
-    forms: list[Any] = []
-
-    def play(call: Call) -> None:
-        forms.append(call.body["response_format"])
-        call.stream(good("{}"))
-
-    ask(play, request(schema=SCHEMA), response_format="json_object")
-    ask(play, request(schema=SCHEMA), response_format="json_schema")
-
-    assert forms[0] == {"type": "json_object"}
-    assert forms[1]["json_schema"]["schema"] == SCHEMA
 
 
 def test_an_endpoint_that_always_complains_is_not_asked_for_ever() -> None:

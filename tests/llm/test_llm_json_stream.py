@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.llm.parsing.json_stream import FieldDelta, ParsedReply, ReplyStream, parse_reply
+from taskweaver.llm.parsing.json_text import FieldDelta, ParsedReply, ReplyStream, parse_reply
 
 FIELDS = {"thought": "let me see", "reply_type": "python", "reply_content": 'print("ü\n")\n'}
 WRAPPED = json.dumps({"response": FIELDS})
@@ -126,37 +126,6 @@ def test_a_field_ends_when_the_next_begins() -> None:
     deltas = reader.feed('{"response": {"a": "one", "b": "tw')
 
     assert deltas == [FieldDelta("a", "one", True), FieldDelta("b", "tw", False)]
-
-
-def test_a_value_that_is_no_text_is_shown_when_it_is_complete() -> None:
-    reader = ReplyStream()
-
-    assert reader.feed('{"n": 12') == []
-    rest, _ = reader.finish()
-    assert rest == [FieldDelta("n", "12", True)]
-
-
-def test_an_emoji_cut_in_two_is_shown_whole() -> None:
-    joined, reply, _ = stream(['{"a": "', "\ud83d", "\ude00", '"}'])
-
-    assert joined == reply.fields == {"a": "😀"}
-
-
-def test_unknown_fields_are_kept_in_their_order() -> None:
-    text = '{"note": "n", "response": {"z": "1", "y": "2"}, "more": "m"}'
-
-    assert list(parse_reply(text).fields.items()) == [
-        ("note", "n"), ("z", "1"), ("y", "2"), ("more", "m"),
-    ]  # fmt: skip
-
-
-def test_a_reply_of_five_megabytes_is_read() -> None:
-    text = json.dumps({"response": {"reply_content": "x = 1\n" * 850_000}})
-
-    joined, reply, _ = stream(cut(text, range(0, len(text), 4096)))
-
-    assert len(reply.fields["reply_content"]) == 5_100_000
-    assert joined == reply.fields
 
 
 texts = st.text(alphabet=st.characters(), max_size=60)

@@ -53,25 +53,9 @@ def test_a_key_of_a_request_is_sent(key: str, value: Any, field: str) -> None:
     assert call.body[field] == value
 
 
-def test_the_key_goes_into_the_header() -> None:
-    (call,) = asked(answer, {"llm.api_key": "k2"})
-    assert call.headers["authorization"] == "Bearer k2"
-
-
-def test_an_azure_endpoint_is_asked_in_its_version() -> None:
-    keys = {"llm.api_type": "azure", "llm.api_version": "2099-01-01"}
-    (call,) = asked(answer, keys)
-    assert call.path.endswith("api-version=2099-01-01")
-    assert call.headers["api-key"] == "k1"
-
-
-@pytest.mark.parametrize(
-    ("form", "sent"), [("json_object", {"type": "json_object"}), ("text", None)]
-)
-def test_structured_replies_are_asked_for_as_configured(form: str, sent: Any) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    (call,) = asked(answer, {"llm.response_format": form}, json_schema=schema)
-    assert call.body.get("response_format") == sent
+def test_a_request_goes_before_the_configuration() -> None:
+    (call,) = asked(answer, {"llm.reasoning_effort": "low"}, reasoning_effort="high")
+    assert call.body["reasoning_effort"] == "high"
 
 
 def pause(call: Call) -> None:
@@ -93,35 +77,6 @@ def test_a_wait_that_is_too_long_is_given_up(
 ) -> None:
     with pytest.raises(ModelError, match=words):
         asked(play, {key: 0.2})
-
-
-def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from taskweaver.llm.transport.endpoint import ModelConnection
-
-    waits: list[float] = []
-    opened = ModelConnection.open
-
-    def note(self: ModelConnection, body: Any, *, connect_s: float, read_s: float) -> Any:
-        waits.append(connect_s)
-        return opened(self, body, connect_s=connect_s, read_s=read_s)
-
-    monkeypatch.setattr(ModelConnection, "open", note)
-    asked(answer, {"llm.connect_timeout_s": 1.25})
-    assert waits == [1.25]
-
-
-def test_waits_between_tries_are_bounded_together() -> None:
-    def play(call: Call) -> None:
-        call.answer(429, {"error": {"message": "slow down"}}, Retry_After="30")
-
-    with serving(play) as endpoint:
-        keys = {"llm.api_base": endpoint.url, "llm.max_retries": 5, "llm.max_retry_time_s": 1.0}
-        with (
-            ModelServices(AppConfigSource(None, USUAL | keys)) as services,
-            pytest.raises(ModelError, match="slow down"),
-        ):
-            LLMApi(services).chat_completion(HELLO)
-        assert len(endpoint.calls) == 1
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
@@ -148,18 +103,6 @@ def test_prompts_and_replies_are_written_as_they_were(tmp_path: Path, is_wanted:
         assert line["received"] == record.reply
         assert (line["round"], line["role"], line["model"]) == (round_.id, "Planner", "m1")
         assert (line["finish"], line["error"], line["prompt_tokens"]) == ("stop", "", 11)
-
-
-def test_the_newest_calls_are_kept_in_memory() -> None:
-    with ModelServices(AppConfigSource(), function=lambda _: "yes") as services:
-        api = LLMApi(services)
-        for number in range(70):
-            api.prompts.round_id = f"r{number}"
-            api.chat_completion([{"role": "user", "content": f"question {number}"}])
-    records = api.prompts.records()
-    assert [record.number for record in records] == list(range(7, 71))
-    assert [record.number for record in api.prompts.records("r69")] == [70]
-    assert records[-1].messages[-1]["content"] == "question 69"
 
 
 def test_a_file_that_cannot_be_written_is_noted_once_and_ends_no_round(tmp_path: Path) -> None:

@@ -107,12 +107,6 @@ def test_further_models_are_mocked_too(endpoint: FakeEndpoint) -> None:
         assert asked.embedding_service is None
 
 
-def test_a_function_of_the_program_goes_before_the_mock() -> None:
-    src = AppConfigSource(None, {"llm.use_mock": True})
-    with ModelServices(src, function=lambda _messages: "mine") as services:
-        assert LLMApi(services).chat_completion(CHAT)["content"] == "mine"
-
-
 @pytest.mark.parametrize(
     ("content", "config", "problem"),
     [

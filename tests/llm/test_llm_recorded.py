@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,16 +61,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "recorded.yaml"
 
 
-def test_what_was_recorded_is_played_back_without_a_model(path: Path) -> None:
-    asked = ask(service(path, "record", Counter()), request())
-
-    played = ask(service(path, "play"), request())
-
-    assert text_of(played) == text_of(asked) == "reply\n1 ü"
-    assert played[-1].usage == Usage(7, 2, None, 1)
-    assert played[-1].finish == "stop"
-
-
 def test_only_misses_are_asked_when_both_are_allowed(path: Path) -> None:
     model = Counter()
     both = service(path, "play_or_record", model)
@@ -84,14 +73,6 @@ def test_only_misses_are_asked_when_both_are_allowed(path: Path) -> None:
 
     assert model.calls == 2
     assert model.is_closed
-
-
-def test_recording_again_replaces_what_was_recorded(path: Path) -> None:
-    recorder = service(path, "record", Counter())
-    for _ in range(2):
-        ask(recorder, request())
-
-    assert text_of(ask(service(path, "play"), request())) == "reply\n2 ü"
 
 
 @pytest.mark.parametrize(
@@ -114,19 +95,6 @@ def test_another_request_is_a_miss(path: Path, other: ModelRequest) -> None:
     assert str(path) in caught.value.detail
 
 
-def test_a_miss_shows_where_the_nearest_recording_differs(path: Path) -> None:
-    recorder = service(path, "record", Counter())
-    ask(recorder, request("something else entirely"))
-    ask(recorder, request("the mean of Count per month"))
-
-    with pytest.raises(ModelError) as caught:
-        ask(service(path, "play"), request("the mean of Count per year"))
-
-    assert "message 2 (user) at character 23" in caught.value.detail
-    assert "per year" in caught.value.detail
-    assert "per month" in caught.value.detail
-
-
 def test_a_miss_names_a_differing_length_or_parameter(path: Path) -> None:
     recorder = service(path, "record", Counter())
     ask(recorder, request())
@@ -136,12 +104,6 @@ def test_a_miss_names_a_differing_length_or_parameter(path: Path) -> None:
         ask(service(path, "play"), longer)
     with pytest.raises(ModelError, match="differs in temperature"):
         ask(service(path, "play"), request(temperature=1.0))
-
-
-def test_a_miss_without_a_file_says_that_nothing_is_recorded(path: Path) -> None:
-    with pytest.raises(ModelError, match="no recordings"):
-        ask(service(path, "play"), request())
-    assert not path.exists()
 
 
 def test_todays_date_in_the_environment_section_does_not_matter(path: Path) -> None:
@@ -163,20 +125,6 @@ def test_secrets_do_not_get_into_the_file(path: Path) -> None:
     assert secret not in str(caught.value)
 
 
-def test_replies_recorded_at_the_same_time_are_all_kept(path: Path) -> None:
-    recorder = service(path, "record", Counter())
-    threads = [
-        threading.Thread(target=ask, args=(recorder, request(str(number)))) for number in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    player = service(path, "play")
-    assert all(ask(player, request(str(number))) for number in range(8))
-
-
 @pytest.mark.parametrize("content", ["- key: [", "just text", "- nothing: here", "[1, 2]", "\x00"])
 def test_a_file_of_something_else_is_named(path: Path, content: str) -> None:
     path.parent.mkdir()
@@ -195,11 +143,3 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         ask(service(path, "record", Counter()), request())
     assert caught.value.kind == "configuration"
-
-
-def test_a_reply_that_is_not_waited_for_is_not_recorded(path: Path) -> None:
-    stream = service(path, "record", Counter()).stream(request())
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]
-
-    assert not path.exists()

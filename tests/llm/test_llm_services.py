@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +16,7 @@ from fake_endpoint import SOON_S, Call, good, serving
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
 from taskweaver.llm.providers.presets import PRESETS
-from taskweaver.llm.selection.auto import Choice, choose, choose_preset, find_local, list_models
+from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.transport.endpoint import Endpoint, is_loopback
 from taskweaver.llm.types import ChatMessage
@@ -57,15 +56,6 @@ def dead_port() -> Iterator[int]:
 # What is configured
 
 
-def test_a_configured_key_takes_openai() -> None:
-    choice = choose(config_of(api_key="private-key"))
-
-    assert choice.endpoint is not None
-    assert choice.endpoint.api_base == "https://api.openai.com/v1"
-    assert choice.endpoint.model == PRESETS["openai"].model
-    assert "private-key" not in repr(choice)
-
-
 def test_the_usual_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "private-key")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
@@ -85,13 +75,6 @@ def test_what_is_configured_comes_before_the_environment(monkeypatch: pytest.Mon
     choice = choose(config_of(api_key="my-key", api_base="https://mine.example/v1", model="m"))
 
     assert choice.endpoint == Endpoint("https://mine.example/v1", "m", "my-key")
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_every_preset_gives_an_endpoint(name: str) -> None:
-    choice = choose_preset(config_of(api_key="k", model="m"), name)
-
-    assert choice.endpoint == Endpoint(PRESETS[name].api_base, "m", "k")
 
 
 @pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.needs_key])
@@ -122,15 +105,6 @@ def test_an_address_that_is_none_is_refused(base: str) -> None:
         assert caught.value.kind == "configuration"
 
 
-def test_azure_says_what_is_missing() -> None:
-    with pytest.raises(ModelError, match=r"llm\.api_key and llm\.model"):
-        choose_preset(config_of(api_base="https://x.example"), "azure")
-
-    choice = choose_preset(config_of(api_base="https://x.example", api_key="k", model="d"), "azure")
-
-    assert choice.endpoint == Endpoint("https://x.example", "d", "k", "2024-10-21")
-
-
 @pytest.mark.parametrize(
     ("url", "is_local"),
     [
@@ -145,19 +119,6 @@ def test_azure_says_what_is_missing() -> None:
 )
 def test_loopback_is_told_from_look_alikes(url: str, is_local: bool) -> None:
     assert is_loopback(url) == is_local
-
-
-def test_a_server_without_a_configured_model_is_asked_for_its_own() -> None:
-    with serving(listing("nomic-embed-text", "qwen3")) as endpoint:
-        choice = choose_preset(config_of(api_base=endpoint.url), "ollama")
-    assert choice.endpoint == Endpoint(endpoint.url, "qwen3")
-
-
-def test_the_address_of_ollamas_own_protocol_is_understood() -> None:
-    with serving(listing("qwen3")) as endpoint:
-        base = endpoint.url.removesuffix("/v1")
-        choice = choose_preset(config_of(api_base=f"{base}/"), "ollama")
-    assert choice.endpoint == Endpoint(endpoint.url, "qwen3")
 
 
 def test_a_server_that_has_no_model_is_a_clear_error(dead_port: int) -> None:
@@ -175,15 +136,6 @@ def test_a_local_server_is_found() -> None:
     assert choice == Choice(
         Endpoint(endpoint.url, "llama"), "Ollama found on this machine", "ollama"
     )
-
-
-def test_the_configured_model_is_looked_for() -> None:
-    with serving(listing("a", "b")) as one, serving(listing("c")) as two:
-        ports = {one.port: "one", two.port: "two"}
-        found = [find_local(wanted, ports) for wanted in ("b", "c", "d", "")]
-
-    models = [choice.endpoint.model if choice and choice.endpoint else None for choice in found]
-    assert models == ["b", "c", None, "a"]
 
 
 @pytest.mark.parametrize(
@@ -227,26 +179,7 @@ def test_something_else_on_the_port_is_passed_over_quickly(play: Any) -> None:
     assert choice == Choice(None, "no key, no local server found")
 
 
-def test_models_are_listed_with_the_key() -> None:
-    def play(call: Call) -> None:
-        assert call.headers["authorization"] == "Bearer k"
-        call.answer(200, {"data": [{"id": "m"}]})
-
-    with serving(play) as endpoint:
-        assert list_models(endpoint.url, "k", timeout_s=2) == ["m"]
-
-
 # The models of an application
-
-
-def test_a_local_model_is_announced_and_answers() -> None:
-    with serving(listing("qwen3")) as endpoint:
-        services = ModelServices(source(api_type="ollama", api_base=endpoint.url))
-        line = services.announcement
-        assert line == f"model: qwen3 (127.0.0.1:{endpoint.port}, no key needed)"
-        assert LLMApi(services).chat_completion(HELLO)["content"] == "qwen3"
-        assert services.get() is services.get("")
-        services.close()
 
 
 def test_the_offline_model_is_the_last_resort() -> None:
@@ -256,13 +189,6 @@ def test_the_offline_model_is_the_last_resort() -> None:
         )
     with ModelServices(source(api_type="offline")) as services:
         assert services.get().model == "builtin/offline"
-
-
-def test_a_function_answers_for_auto_and_for_its_name() -> None:
-    for config in ({}, {"api_type": "function"}):
-        with ModelServices(source(**config), function=lambda _: "mine") as services:
-            assert LLMApi(services).chat_completion(HELLO)["content"] == "mine"
-            assert "a Python function" in services.announcement
 
 
 def test_a_function_that_is_missing_is_a_clear_error() -> None:
@@ -356,15 +282,3 @@ def test_an_unknown_alias_is_a_clear_error(alias: str, words: str) -> None:
     with pytest.raises(ModelError, match=words) as caught:
         services.get(alias)
     assert caught.value.kind == "configuration"
-
-
-def test_models_are_made_once_however_many_ask() -> None:
-    services = ModelServices(source(), function=lambda _: "x")
-    found: list[Any] = []
-    threads = [threading.Thread(target=lambda: found.append(services.get())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(service) for service in found}) == 1
-    services.close()

@@ -7,17 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_endpoint import Call, FakeEndpoint, good, serving
-from ollama_server import MODEL, Ollama, ollama, said
+from fake_endpoint import Call, good, serving
+from ollama_server import MODEL, ollama, said
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts import question
 from taskweaver.llm.facts.endpoint_facts import EndpointFacts
-from taskweaver.llm.facts.known_names import named_window
-from taskweaver.llm.facts.refusals import refused_window
-from taskweaver.llm.selection import auto
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, ModelRequest
@@ -82,45 +78,6 @@ def test_a_configured_window_is_sent_as_it_is_and_nothing_is_asked() -> None:
     assert not server.questions
 
 
-def test_one_that_is_found_on_this_machine_is_asked_in_its_own_protocol(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("TASKWEAVER_NO_DISCOVERY", raising=False)
-    with ollama(answered) as (endpoint, server):
-        monkeypatch.setattr(auto, "LOCAL_PORTS", {endpoint.port: "Ollama"})
-        monkeypatch.setattr(auto, "PROBE_S", 30.0)
-        with ModelServices(AppConfigSource(config={"llm.auto_detect": True})) as models:
-            assert LLMApi(models).chat_completion(SHORT)["content"] == "1 2 3"
-            assert f"model: {MODEL} (127.0.0.1:{endpoint.port}, Ollama" in models.announcement
-    assert server.options == [{"num_ctx": 16_384}]
-
-
-def test_chat_completions_of_it_are_asked_for_where_that_is_configured() -> None:
-    def answer(call: Call) -> None:
-        if call.path == "/v1/chat/completions":
-            call.stream(good("yes"))
-        else:
-            Ollama(answered, loaded=4_096).play(call)
-
-    with (
-        serving(answer, states_facts=True) as endpoint,
-        services(endpoint.url.removesuffix("/v1"), dialect="chat") as models,
-    ):
-        assert LLMApi(models).chat_completion(SHORT)["content"] == "yes"
-        assert models.model().window_for(ModelRequest(LONG)) == 4_096
-
-
-def test_a_version_that_shows_nothing_chooses_by_itself() -> None:
-    with (
-        ollama(answered, trained=0) as (endpoint, server),
-        services(endpoint.url, model="unheard-of:3b") as models,
-    ):
-        LLMApi(models).chat_completion(SHORT)
-        assert LLMApi(models).form() == "fences"  # by the model's size
-    assert server.options == [{}]
-
-
 @pytest.mark.parametrize(
     ("model", "capabilities", "form"),
     [
@@ -141,20 +98,6 @@ def test_row_83_a_model_without_the_ability_never_sees_tools(
     ):
         assert LLMApi(models).form() == form
         assert not server.chats
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "is_shown"), [(["completion", "vision"], True), (["completion"], False)]
-)
-def test_figures_are_shown_to_a_model_that_its_server_lists_with_vision(
-    capabilities: list[str], *, is_shown: bool
-) -> None:
-    for model in ("unheard-of:3b", "llava:7b"):
-        with (
-            ollama(answered, capabilities=capabilities) as (endpoint, _),
-            services(endpoint.url, model=model) as models,
-        ):
-            assert models.model().images.are_taken is is_shown
 
 
 # Other servers
@@ -231,32 +174,6 @@ def test_a_server_is_asked_for_its_window_once_and_for_long_prompts_alone(
         assert [models.model().window_for(ModelRequest(LONG)) for _ in range(2)] == [window] * 2
         asked = [call.path for call in endpoint.calls[1:]]
         assert sorted(asked) == sorted(facts)
-
-
-@pytest.mark.parametrize(("takes_tools", "form"), [(False, "fences"), (True, "tools")])
-def test_a_template_without_tools_is_asked_for_fences(*, takes_tools: bool, form: str) -> None:
-    props = {"chat_template_caps": {"supports_tools": takes_tools}}
-    facts = {"/v1/models": listing(owned_by="llamacpp"), "/props": props}
-    with (
-        serving(stating(facts), states_facts=True) as endpoint,
-        services(endpoint.url, "openai", api_key="k") as models,
-    ):
-        assert models.model().forms.current == form
-
-
-def test_a_model_of_anthropics_protocol_is_asked_for_by_its_name() -> None:
-    def answer(call: Call) -> None:
-        call.answer(200, {"id": "claude-one-20260101", "max_input_tokens": 9_000})
-
-    with (
-        serving(answer, states_facts=True) as endpoint,
-        services(endpoint.url, "anthropic", api_key="a-key", model="claude/one") as models,
-    ):
-        assert models.model().window_for(ModelRequest(LONG)) == 9_000
-        (call,) = endpoint.calls
-    assert call.path == "/v1/models/claude%2Fone"
-    assert call.headers["x-api-key"] == "a-key"
-    assert "authorization" not in call.headers
 
 
 def test_what_is_sent_stays_below_the_window_that_the_server_states() -> None:
@@ -340,60 +257,6 @@ def test_providers_are_asked_for_their_lists_alone_and_those_without_windows_for
     assert asked_at("https://gateway.example/v1", monkeypatch) == ["/models"]
 
 
-@pytest.mark.parametrize(
-    ("model", "window"),
-    [
-        ("gpt-4o-mini", 128_000),
-        ("openai/gpt-4.1", 1_047_576),
-        ("gpt-4-0613", 8_192),
-        ("claude-sonnet-4-5", 200_000),
-        ("o3-mini", 200_000),
-        ("qwen3:8b", 0),
-        ("my-gpt-4o", 0),
-    ],
-)
-def test_names_are_the_last_resort(model: str, window: int) -> None:
-    assert named_window(model) == window
-
-
-def test_a_local_server_is_never_known_by_the_name_of_its_model() -> None:
-    with serving(stating({}), states_facts=True) as endpoint:
-        facts = EndpointFacts(Endpoint(endpoint.url, "gpt-4o"))
-        assert facts.window(lambda: 9_000) == 0
-        facts.close()
-
-
-@pytest.mark.parametrize(
-    ("words", "window"),
-    [
-        ("This model's maximum context length is 8192 tokens. However, you requested 9011 tokens"
-         " (8000 in the messages, 1011 in the completion).", 8_192),
-        ("prompt is too long: 210,000 tokens > 200,000 maximum", 200_000),
-        ("input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000", 200_000),
-        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-         1_048_576),
-        ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
-         32_768),
-        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
-         4_096),
-        ("maximum prompt length is 131072 but the request contains 140000 tokens.", 131_072),
-        ("Range of input length should be [1, 30720]", 30_720),
-        ("Your request exceeded model token limit: 8192", 8_192),
-        ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens", 4_096),
-        ("greater than the context length of only 4096 tokens", 4_096),
-        ("the prompt is longer than the context length currently available to the model", 0),
-        ("context_length_exceeded", 0),
-        ("maximum context length is 8 tokens", 0),
-    ],
-)  # fmt: skip
-def test_the_window_in_a_refusal_is_read(words: str, window: int) -> None:
-    assert refused_window(words) == window
-
-
-def test_the_window_beside_a_refusal_is_read() -> None:
-    assert refused_window("too long", {"n_prompt_tokens": 9_000, "n_ctx": 4_096}) == 4_096
-
-
 def test_row_84_an_overflow_of_ollama_is_shortened_and_asked_again() -> None:
     words = "the prompt is longer than the context length currently available to the model"
 
@@ -412,22 +275,3 @@ def test_row_84_an_overflow_of_ollama_is_shortened_and_asked_again() -> None:
         assert LLMApi(models).chat_completion(chat)["content"] == "yes"
     assert {options["num_ctx"] for options in server.options} == {16_384}
     assert all(call.body["truncate"] is False for call in server.chats)
-
-
-def test_a_server_that_is_not_there_is_found_out_by_the_call() -> None:
-    with serving(Call.hang_up) as endpoint:
-        base = endpoint.url
-    with services(base) as models, pytest.raises(ModelError) as caught:
-        LLMApi(models).chat_completion(SHORT)
-    assert caught.value.kind == "connection"
-
-
-def test_addresses_at_the_root_and_below_it_are_the_same_server() -> None:
-    def ask(endpoint: FakeEndpoint, base: str) -> None:
-        with services(base) as models:
-            LLMApi(models).chat_completion(SHORT)
-        assert endpoint.calls[-1].path == "/api/chat"
-
-    with ollama(answered) as (endpoint, _):
-        for base in (endpoint.url, f"{endpoint.url}/", endpoint.url.removesuffix("/v1")):
-            ask(endpoint, base)

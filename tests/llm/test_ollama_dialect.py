@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from fake_endpoint import Call, FakeEndpoint, good, serving
+from fake_endpoint import FakeEndpoint, serving
 from ollama_server import call_of, last, line
 
 from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect, OllamaDialect
@@ -22,7 +22,6 @@ RUN = ModelTool(
     "run_python", "Run a cell.", {"type": "object", "properties": {"code": {"type": "string"}}}
 )
 HELLO: list[ChatMessage] = [{"role": "user", "content": "count to 3"}]
-UNREADABLE = "json: cannot unmarshal {} into Go struct field ChatRequest.{} of type {}"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -161,17 +160,6 @@ def test_sampling_stands_in_the_options_and_effort_in_think() -> None:
     assert not {"think", "options", "format"} & set(body)
 
 
-def test_a_last_answer_in_words_is_asked_for_without_tools() -> None:
-    assert "tools" not in played(line("1"), last(), tools=[RUN], tool_choice="none")[1]
-
-
-@pytest.mark.parametrize("reason", ["stop", "length", "load"])
-def test_the_reason_of_the_end_is_read(reason: str) -> None:
-    chunks, _ = played(line("1"), last(reason, prompt_eval_count=0))
-    assert chunks[-1].finish == ("length" if reason == "length" else "stop")
-    assert chunks[-1].usage is None
-
-
 def refused(status: int, error: str, **request: Any) -> tuple[ModelError, FakeEndpoint]:
     with serving(lambda call: call.answer(status, {"error": error})) as endpoint:
         service = at(endpoint)
@@ -192,11 +180,6 @@ def test_row_86_a_model_that_is_not_there_names_the_command_that_gets_it() -> No
 def test_row_84_a_prompt_that_is_not_cut_is_an_overflow() -> None:
     words = "the prompt is longer than the context length currently available to the model"
     assert refused(400, words)[0].kind == "context_overflow"
-
-
-def test_a_model_without_tools_is_asked_in_the_next_form() -> None:
-    words = "registry.ollama.ai/library/gemma:2b does not support tools"
-    assert refused(400, words, tools=[RUN])[0].kind == "form"
 
 
 @pytest.mark.parametrize(
@@ -229,66 +212,3 @@ def test_half_a_reply_counts_as_none(body: list[bytes], kind: str) -> None:
             ask(service, tools=[RUN])
         service.close()
     assert caught.value.kind == kind
-
-
-@pytest.mark.parametrize(
-    ("words", "parameter"),
-    [
-        ('"qwen2.5:7b" does not support thinking', "think"),
-        (UNREADABLE.format("string", "think", "bool"), "think"),
-        (UNREADABLE.format("object", "format", "string"), "format"),
-    ],
-)
-def test_an_older_server_is_asked_again_without_the_option_it_refuses(
-    words: str, parameter: str
-) -> None:
-    seen: list[Any] = []
-
-    def answer(call: Call) -> None:
-        seen.append(call.body.get(parameter))
-        if isinstance(seen[-1], dict) or seen[-1] == "low":
-            call.answer(400, {"error": words})
-        else:
-            call.stream([line('{"a": "1"}'), last()])
-
-    with serving(answer) as endpoint:
-        service = at(endpoint)
-        for _ in range(2):
-            assert ask(service, schema=SCHEMA, reasoning_effort="low")
-        service.close()
-    assert len(seen) == 3
-    assert seen[1] in (None, "json")
-
-
-def test_an_effort_that_is_no_level_there_becomes_the_nearest_one() -> None:
-    words = 'invalid think value: "max" (must be "high", "medium", "low", true, or false)'
-
-    def answer(call: Call) -> None:
-        if call.body["think"] == "max":
-            call.answer(400, {"error": words})
-        else:
-            call.stream([line("1"), last()])
-
-    with serving(answer) as endpoint:
-        service = at(endpoint)
-        for _ in range(2):
-            ask(service, reasoning_effort="xhigh")
-        service.close()
-        assert [call.body["think"] for call in endpoint.calls] == ["max", "high", "high"]
-
-
-def test_a_server_without_the_path_is_asked_for_chat_completions_from_then_on() -> None:
-    def answer(call: Call) -> None:
-        if call.path == "/api/chat":
-            call.answer(404, "404 page not found")
-        else:
-            call.stream(good("yes"))
-
-    with serving(answer) as endpoint:
-        service = at(endpoint)
-        assert [text_of(ask(service)) for _ in range(2)] == ["yes", "yes"]
-        service.close()
-        assert [call.path for call in endpoint.calls] == [
-            "/api/chat",
-            *["/v1/chat/completions"] * 2,
-        ]

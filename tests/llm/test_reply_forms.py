@@ -8,13 +8,6 @@ from test_llm_api import api_at
 from taskweaver.llm.providers.forms import first_form
 
 
-@pytest.mark.parametrize("form", ["tools", "json", "fences"])
-def test_the_configured_form_is_in_force(form: str) -> None:
-    api = api_at("http://127.0.0.1:9/v1", **{"form": form})
-
-    assert api.form() == form
-
-
 @pytest.mark.parametrize(
     ("model", "is_local", "form"),
     [

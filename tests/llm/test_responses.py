@@ -19,7 +19,7 @@ from response_events import (
     message_item,
     reasoning,
 )
-from scripted_server import MESSAGES, RUN, Outcome, outcome, play
+from scripted_server import MESSAGES, RUN, Outcome, play
 
 from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
@@ -32,7 +32,6 @@ from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest, Usage
 CODE = '{"code": "print(1)"}'
 OTHER = '{"code": "print(2)"}'
 THOUGHT = "I look at the table and multiply both numbers."
-SCHEMA = {"type": "object", "properties": {"response": {"type": "string"}}}
 
 
 def responses(**more: Any) -> DialectSwitch:
@@ -114,14 +113,6 @@ def test_a_text_comes_with_its_reasoning_and_what_it_consumed(in_bytes: bool) ->
 def test_a_whole_text_counts_once() -> None:
     assert read(completed(message_item("Hello"))).text == "Hello"
     assert read(*message(0, "Hello"), completed(message_item("Hello")), DONE).text == "Hello"
-
-
-def test_parts_of_a_summary_are_paragraphs() -> None:
-    more = {"item_id": "rs_1", "output_index": 0}
-    kind = "response.reasoning_summary_text.delta"
-    parts = [event(kind, delta=text, summary_index=at, **more) for at, text in enumerate("ab")]
-
-    assert read(*parts, *message(1, "x"), completed()).reasoning == "a\n\nb"
 
 
 def test_80_an_incomplete_response_is_cut_off() -> None:
@@ -259,40 +250,6 @@ def test_79_an_image_stands_inside_its_result() -> None:
     assert body["input"][2] == {"type": "function_call_output", "call_id": "a", "output": sent}
 
 
-def test_a_schema_is_a_format_of_the_text_and_never_beside_tools() -> None:
-    (body,) = read(*message(0, "{}"), completed(), schema=SCHEMA, tools=()).bodies
-    (both,) = read(*message(0, "{}"), completed(), schema=SCHEMA).bodies
-
-    assert body["text"]["format"] == {
-        "type": "json_schema",
-        "name": "reply",
-        "schema": SCHEMA,
-        "strict": True,
-    }
-    assert "tools" not in body
-    assert "text" not in both
-
-
-@pytest.mark.parametrize(
-    ("effort", "sent"),
-    [("high", {"effort": "high", "summary": "auto"}), ("none", {"effort": "none"})],
-)
-def test_the_effort_is_part_of_the_reasoning(effort: Any, sent: Any) -> None:
-    (body,) = read(*message(0, "x"), completed(), reasoning_effort=effort).bodies
-    assert body["reasoning"] == sent
-
-
-def test_a_model_that_is_known_not_to_reason_is_asked_for_no_reasoning() -> None:
-    blocks = [*message(0, "x"), completed()]
-    (body,) = play(*blocks, dialects=responses(model="gpt-4.1-mini")).bodies
-    assert not {"reasoning", "include"} & set(body)
-
-
-def test_the_last_call_of_a_budget_asks_for_no_tool() -> None:
-    (body,) = read(*message(0, "x"), completed(), tool_choice="none").bodies
-    assert body["tool_choice"] == "none"
-
-
 # What goes back
 
 
@@ -342,143 +299,10 @@ def test_78_it_goes_back_to_its_origin_alone() -> None:
     assert items[1]["call_id"] == items[2]["call_id"] == "own0"
 
 
-def test_what_is_whole_in_neutral_form_is_no_record() -> None:
-    assert not record(read(*function_call(0, FIRST), completed()))
-    plain = {**REASONING, "encrypted_content": None}
-    assert not record(read(*reasoning(0, plain), *message(1, "x"), completed()))
-
-
-def test_a_text_that_says_which_it_is_goes_back_whole() -> None:
-    kept = record(read(*message(0, "I look.", phase="commentary"), completed()))
-    assert kept["items"] == [message_item("I look.", phase="commentary")]
-
-
-def test_items_beyond_a_bound_do_not_go_back() -> None:
-    huge = {**REASONING, "encrypted_content": "x" * (5 << 20)}
-    assert not record(read(*reasoning(0, huge), *function_call(1, FIRST), completed()))
-
-
 # Refusals
 
 
-def refusing(words: str, is_wrong: Any, **error: Any) -> Any:
-    """Return a script that refuses the bodies that are wrong."""
-
-    def script(call: Call) -> None:
-        if is_wrong(call.body):
-            call.refuse(400, words, **error)
-        else:
-            call.stream([created(), *message(0, "x"), completed()])
-
-    return script
-
-
-def test_32_tools_stay_without_strict() -> None:
-    script = refusing(
-        "Unknown parameter: 'tools[0].strict'.",
-        lambda body: "strict" in body["tools"][0],
-        param="tools[0].strict",
-    )
-
-    seen = outcome(script, dialects=responses())
-
-    assert (seen.text, seen.form, len(seen.bodies)) == ("x", "tools", 2)
-    assert seen.bodies[1]["tools"][0]["name"] == "run_python"
-
-
-def test_a_refused_summary_leaves_the_effort() -> None:
-    script = refusing(
-        "Your organization must be verified to generate reasoning summaries.",
-        lambda body: "summary" in body.get("reasoning", {}),
-        param="reasoning.summary",
-        code="unsupported_value",
-    )
-
-    seen = outcome(script, dialects=responses(), reasoning_effort="high")
-
-    assert [body["reasoning"].get("summary") for body in seen.bodies] == ["auto", None]
-    assert seen.bodies[1]["reasoning"] == {"effort": "high"}
-
-
-def test_a_refused_effort_becomes_the_nearest() -> None:
-    script = refusing(
-        "Unsupported value: 'xhigh' is not supported with the 'm1' model. Supported values are:"
-        " 'low', 'medium', and 'high'.",
-        lambda body: body["reasoning"].get("effort") == "xhigh",
-        param="reasoning.effort",
-    )
-
-    seen = outcome(script, dialects=responses(), reasoning_effort="xhigh")
-
-    assert [body["reasoning"]["effort"] for body in seen.bodies] == ["xhigh", "high"]
-
-
-def test_a_model_that_does_not_reason_is_asked_without() -> None:
-    script = refusing(
-        "Encrypted content is not supported with this model.",
-        lambda body: "include" in body,
-        param="include",
-    )
-
-    seen = outcome(script, dialects=responses())
-
-    assert (seen.text, len(seen.bodies)) == ("x", 2)
-
-
-def test_a_refused_schema_becomes_any_json_then_words() -> None:
-    script = refusing(
-        "Invalid parameter: 'text.format' of type 'json_schema' is not supported with this model.",
-        lambda body: "text" in body,
-        param="text.format",
-    )
-
-    seen = outcome(script, dialects=responses(), schema=SCHEMA, tools=())
-
-    kinds = [body.get("text", {}).get("format", {}).get("type") for body in seen.bodies]
-    assert kinds == ["json_schema", "json_object", None]
-    assert "JSON schema" in seen.bodies[2]["input"][0]["content"]
-
-
-def test_a_reply_longer_than_the_model_writes_is_asked_for_shorter() -> None:
-    script = refusing(
-        "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but"
-        " got 200000 instead.",
-        lambda body: body["max_output_tokens"] > 128_000,
-        param="max_output_tokens",
-    )
-
-    seen = outcome(script, dialects=responses(), max_tokens=200_000)
-
-    assert [body["max_output_tokens"] for body in seen.bodies] == [200_000, 128_000]
-
-
 # Time to reason
-
-
-def text_after(beginning: list[bytes], wait_s: float, deadlines: Deadlines) -> str:
-    """Return the text of a reply that comes some time after its first events."""
-
-    def script(call: Call) -> None:
-        call.start()
-        for block in beginning:
-            call.send(block)
-        Event().wait(wait_s)
-        for block in [*message(0, "x"), completed()]:
-            call.send(block)
-        call.end()
-
-    with serving(script) as endpoint:
-        service = EndpointService(
-            Endpoint(endpoint.url, "m1"), dialects=responses(), deadlines=deadlines
-        )
-        chunks = list(service.stream(ModelRequest(MESSAGES)))
-        service.close()
-    return "".join(chunk.text for chunk in chunks)
-
-
-@pytest.mark.parametrize("beginning", [[created()], [created(), *reasoning(4)]])
-def test_a_pause_while_the_model_reasons_is_no_pause_of_the_reply(beginning: list[bytes]) -> None:
-    assert text_after(beginning, 0.5, Deadlines(first_token_s=60, gap_s=0.1)) == "x"
 
 
 EFFORTS: tuple[tuple[Effort, str], ...] = (("low", "0.2"), ("high", "0.6"))

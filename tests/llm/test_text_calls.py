@@ -68,14 +68,6 @@ def test_row_87_a_call_in_the_text_is_read(text: str) -> None:
     assert not found.is_followed
 
 
-def test_several_calls_stay_in_their_order() -> None:
-    plan = json.dumps({"name": "set_plan", "arguments": {"steps": ["a"]}})
-    for text in (f"{plan}\n{BARE}", f"<tool_call>{plan}</tool_call><tool_call>{BARE}</tool_call>"):
-        found = text_calls(text, TOOLS)
-        assert found is not None
-        assert [call.name for call in found.calls] == ["set_plan", "run_python"]
-
-
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_row_88_the_same_text_is_text_where_the_tool_is_not_offered(text: str) -> None:
     assert text_calls(text, ("ask",)) is None

@@ -257,16 +257,6 @@ def test_49_data_of_the_provider_stays_with_its_call() -> None:
     assert call.to_dict()["extra_content"] == extra
 
 
-def test_61_tokens_from_a_cache_are_counted() -> None:
-    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 5}
-    block = b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
-
-    seen = play(delta(content="x"), delta("stop"), block, DONE)
-
-    assert seen.chunks[-1].usage is not None
-    assert seen.chunks[-1].usage.cached_tokens == 5
-
-
 def test_65_endless_arguments_are_given_up() -> None:
     part = calls(piece("x" * 60_000, index=0))
 
@@ -287,25 +277,6 @@ def test_36_tools_and_a_schema_are_never_sent_together() -> None:
     assert [tool["function"]["name"] for tool in body["tools"]] == [RUN.name]
 
 
-def test_the_last_call_of_a_budget_asks_for_no_tool() -> None:
-    (body,) = play(delta(content="x"), *ending("stop"), tool_choice="none").bodies
-
-    assert body["tool_choice"] == "none"
-
-
-def test_calls_in_the_history_are_sent_as_they_are() -> None:
-    call = {"id": "a", "type": "function", "function": {"name": "run_python", "arguments": CODE}}
-    messages: list[Any] = [
-        {"role": "user", "content": "count"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "content": "1", "tool_call_id": "a"},
-    ]
-
-    (body,) = play(delta(content="x"), *ending("stop"), messages=messages).bodies
-
-    assert body["messages"] == messages
-
-
 REFUSED = {
     "28": (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
     "29": (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser'),
@@ -324,54 +295,6 @@ def test_28_to_31_refused_tools_lower_the_form_at_once(row: str) -> None:
 
     assert seen.error is not None
     assert (seen.error.kind, seen.form, len(seen.bodies)) == ("form", "json", 1)
-
-
-def test_32_a_refused_strict_leaves_the_schema() -> None:
-    def script(call: Call) -> None:
-        if "strict" in call.body["response_format"]["json_schema"]:
-            call.refuse(400, "Extra inputs are not permitted: response_format.json_schema.strict")
-        else:
-            call.stream([delta(content="{}"), *ending("stop")])
-
-    schema = {"type": "object", "properties": {"strict": {"type": "string"}}}
-    seen = outcome(script, tools=(), schema=schema)
-
-    assert (seen.text, len(seen.bodies)) == ("{}", 2)
-    assert seen.bodies[1]["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": "reply", "schema": schema},
-    }
-
-
-def test_33_a_refused_parameter_leaves_the_tools() -> None:
-    def script(call: Call) -> None:
-        if "parallel_tool_calls" in call.body:
-            call.refuse(400, "Unsupported parameter: 'parallel_tool_calls'")
-        else:
-            call.stream([delta(content="x"), *ending("stop")])
-
-    seen = outcome(script, extra={"parallel_tool_calls": True})
-
-    assert (seen.text, seen.form) == ("x", "tools")
-    assert "tools" in seen.bodies[-1]
-
-
-def test_34_tools_without_reasoning_are_asked_for() -> None:
-    words = (
-        "Function tools with reasoning_effort are not supported for gpt-5.6 in"
-        " /v1/chat/completions. Please use /v1/responses instead."
-    )
-
-    def script(call: Call) -> None:
-        if call.body.get("reasoning_effort") != "none":
-            call.refuse(400, words)
-        else:
-            call.stream([delta(content="x"), *ending("stop")])
-
-    seen = outcome(script)
-
-    assert (seen.text, seen.form, len(seen.bodies)) == ("x", "tools", 2)
-    assert "tools" in seen.bodies[-1]
 
 
 def test_37_what_the_model_wrote_is_the_reply() -> None:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from taskweaver.analyst.files.file_list import ListedFile, TableOverview, file_list
-from taskweaver.analyst.files.profile import TableId
-from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
-from taskweaver.llm.offline.conversation import code_in, conversation
+from taskweaver.analyst.model.conversation import code_in, conversation
+from taskweaver.analyst.model.replies import as_code_writer, as_planner, named_image, summary
 from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.tables.files.file_list import ListedFile, TableOverview, file_list
+from taskweaver.tables.files.profile import TableId
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced
 
@@ -52,10 +52,6 @@ def test_files_are_listed_without_a_cell(text: str) -> None:
     fields = ask(text)
     assert fields["send_to"] == "User"
     assert fields["message"].startswith("There are 2 files:\n- `a.csv` (3 rows): `name`, `n`")
-
-
-def test_files_are_counted_without_a_cell() -> None:
-    assert ask("how many files do I have?")["message"].startswith("There are 2 files: `a.csv`, ")
 
 
 def test_a_file_that_is_not_there_is_refused_with_the_nearest_name() -> None:

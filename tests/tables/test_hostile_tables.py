@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from plain import loaded, written
 
-from taskweaver.analyst.files.profile_report import read_profiles
 from taskweaver.tables.errors import TableError
+from taskweaver.tables.files.profile_report import read_profiles
 from taskweaver.tables.names import profile_tables
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from plain import written
 
-from taskweaver.analyst.files.profile_report import merged
+from taskweaver.tables.files.profile_report import merged
 from taskweaver.tables.names import profile_tables, read_table
 from taskweaver.tables.profiles.matching import Match, ValueFinder
 from taskweaver.tables.profiles.profile_text import MOST_CHARS

@@ -19,7 +19,6 @@ from taskweaver.analyst.code.layout import laid_out
 from taskweaver.analyst.code.measures import measured_columns
 from taskweaver.analyst.code.rows import inspection_code, rows_code
 from taskweaver.analyst.code.summary import summary_code
-from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.analyst.readings.reading import (
     Calculation,
     Contrast,
@@ -33,6 +32,7 @@ from taskweaver.analyst.readings.reading import (
     TableView,
 )
 from taskweaver.analyst.wording.inert import column_name, column_names, listed, value_text
+from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.utils.parsing import parse_expression
 
 _IMPORTS = {"pd": "import pandas as pd", "plt": "import matplotlib.pyplot as plt"}

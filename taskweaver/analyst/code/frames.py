@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId
 from taskweaver.analyst.readings.reading import Rank
+from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId
 
 RESULT = "result"
 """Variable of the chosen rows, and then of the table that is shown."""

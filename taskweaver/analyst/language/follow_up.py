@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from taskweaver.analyst.language.composition.groups import NUMERIC, as_measure, compared, kinds_for
 from taskweaver.analyst.language.composition.leftover import check_unused
-from taskweaver.analyst.language.composition.links import drop_links
 from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
@@ -84,7 +83,6 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     skipped = check_unused(parts)
     if not is_follow_up(words) and _is_complete(parts):
         raise UnfitError((words.text,))
-    drop_links(parts)
     if not isinstance(previous, Summary | Rows | TableView):
         raise UnfitError((words.text,))
     reading = _with_conditions(parts, previous)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.analyst.files.mentions import Mention
 from taskweaver.analyst.language.composition.compose import compose
 from taskweaver.analyst.language.composition.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.follow_up import revise
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import DataScope
-from taskweaver.analyst.language.lookup.spelling import corrected
 from taskweaver.analyst.language.phrases.cover import covers
 from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.tokens import Token, is_unspaced, literal_spans, tokenize
 from taskweaver.analyst.readings.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
+from taskweaver.tables.files.mentions import Mention
 
 MAX_WORDS = 200
 _CLOSE = 0.25
@@ -38,8 +37,7 @@ def read(
     previous: Reading | None = None,
 ) -> ReadingResult:
     """Read a request against a scope; of a previous reading, the request changes a part."""
-    tokens, notes = corrected(_tokens(text, scope, mentions), scope)
-    words = Words(text, tokens, scope, notes)
+    words = Words(text, _tokens(text, scope, mentions), scope)
     unfit: UnfitError | None = None
     for cost, atoms in covers(words):
         try:

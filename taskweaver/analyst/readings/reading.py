@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from taskweaver.analyst.files.profile import TableId
 from taskweaver.analyst.readings.condition import CalendarPart, Condition, Expression, Unit
+from taskweaver.tables.files.profile import TableId
 
 # -- what is computed over ------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from taskweaver.ext_role.image_reader.images import (
 from taskweaver.ext_role.task import TaskRole
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.parsing.json_text import parse_reply
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from taskweaver.ext_role.web_explorer.page import BrowserPage
-from taskweaver.llm.parsing.json_stream import ParsedReply
+from taskweaver.llm.parsing.json_text import ParsedReply
 from taskweaver.role.prompt import reply_schema
 from taskweaver.utils.text import shorten
 

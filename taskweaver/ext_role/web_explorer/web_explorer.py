@@ -19,7 +19,7 @@ from taskweaver.ext_role.web_explorer.observation import Observation
 from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.parsing.json_stream import ParsedReply, parse_reply
+from taskweaver.llm.parsing.json_text import ParsedReply, parse_reply
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing

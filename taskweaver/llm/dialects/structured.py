@@ -6,67 +6,13 @@ The best way an endpoint accepts is found by trial and remembered per model.
 from __future__ import annotations
 
 import json
-import re
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from taskweaver.llm.types import ChatMessage
 
 ResponseFormat = Literal["json_schema", "json_object", "text"]
 LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
-
-_REJECTED = re.compile(
-    r"response[_ ]?format|output_config\.format|output[_ ]format|json[_ ]?(?:schema|object|mode)"
-    r"|\bschema\b|grammar|structured output|json_validate_failed|failed to generate json"
-    r"|ChatRequest\.format|invalid format",
-    re.IGNORECASE,
-)
-
-
-class FormatMemory:
-    """The best form a model is known to take; thread-safe."""
-
-    def __init__(
-        self, wanted: str = "auto", on_change: Callable[[ResponseFormat], None] = lambda _: None
-    ) -> None:
-        """Start at the best form.
-
-        Args:
-            wanted: The form to begin with; ``auto`` is the first of `LADDER`.
-            on_change: Called with each lower form.
-        """
-        self._lock = threading.Lock()
-        self._on_change = on_change
-        self._level = 0 if wanted == "auto" else LADDER.index(_form(wanted))
-
-    @property
-    def current(self) -> ResponseFormat:
-        """The form to use for the next call."""
-        return LADDER[self._level]
-
-    def step_down(self, rejected: ResponseFormat) -> bool:
-        """Give up a form that was rejected; return whether there is another to try."""
-        with self._lock:
-            level = LADDER.index(rejected)
-            if level + 1 >= len(LADDER):
-                return False
-            self._level = max(self._level, level + 1)
-            lower = self.current
-        self._on_change(lower)
-        return True
-
-
-def _form(name: str) -> ResponseFormat:
-    for form in LADDER:
-        if form == name:
-            return form
-    raise ValueError(f"a response format is auto or one of {', '.join(LADDER)}, not {name!r}")
-
-
-def is_about_format(words: str) -> bool:
-    """Return whether a rejection speaks of the response format."""
-    return bool(_REJECTED.search(words))
 
 
 def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:

@@ -12,11 +12,11 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from taskweaver import __version__
 from taskweaver.llm.facts.model_facts import tokens_of
@@ -33,9 +33,27 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
 _NAMED = re.compile(r"[0-9a-f]{32}\.json")
 
 
+StandIn = Literal["reasoning", "signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryForm:
+    """The form of past messages that a model takes.
+
+    Attributes:
+        has_records: Whether replies go back as they came.
+        stand_ins: Fields that replies with calls get where they lack them.
+        has_bridges: Whether a word of the model stands between results and a user's message.
+    """
+
+    has_records: bool = True
+    stand_ins: frozenset[StandIn] = frozenset()
+    has_bridges: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class LearntFacts:
-    """Facts learnt of one model at one address.
+    """Facts learnt of one model at one address; the last two are forgotten with the process.
 
     Attributes:
         form: Form of replies that is in force; empty for the usual one.
@@ -48,6 +66,8 @@ class LearntFacts:
         window: Window that it named in a refusal; 0 without one.
         needs_responses: Whether it takes tools beside reasoning in Responses alone.
         are_images_refused: Whether it takes no images.
+        reply_room: Tokens of the longest reply that had room beside a prompt; 0 for any.
+        history: Form of past messages.
     """
 
     form: str = ""
@@ -60,6 +80,8 @@ class LearntFacts:
     window: int = 0
     needs_responses: bool = False
     are_images_refused: bool = False
+    reply_room: int = 0
+    history: HistoryForm = HistoryForm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +104,48 @@ class StoredFacts:
 class LearntModel:
     """The facts learnt of one model, read once, and written when there are more; thread-safe."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Read the facts that earlier sessions learnt."""
+    def __init__(self, endpoint: Endpoint | None = None) -> None:
+        """Read the facts that earlier sessions learnt.
+
+        Args:
+            endpoint: The model; None to keep nothing of it.
+        """
         self._lock = threading.Lock()
+        self._known = LearntFacts()
+        self._fixed: set[str] = set()
+        self._file: Path | None = None
+        folder = _folder() if endpoint else None
+        if endpoint is None or folder is None:
+            return
         self._address, self._model = endpoint.address, endpoint.model
-        folder = _folder()
-        name = hashlib.sha256(
-            f"{self._address}\n{self._model}".encode("utf-8", "replace")
-        ).hexdigest()[:32]
-        self._file = None if folder is None else folder / f"{name}.json"
-        kept = None if self._file is None else _read(self._file)
-        is_same = kept is not None and (kept.address, kept.model) == (self._address, self._model)
-        self._known = kept.facts if kept is not None and is_same else LearntFacts()
+        name = hashlib.sha256(f"{self._address}\n{self._model}".encode("utf-8", "replace"))
+        self._file = folder / f"{name.hexdigest()[:32]}.json"
+        kept = _read(self._file)
+        if kept is not None and (kept.address, kept.model) == (self._address, self._model):
+            self._known = kept.facts
 
     @property
     def known(self) -> LearntFacts:
         """The facts so far."""
         return self._known
 
+    def fix(self, **changes: Any) -> None:
+        """Set fields of `LearntFacts` in this process alone: they are not written from now on."""
+        with self._lock:
+            self._fixed |= changes.keys()
+            self._known = replace(self._known, **changes)
+
     def note(self, **changes: Any) -> None:
         """Keep changes, given as fields of `LearntFacts`; a full disk keeps none."""
         with self._lock:
             known = replace(self._known, **changes)
+            kept = {name: changes[name] for name in changes.keys() - self._fixed}
             if known == self._known:
                 return
             self._known = known
-            if self._file is not None:
+            if self._file is not None and kept:
                 stored = _read(self._file)  # another session may have learnt more
-                facts = known if stored is None else replace(stored.facts, **changes)
+                facts = replace(stored.facts if stored else LearntFacts(), **kept)
                 _write(self._file, self._address, self._model, facts)
 
 
@@ -160,39 +196,51 @@ def _read(file: Path) -> StoredFacts | None:
 
 def _facts(value: Mapping[str, Any]) -> LearntFacts:
     """Return the facts in a file, as far as they are valid."""
-    dropped = value.get("dropped")
-    return LearntFacts(
-        _text(value.get("form")),
-        _text(value.get("response_format")),
-        tuple(filter(_text, dropped[:_MAX_NAMES])) if isinstance(dropped, list) else (),
-        {name: other for name, other in _pairs(value.get("renamed")) if other},
-        value.get("is_effort_refused") is True,
-        dict(_pairs(value.get("efforts"))),
-        tokens_of(value.get("longest_reply")),
-        tokens_of(value.get("window")),
-        value.get("needs_responses") is True,
-        value.get("are_images_refused") is True,
-    )
-
-
-def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    pairs = list(value.items())[:_MAX_NAMES] if isinstance(value, dict) else []
-    yield from ((name, _text(other)) for name, other in pairs if _text(name))
+    return LearntFacts(**{name: read(value.get(name)) for name, read in _READERS.items()})
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and _NAME.fullmatch(value) else ""
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(filter(_text, value[:_MAX_NAMES])) if isinstance(value, list) else ()
+
+
+def _pairs(value: Any) -> dict[str, str]:
+    pairs = list(value.items())[:_MAX_NAMES] if isinstance(value, dict) else []
+    return {name: _text(other) for name, other in pairs if _text(name)}
+
+
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "form": _text,
+    "response_format": _text,
+    "dropped": _names,
+    "renamed": lambda value: {name: other for name, other in _pairs(value).items() if other},
+    "is_effort_refused": _is_true,
+    "efforts": _pairs,
+    "longest_reply": tokens_of,
+    "window": tokens_of,
+    "needs_responses": _is_true,
+    "are_images_refused": _is_true,
+}
+"""The facts that are kept, each with the reader of its value in a file."""
+
+
 def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
     """Replace a file as a whole, readable by its owner alone."""
     stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
+    kept = {name: getattr(known, name) for name in _READERS}
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             partial.touch(0o600, exist_ok=False)
-            partial.write_text(json.dumps({**stamp, **asdict(known)}), "utf-8")
+            partial.write_text(json.dumps({**stamp, **kept}), "utf-8")
             Path(partial).replace(file)
         finally:
             partial.unlink(missing_ok=True)

@@ -1,14 +1,21 @@
-"""Extraction of the JSON object in a model's text, and repair of the mistakes models make in it.
+"""The one parser of JSON in a model's text: tolerant, of a whole text and while it arrives.
 
 A reply may carry prose, a code fence or hidden reasoning around the object, raw line breaks and
-stray backslashes inside its strings, trailing commas, or be a Python dictionary. Content is never
-guessed: unreadable text is reported.
+stray backslashes inside its strings, trailing commas, or be a Python dictionary. Slips in its
+notation that leave no doubt about the content are corrected. Content is never guessed: unreadable
+text is reported.
+
+A structured reply is an object whose members are texts, under ``response`` or at the root.
+`ReplyStream` reports new text of each member while the reply arrives, limited to a display's rate;
+`parse_reply` reads a whole one.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -16,7 +23,7 @@ from typing import Any
 
 import jiter
 
-from taskweaver.llm.parsing.notation import mended
+from taskweaver.llm import surrogates
 from taskweaver.utils.markup.json_flaws import place_and_remedy, without_trailing_commas
 from taskweaver.utils.parsing import literal_value
 
@@ -44,7 +51,23 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "number": (int, float),
     "integer": (int,),
 }
-_MAX_LITERAL_CHARS = 1 << 20
+_MOST_CHARS = 1 << 20
+_ENTITY_START = re.compile(r"\{\s*&(?:quot|#34|#x22);")
+_TYPOGRAPHIC_START = re.compile("\\{\\s*[\u201c\u201d\u201e\u201f]")
+_TYPOGRAPHIC = re.compile("[\u201c\u201d\u201e\u201f]")
+_TRIPLE = re.compile(r'(?<=[:\[,{])(\s*)"""(.*?)"""(?=\s*[,}\]])', re.DOTALL)
+_PARTS = re.compile(
+    r'(?P<string>"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|(?P<comment>//[^\n]*+|/\*.*?\*/)|[{}\[\]]',
+    re.DOTALL,
+)
+_CLOSING = {"{": "}", "[": "]"}
+FRAME_S = 1 / 30
+"""Faster updates are not visible."""
+
+_CHEAP, _DEAR = 20, 4
+"""Times as long as parsing took that parsing again waits: within a frame, and beyond it."""
+
+_ENVELOPE = "response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +97,7 @@ def find_start(text: str, begin: int = 0) -> int | None:
     return match.start() if match else None
 
 
-def repair(text: str) -> str:
+def _repair(text: str) -> str:
     """Return JSON with raw control characters and stray backslashes in strings escaped.
 
     Lone halves of escaped surrogate pairs become U+FFFD, and commas before a closing bracket are
@@ -103,7 +126,7 @@ def read_partial(text: str) -> dict[str, Any] | None:
     Returns:
         The members so far, or None when the text cannot be JSON however it goes on.
     """
-    for candidate in (str, repair):
+    for candidate in (str, _repair):
         try:
             data = candidate(text).encode("utf-8", "replace")
             value = jiter.from_json(data, partial_mode="trailing-strings", cache_mode="keys")
@@ -121,8 +144,25 @@ def read_object(text: str) -> Found:
     found = _read(text)
     if found.problem is None:
         return found
-    others = (other for other in map(_read, mended(text)) if other.problem is None)
+    others = (other for other in map(_read, _mended(text)) if other.problem is None)
     return next(others, found)
+
+
+def _mended(text: str) -> Iterator[str]:
+    """Yield a text again after each kind of slip in it was corrected; nothing if it has none."""
+    if len(text) > _MOST_CHARS:
+        return
+    if '"' not in text and _ENTITY_START.search(text):
+        yield (text := html.unescape(text))
+    if '"' not in text and _TYPOGRAPHIC_START.search(text):
+        yield (text := _TYPOGRAPHIC.sub('"', text))
+    if _TRIPLE.search(text):  # a backslash in such a text is one of the text
+        text = _TRIPLE.sub(lambda match: match[1] + json.dumps(match[2], ensure_ascii=False), text)
+        yield text
+    start = text.find("{")
+    bare = _PARTS.sub(lambda match: "" if match["comment"] else match[0], text[max(start, 0) :])
+    if start >= 0 and bare != text[start:]:
+        yield text[:start] + bare
 
 
 def _read(text: str) -> Found:
@@ -201,7 +241,7 @@ def _read_at(text: str, start: int) -> Found:
     try:
         return _decode(source)
     except json.JSONDecodeError:
-        source = repair(source)
+        source = _repair(source)
         try:
             return _decode(source)
         except json.JSONDecodeError as error:
@@ -230,7 +270,7 @@ def _decode(text: str) -> Found:
 
 def _read_python(text: str) -> dict[str, Any] | None:
     start, end = text.find("{"), text.rfind("}")
-    if start < 0 or not start < end <= start + _MAX_LITERAL_CHARS:
+    if start < 0 or not start < end <= start + _MOST_CHARS:
         return None
     source = _STRAY_IN_PYTHON.sub(
         lambda match: match[0] if match["known"] else "\\\\", text[start : end + 1]
@@ -248,3 +288,162 @@ def _read_broken(text: str, error: json.JSONDecodeError) -> Found:
         return Found(value, "The reply breaks off before its JSON object is complete.")
     problem = f"The JSON is malformed {place_and_remedy(error)}."
     return Found(read_partial(text[: error.pos]) or {}, problem)
+
+
+def closed(text: str) -> str:
+    """Return an object that ends after a whole text with its brackets closed; else the text."""
+    start = text.find("{")
+    stripped = text.rstrip().removesuffix("```").rstrip()
+    if start < 0 or not stripped.endswith(('"', "}", "]")):
+        return text
+    is_open, last_end = [], start
+    for match in _PARTS.finditer(stripped, start):
+        last_end = match.end()
+        if match["string"]:
+            if not _is_whole(match[0]):
+                return text
+        elif match[0] in _CLOSING:
+            is_open.append(_CLOSING[match[0]])
+        elif not is_open or is_open.pop() != match[0]:
+            return text
+    if not is_open or last_end != len(stripped):
+        return text
+    return stripped + "".join(reversed(is_open))
+
+
+def _is_whole(string: str) -> bool:
+    try:
+        json.loads(string, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDelta:
+    """New text of one field of a reply.
+
+    Attributes:
+        key: Name of the field.
+        text: The new text; may be empty.
+        is_end: Whether the field is complete.
+    """
+
+    key: str
+    text: str
+    is_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """A reply that has been read to its end.
+
+    Attributes:
+        fields: The fields in their order; values that are not texts as their JSON, null as "".
+        problem: One sentence a model can act on; None when an object was found whole.
+        raw: The model's text, made encodable.
+    """
+
+    fields: dict[str, str]
+    problem: str | None
+    raw: str
+
+
+def parse_reply(text: str) -> ParsedReply:
+    """Read a whole reply; never raises."""
+    found = read_object(text)
+    fields: dict[str, str] = {}
+    for key, value, _ in _members(found.value):
+        fields.setdefault(key, _as_text(value))
+    return ParsedReply(fields, found.problem, surrogates.repair(text))
+
+
+class ReplyStream:
+    """Reads a reply while it arrives.
+
+    The deltas of a field, joined, are the field's text in the `ParsedReply` if that has no
+    `problem`; of a field that is given twice, for instance, either text may have been shown.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._joiner = surrogates.SurrogateJoiner()
+        self._text = ""
+        self._start: int | None = None
+        self._shown: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._next_look = 0.0
+
+    def feed(self, text: str) -> list[FieldDelta]:
+        """Take the next piece; return the new text of the fields.
+
+        Parses about 30 times a second at most, so many calls return nothing.
+        """
+        self._pieces.append(self._joiner.feed(text))
+        now = time.monotonic()
+        if now < self._next_look:
+            return []
+        deltas = list(self._look())
+        cost = time.monotonic() - now
+        self._next_look = now + cost + max(_DEAR * cost, min(FRAME_S, _CHEAP * cost))
+        return deltas
+
+    def finish(self) -> tuple[list[FieldDelta], ParsedReply]:
+        """End the reply; return the rest of its fields, and the whole."""
+        self._pieces.append(self._joiner.finish())
+        self._join()
+        reply = parse_reply(self._text)
+        deltas = [
+            delta
+            for key, text in reply.fields.items()
+            for delta in self._show(key, text, is_end=True)
+        ]
+        unended = [key for key in self._shown if key not in self._ended]
+        deltas += [FieldDelta(key, "", is_end=True) for key in unended]
+        return deltas, reply
+
+    def _join(self) -> None:
+        self._text += "".join(self._pieces)
+        self._pieces.clear()
+
+    def _look(self) -> Iterator[FieldDelta]:
+        self._join()
+        if self._start is None:
+            self._start = find_start(self._text)
+        if self._start is None:
+            return
+        value = read_partial(self._text[self._start :])
+        for key, member, is_complete in _members(value or {}):
+            if is_complete or isinstance(member, str):
+                yield from self._show(key, _as_text(member), is_end=is_complete)
+
+    def _show(self, key: str, text: str, *, is_end: bool) -> Iterator[FieldDelta]:
+        shown = self._shown.get(key)
+        if key in self._ended or (shown is not None and not text.startswith(shown)):
+            return
+        new = text[len(shown or "") :]
+        if new or is_end or shown is None:
+            self._shown[key] = text
+            if is_end:
+                self._ended.add(key)
+            yield FieldDelta(key, new, is_end)
+
+
+def _members(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Yield key, value and whether something follows it, those under the envelope in its place."""
+    last = next(reversed(value), None) if value else None
+    for key, member in value.items():
+        is_complete = key != last
+        if key == _ENVELOPE and isinstance(member, Mapping):
+            for inner, text, is_inner_complete in _members(member):
+                yield inner, text, is_complete or is_inner_complete
+        else:
+            yield str(key), member, is_complete
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return surrogates.repair(value)
+    if value is None:
+        return ""
+    return surrogates.repair(json.dumps(value, ensure_ascii=False, default=str))

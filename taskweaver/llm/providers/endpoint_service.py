@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
-from taskweaver.llm.dialects.structured import (
-    LADDER,
-    FormatMemory,
-    ResponseFormat,
-    is_about_format,
-    with_instruction,
-    without_system,
-)
+from taskweaver.llm.dialects.structured import with_instruction, without_system
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts.endpoint_facts import EndpointFacts
+from taskweaver.llm.facts.learnt import LearntModel
 from taskweaver.llm.facts.refusals import refused_window
-from taskweaver.llm.images import has_described_images, without_images
+from taskweaver.llm.images import without_images
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.parsing.sendable import encodable, without_secrets
-from taskweaver.llm.providers.efforts import EffortMemory, is_about_effort_with_tools
 from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
-from taskweaver.llm.providers.histories import HistoryForm, HistoryMemory
-from taskweaver.llm.providers.image_support import ImageSupport, is_about_images
-from taskweaver.llm.providers.parameters import ParameterMemory
-from taskweaver.llm.providers.reply_room import ReplyRoom
+from taskweaver.llm.providers.image_support import ImageSupport
+from taskweaver.llm.providers.refusals import (
+    EFFORT_WITH_TOOLS,
+    IMAGE_RULES,
+    REFUSING,
+    RULES,
+    Refusal,
+    Rule,
+    learn,
+)
+from taskweaver.llm.providers.request_form import (
+    SYSTEM,
+    Attempt,
+    bridged,
+    effort_of,
+    format_of,
+    parameters_of,
+    past_messages,
+)
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
-from taskweaver.llm.types import ChatMessage, Chunk, Effort, ModelRequest
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
 from taskweaver.llm.usage import TokenEstimator
 from taskweaver.utils.text import estimate_tokens
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
-
-_REFUSING = (400, 404, 422, 500, 501)
-_REFUSING_IMAGES = (*_REFUSING, 413, 415)
 
 _MOST_PAUSES = 16
 """How often a server may pause one reply."""
@@ -54,20 +59,6 @@ _PATIENCE = 3
 
 _CLOSING_S = 0.2
 """How long after the last event the body may end, so that the connection can be kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """A request as it is sent: messages and parameters, and the ways in which it was written."""
-
-    request: ModelRequest
-    dialect: Dialect
-    messages: Sequence[ChatMessage]
-    parameters: Mapping[str, Any]
-    form: ResponseFormat
-    effort: Effort | None
-    history: HistoryForm
-    past: Sequence[ChatMessage]
 
 
 class EndpointService:
@@ -87,7 +78,7 @@ class EndpointService:
         deadlines: Deadlines | None = None,
         response_format: str = "auto",
         forms: FormLadder | None = None,
-        images: ImageSupport | None = None,
+        images: str = "auto",
         facts: EndpointFacts | None = None,
     ) -> None:
         """Connect when the first request is made.
@@ -99,23 +90,23 @@ class EndpointService:
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
-            images: Whether it is shown images; None to decide by the model's name.
+            images: Whether it is shown images: ``yes``, ``no``, or ``auto``.
             facts: The facts about the model, closed with this; None for a model of which nothing
                 is asked or kept.
         """
         self.forms = forms or fixed("json")
-        self.images = images or ImageSupport(endpoint.model)
         self._endpoint = endpoint
         self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._facts = facts
         self._pool = facts.pool if facts else ConnectionPool(endpoint)
-        self._parameters = ParameterMemory(facts.learnt if facts else None)
-        self._reply_room = ReplyRoom()
-        self._efforts = EffortMemory(facts.learnt if facts else None)
-        self._format = _format_memory(response_format, facts)
-        self._history = HistoryMemory()
+        self._learnt = facts.learnt if facts else LearntModel()
+        if response_format != "auto":
+            self._learnt.fix(response_format=response_format)
+        self.images = ImageSupport(
+            endpoint.model, images, lambda: facts.takes_images if facts else None, self._learnt
+        )
         self._begins_with_reasoning = False
 
     @property
@@ -157,7 +148,7 @@ class EndpointService:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
                     return
-                if not (self._refuse_images(error, request) or self._adapt(error, attempt)):
+                if not self._adapt(error, attempt):
                     raise
             else:
                 return
@@ -174,10 +165,11 @@ class EndpointService:
     def _origin(self, dialect: Dialect) -> str:
         return f"{dialect.name} {self._endpoint.address} {self.model}"
 
-    def _attempt(self, request: ModelRequest) -> _Attempt:
-        """Return a request as it is sent, by what is known of the model."""
-        dialect, form, history = self.dialect, self._format.current, self._history.current
-        past = history.written(request.messages, self._origin(dialect))
+    def _attempt(self, request: ModelRequest) -> Attempt:
+        """Return a request as it is sent, by the facts learnt of the model."""
+        dialect, facts = self.dialect, self._learnt.known
+        form = format_of(facts)
+        past = past_messages(request.messages, facts.history, self._origin(dialect))
         messages: Sequence[ChatMessage] = past
         if self.images.are_refused:
             messages = without_images(messages)
@@ -185,84 +177,60 @@ class EndpointService:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
-        if not self._parameters.has_system:
+        if SYSTEM in facts.dropped:
             messages = without_system(messages)
         sampling = self._sampling.of(request)
         is_chat = dialect.name == ChatDialect.name  # the one that refuses an effort beside tools
         has_tools = bool(request.tools) and is_chat
-        effort = self._efforts.allowed(sampling.reasoning_effort, has_tools=has_tools)
+        effort = effort_of(sampling.reasoning_effort, facts, has_tools=has_tools)
         window = None
         if self._facts is not None:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
         wanted = given(dialect.parameters(request, sampling, form).items())
-        parameters = self._reply_room.apply(self._parameters.apply(wanted))
-        sent = encodable(messages)
-        return _Attempt(request, dialect, sent, parameters, form, effort, history, past)
+        parameters = parameters_of(wanted, facts)
+        return Attempt(request, dialect, facts, past, encodable(messages), parameters, effort)
 
     def _note_window(self, error: ModelError) -> None:
         """Keep the window that a refusal names."""
-        if self._facts is not None and error.kind == "context_overflow":
-            body = getattr(error.__cause__, "body", None)
-            window = refused_window(error.detail, body)
+        if error.kind == "context_overflow":
+            window = refused_window(error.detail, getattr(error.__cause__, "body", None))
             if window:
-                self._facts.learnt.note(window=window)
+                self._learnt.note(window=window)
 
-    def _refuse_images(self, error: ModelError, request: ModelRequest) -> bool:
-        """Learn that no images are taken; return whether the request can go on without them."""
-        cause: Any = error.__cause__
-        status = getattr(cause, "status_code", None)
-        if status not in _REFUSING_IMAGES or self.images.are_refused:
-            return False
-        if not has_described_images(request.messages):
-            return False
-        words = error_words(cause.body) or error.detail
-        is_refused = is_about_images(words)
-        if is_refused:
-            self.images.refuse(words)
-        return is_refused
-
-    def _adapt(self, error: ModelError, attempt: _Attempt) -> bool:
+    def _adapt(self, error: ModelError, attempt: Attempt) -> bool:
         """Learn from a rejection; return whether asking again can help."""
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
-        parameter = str(getattr(cause, "param", None) or "")
-        if self._leaves_dialect(status, words, attempt):
+        refusal = Refusal(attempt, status, words, str(getattr(cause, "param", None) or ""))
+        if self._learns(IMAGE_RULES, refusal) or self._leaves_dialect(refusal):
             return True
-        is_refusal, sent = status in (400, 422), attempt.parameters
-        is_known = status in _REFUSING and self._parameters.learn_system(words)
-        if is_known or (is_refusal and self._parameters.learn_strict(sent, f"{words} {parameter}")):
+        if self._learns(RULES, refusal):
             return True
-        is_format_sent = attempt.dialect.format_parameter in sent
-        if status in (400, 422, 500, 501) and is_format_sent and is_about_format(words):
-            if attempt.form == "json_object":
-                self.forms.step_down("json")  # this request goes on with the schema in words
-            return self._format.step_down(attempt.form)
-        if is_refusal and self._learns(words, parameter, attempt):
-            return True
-        if status in _REFUSING and self._history.learn(attempt.history, attempt.past, words):
-            return True
-        if attempt.request.tools and status in _REFUSING and is_about_tools(words):
+        if attempt.request.tools and status in REFUSING and is_about_tools(words):
             self._refuse_tools(error)
         return False
 
-    def _leaves_dialect(self, status: int | None, words: str, attempt: _Attempt) -> bool:
+    def _learns(self, rules: Collection[Rule], refusal: Refusal) -> bool:
+        """Remember a rejection by the first rule that it is of; return whether there is one."""
+        learnt = learn(rules, refusal, self._learnt.known)
+        if learnt is None:
+            return False
+        rule, changes = learnt
+        remember = self._learnt.note if rule.is_kept else self._learnt.fix
+        remember(**changes)
+        if changes.get("response_format") == "text":
+            self.forms.step_down("json")  # this request goes on with the schema in words
+        return True
+
+    def _leaves_dialect(self, refusal: Refusal) -> bool:
         """Change to another dialect, if a rejection asks for that and there is one."""
-        asked = attempt.dialect
+        asked, status, words = refusal.attempt.dialect, refusal.status, refusal.words
         if status in _UNKNOWN_PATH and "model" not in words.lower():
             return self._dialects.refuse_path(asked)
-        is_about_reasoning = status == 400 and is_about_effort_with_tools(words)
+        is_about_reasoning = status == 400 and EFFORT_WITH_TOOLS.search(words) is not None
         return is_about_reasoning and self._dialects.refuse_reasoning(asked)
-
-    def _learns(self, words: str, parameter: str, attempt: _Attempt) -> bool:
-        """Remember a rejected effort, length or parameter; return whether there is one."""
-        named, has_tools = f"{words} {parameter}", bool(attempt.request.tools)
-        if self._efforts.learn(attempt.effort, named, has_tools=has_tools):
-            return True
-        if self._parameters.learn(attempt.parameters, words, parameter) is not None:
-            return True
-        return self._reply_room.learn(attempt.parameters, words)
 
     def _refuse_tools(self, error: ModelError) -> None:
         """Report that the model takes no tools, if a lower form is in force.
@@ -273,7 +241,7 @@ class EndpointService:
         if self.forms.step_down("tools"):
             raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
-    def _ask(self, attempt: _Attempt) -> Iterator[Chunk]:
+    def _ask(self, attempt: Attempt) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
         reader = ReplyReader(
             self.model,
@@ -297,10 +265,10 @@ class EndpointService:
         yield last
         self._begins_with_reasoning = reader.lacks_opening
 
-    def _exchange(self, attempt: _Attempt, reader: ReplyReader) -> Iterator[Chunk]:
+    def _exchange(self, attempt: Attempt, reader: ReplyReader) -> Iterator[Chunk]:
         request = attempt.request
         written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
-        body = attempt.history.ordered(written)
+        body = bridged(written) if attempt.facts.history.has_bridges else written
         request.on_sent(body)
         headers = attempt.dialect.headers(self._endpoint.api_key)
         sent = Sent(attempt.dialect.path, body, headers)
@@ -341,17 +309,6 @@ def _is_comment(block: bytes) -> bool:
     """Return whether a block of an event stream holds comments alone, as servers at work send."""
     lines = [line for line in block.splitlines() if line.strip()]
     return bool(lines) and all(line.startswith(b":") for line in lines)
-
-
-def _format_memory(wanted: str, facts: EndpointFacts | None) -> FormatMemory:
-    """Return the memory of the response format; one that is not configured is kept."""
-    if facts is None or wanted != "auto":
-        return FormatMemory(wanted)
-    learnt = facts.learnt
-    known = learnt.known.response_format
-    return FormatMemory(
-        known if known in LADDER else wanted, lambda lower: learnt.note(response_format=lower)
-    )
 
 
 def _written(error: ModelError) -> str:

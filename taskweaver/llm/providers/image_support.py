@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 
 from taskweaver.llm.facts.learnt import LearntModel
@@ -20,17 +19,6 @@ _TAKES_NONE = re.compile(
     r"\bo1-(?:mini|preview)|\bo3-mini|gemma-?3n|gemma-?3:?-?(?:1b|270m)|audio|realtime|transcribe"
     r"|embed|gpt-5[\w.-]*-codex-spark"
 )
-_REFUSED = re.compile(
-    r"images?(?:_url)?\b|\bvision\b|\bmulti-?modal|\bpictures?\b"
-    r"|content\W{1,6}(?:\w+\W+){0,6}?(?:must be|should be|expected|to be)[^.]{0,30}\bstr(?:ing)?\b"
-    r"|input should be a valid string|invalid type: sequence, expected a string",
-    re.IGNORECASE,
-)
-_ABOUT_ONE = re.compile(
-    r"too (?:large|big|small|many)|exceed|\bsizes?\b|dimension|pixel|corrupt|decode|\bprocess"
-    r"|download|invalid (?:image|base64)|unsafe|policy",
-    re.IGNORECASE,
-)
 
 
 def takes_images(model: str) -> bool:
@@ -39,13 +27,8 @@ def takes_images(model: str) -> bool:
     return bool(_TAKES_IMAGES.search(name)) and not _TAKES_NONE.search(name)
 
 
-def is_about_images(words: str) -> bool:
-    """Return whether a rejection of a request with images is about them."""
-    return bool(_REFUSED.search(words))
-
-
 class ImageSupport:
-    """Whether one model is shown images; a refusal ends that, for later sessions too. Thread-safe.
+    """Whether one model is shown images; a refusal ends that, for later sessions too.
 
     Images that a question is about are sent in any case: no text can replace them.
     """
@@ -65,18 +48,16 @@ class ImageSupport:
             stated: Returns the statement of its server; None without one.
             learnt: Keeps a refusal, which the configuration overrides; None to keep none.
         """
-        self._refused = threading.Event()
+        self._learnt = learnt or LearntModel()
         self._stated = stated if wanted == "auto" else lambda: None
         self._is_known = takes_images(model) if wanted == "auto" else wanted == "yes"
-        self._learnt = learnt
-        is_known_refused = learnt is not None and learnt.known.are_images_refused
-        if wanted == "no" or (wanted == "auto" and is_known_refused):
-            self._refused.set()
+        if wanted != "auto":
+            self._learnt.fix(are_images_refused=wanted == "no")
 
     @property
     def are_taken(self) -> bool:
         """Whether it is known to take images."""
-        if self._refused.is_set():
+        if self.are_refused:
             return False
         stated = self._stated()
         return self._is_known if stated is None else stated
@@ -84,14 +65,4 @@ class ImageSupport:
     @property
     def are_refused(self) -> bool:
         """Whether texts stand for images in its prompts."""
-        return self._refused.is_set()
-
-    def refuse(self, words: str) -> None:
-        """Send texts for images from now on; in later sessions, unless one image is refused.
-
-        Args:
-            words: The endpoint's explanation.
-        """
-        self._refused.set()
-        if self._learnt is not None and not _ABOUT_ONE.search(words):
-            self._learnt.note(are_images_refused=True)
+        return self._learnt.known.are_images_refused

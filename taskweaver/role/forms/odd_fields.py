@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from taskweaver.llm.parsing.json_stream import ParsedReply, parse_reply
-from taskweaver.llm.parsing.notation import closed
+from taskweaver.llm.parsing.json_text import ParsedReply, closed, parse_reply
 from taskweaver.llm.parsing.text_calls import QUOTES
 from taskweaver.llm.types import Form
 from taskweaver.role.forms.alternatives import ALTERNATIVES

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import dedent
 from typing import Any
 
-from taskweaver.llm.parsing.json_stream import parse_reply
+from taskweaver.llm.parsing.json_text import parse_reply
 from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.offer import ActionOffer
 from taskweaver.utils.parsing import compiles

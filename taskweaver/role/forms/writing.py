@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from taskweaver.llm.parsing.json_stream import FieldDelta, ReplyStream
+from taskweaver.llm.parsing.json_text import FieldDelta, ReplyStream
 from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post

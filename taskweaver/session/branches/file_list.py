@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from taskweaver.analyst.files.file_list import ListedFile, TableOverview
 from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
@@ -25,6 +24,7 @@ from taskweaver.role.files import CellPicture
 from taskweaver.session.branches.pictures import CellPictures
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
+from taskweaver.tables.files.file_list import ListedFile, TableOverview
 from taskweaver.utils.data_files import TEXTS, is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
 from taskweaver.utils.files import leaves

@@ -1,7 +1,7 @@
 """Printed form of profiles: a line for each fact, with texts of the file as JSON strings.
 
 No text of a file begins or ends a line, so none can pass for a fact. The first line holds the
-request, the last one the number of lines. `taskweaver.analyst.files.profile_report` reads it.
+request, the last one the number of lines. `taskweaver.tables.files.profile_report` reads it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHARE_OF_COLUMNS = 0.75
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
+    """Facts on a column, which `taskweaver.tables.files.profile.ColumnProfile` is read from.
 
     Attributes:
         kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.

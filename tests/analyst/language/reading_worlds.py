@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
-from taskweaver.analyst.files.world import FileInfo, PartInfo, World
 from taskweaver.analyst.readings.reading import Outcome, Reading, TableSource, Understood
+from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
+from taskweaver.tables.files.world import FileInfo, PartInfo, World
 
 
 def column(name: str, kind: Kind, *values: str, low: str = "", high: str = "") -> ColumnProfile:

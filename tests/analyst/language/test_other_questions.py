@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.files.profile import ColumnProfile, TableProfile
 from taskweaver.analyst.readings.condition import (
     And,
     Column,
     Comparison,
     Condition,
-    Missing,
     Not,
-    OneOf,
     Or,
 )
 from taskweaver.analyst.readings.reading import (
@@ -27,6 +24,7 @@ from taskweaver.analyst.readings.reading import (
     Summary,
     Unclear,
 )
+from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 
 VOYAGES = table(
     "voyage.csv",
@@ -93,7 +91,6 @@ def summary(
 FEMALE, SURVIVED = is_("sex", "female"), is_("survived", "yes")
 COUNTED: list[tuple[TableProfile, str, Reading]] = [
     (VOYAGES, "number of passengers per port", summary(VOYAGES, COUNT, "port")),
-    (VOYAGES, "how many passengers survived", summary(VOYAGES, COUNT, where=SURVIVED)),
     (
         VOYAGES,
         "how many passengers are older than 60",
@@ -160,23 +157,6 @@ def test_a_short_form_in_brackets_says_which_value_is_meant() -> None:
     )
 
 
-def test_non_negates_its_own_word() -> None:
-    where = And((is_("species", "Human", "!="), is_("state", "OH")))
-    assert reading_of("number of non-Human OH rows", DEATHS) == summary(DEATHS, COUNT, where=where)
-
-
-def test_rows_with_a_missing_value_are_rows() -> None:
-    where = Missing("")
-    text = "number of rows with any missing value"
-    assert reading_of(text, STORMS) == summary(STORMS, COUNT, where=where)
-
-
-def test_a_mean_ignores_missing_values_of_its_own_column() -> None:
-    mean = Measure("mean", Column("wind"))
-    text = "mean wind in 2005, ignoring missing values"
-    assert reading_of(text, STORMS) == summary(STORMS, mean, where=is_("year", 2005))
-
-
 def test_the_whole_of_a_share_follows_among() -> None:
     text = "share of rows where survived is yes among rows where sex is female"
     assert reading_of(text, VOYAGES) == Summary(
@@ -191,18 +171,6 @@ def test_an_adjective_chooses_the_row_whose_value_is_shown() -> None:
         FEMALE,
         Column("age"),
         Rank(ascending=True, count=1),
-    )
-
-
-def test_a_column_over_years_is_drawn_as_a_line() -> None:
-    reading = reading_of("plot beef from 1990 to 2000", MEAT)
-    assert isinstance(reading, Rows)
-    assert reading.chart == "line"
-
-
-def test_a_filter_of_two_values_stays_with_several_columns() -> None:
-    assert reading_of("number of rows without Human or Droid", DEATHS) == summary(
-        DEATHS, COUNT, where=Not(OneOf("species", ("Human", "Droid")))
     )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from kernels import LIMITS, run
 
-from taskweaver.analyst.files.profile_report import read_profiles
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.tables.files.profile_report import read_profiles
 from taskweaver.tables.plans.plan import Tidy, ToTime
 
 DATA = "day,n\n13/01/2024,1\n02/03/2024,2\n"

@@ -14,9 +14,7 @@ from taskweaver.analyst.language.composition.groups import (
     measures,
 )
 from taskweaver.analyst.language.composition.leftover import check_unused
-from taskweaver.analyst.language.composition.links import drop_links
 from taskweaver.analyst.language.composition.looks import looked, pictured
-from taskweaver.analyst.language.composition.orders import sorted_groups
 from taskweaver.analyst.language.composition.parts import Phrases, UnclearError, UnfitError
 from taskweaver.analyst.language.composition.ranks import ranked
 from taskweaver.analyst.language.composition.steps import stepped
@@ -58,13 +56,11 @@ def compose(words: Words, atoms: Sequence[Atom]) -> Understood:
     parts = Phrases(words, atoms)
     _refuse(parts)
     skipped = check_unused(parts)
-    drop_links(parts)
     reading = (
         pictured(parts)
         or looked(parts)
         or stepped(parts)
         or ranked(parts)
-        or sorted_groups(parts)
         or _summary(parts)
         or _rows(parts)
     )

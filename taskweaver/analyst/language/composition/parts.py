@@ -75,7 +75,7 @@ class Phrases:
             for atom in atoms
             if not (isinstance(atom.content, Mark) and atom.content.kind in ("filler", "verb"))
         ]
-        self.notes = list(words.notes)
+        self.notes: list[str] = []
         self.unused: list[str] = []
         self.mentioned: set[str] = set()
 

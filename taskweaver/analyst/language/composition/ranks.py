@@ -103,7 +103,7 @@ def _named_column(parts: Phrases) -> GroupKey | None:
             parts.use(atom)
             return GroupKey(label)
     for atom, operand in parts.all(Operand):
-        names = tuple(Column(name) for name in operand.names if can_group(parts, name))
+        names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
         if singular(operand.phrase.casefold()) in parts.scope.other_nouns:
             raise UnfitError((operand.phrase,))
         if names:
@@ -113,7 +113,7 @@ def _named_column(parts: Phrases) -> GroupKey | None:
     return None
 
 
-def can_group(parts: Phrases, name: str) -> bool:
+def _can_group(parts: Phrases, name: str) -> bool:
     """Return whether a column can name groups: one of texts, flags, identifiers or years."""
     kind = parts.kind(name)
     is_id = name_words(name)[-1:] == ("id",) and (
@@ -154,7 +154,7 @@ def _is_unit(name: str) -> bool:
 def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
-    by = by_operand(parts)
+    by = _by_operand(parts)
     operands = [] if by else [
         (atom, operand)
         for atom, operand in parts.all(Operand)
@@ -189,7 +189,7 @@ def _by_dimension(
     return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
 
 
-def by_operand(parts: Phrases) -> Operand | None:
+def _by_operand(parts: Phrases) -> Operand | None:
     """Use ``by gdpPercap`` of a rank as an operand."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):

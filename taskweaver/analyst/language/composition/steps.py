@@ -81,10 +81,6 @@ def _share(parts: Phrases) -> Reading:
     if keys:
         inner = [cond for cond in parts.conditions() if not cond.is_time]
         times = [cond for _, cond in conds if cond.is_time]
-        rated = _rated(conds, step)
-        if rated:
-            times += [cond for cond in inner if cond not in rated]
-            inner = rated
         if len(inner) > 1:
             raise UnfitError([cond.phrase for cond in inner], "Say which rows are the whole.")
         where = parts.condition(times)
@@ -101,19 +97,12 @@ def _share(parts: Phrases) -> Reading:
         return Summary(parts.source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
     if not conds:
         raise UnfitError(("share",), "Say of which rows the share is.")
-    rated = _rated(conds, step)
-    others = [cond for _, cond in conds if cond not in rated]
-    inside, outside = (rated, others) if rated else _split(parts, conds, step)
+    inside, outside = _split(parts, conds, step)
     for atom, _ in conds:
         parts.use(atom)
     where = parts.condition(outside)
     part = parts.condition(inside)
     return Summary(parts.source, (measure,), (), where, Share(part))
-
-
-def _rated(conds: Sequence[tuple[Atom, Cond]], step: Atom) -> list[Cond]:
-    """Return the flag that a rate is of, as in ``survival rate``."""
-    return [cond for atom, cond in conds if cond.is_flag and atom.end == step.start]
 
 
 def _total(parts: Phrases) -> Measure:
@@ -152,8 +141,6 @@ def _split(
     verbs = [atom.start for atom, mark in parts.every(Mark) if mark.kind == "verb"]
     last = max(atom.start for atom, _ in conds)
     verb = next((at for at in verbs if step.start < at < last), None)
-    if verb is None and conds[-1][1].is_flag:
-        return [conds[-1][1]], [cond for _, cond in conds[:-1]]
     if verb is None:
         timeless = [cond for _, cond in conds if not cond.is_time]
         if len(timeless) == 1:

@@ -30,7 +30,6 @@ class Cond:
         is_span: Whether it lists parts of the calendar.
         is_negative: Whether it holds a negation.
         is_bare: Whether it consists of values, without the name of the column.
-        is_flag: Whether it is the name of a column of two values, as ``survived``.
         unused: Words inside that were skipped.
     """
 
@@ -41,7 +40,6 @@ class Cond:
     is_span: bool = False
     is_negative: bool = False
     is_bare: bool = False
-    is_flag: bool = False
     unused: tuple[str, ...] = ()
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from taskweaver.analyst.language.conditions.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.conditions.comparisons import comparisons
-from taskweaver.analyst.language.conditions.flags import flags
 from taskweaver.analyst.language.conditions.options import Cond, Found, Option, both, shares_column
 from taskweaver.analyst.language.conditions.time_conditions import as_condition
 from taskweaver.analyst.language.conditions.values import explained, value_conditions
@@ -55,9 +53,7 @@ class Conditions:
                 *value_conditions(self.words, at),
                 *comparisons(self.words, at),
                 *self._times(at),
-                *calendar_conditions(self.words, at),
                 *self._missing(at),
-                *flags(self.words, at),
             ]
             found += explained(self.words, at, found)
             self._plain[at] = _distinct(found)
@@ -351,8 +347,7 @@ def _holds_zero(words: Words, name: str) -> bool:
 def _is_unknown(words: Words, at: int) -> bool:
     token = words.tokens[at]
     is_word = token.kind == "word" and token.text.islower()
-    is_said = words.senses(at) or words.columns(at) or words.values(at)
-    return is_word and not is_said and next(flags(words, at), None) is None
+    return is_word and not (words.senses(at) or words.columns(at) or words.values(at))
 
 
 def _distinct(found: list[Found]) -> list[Found]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.files.profile import ValueMatch
 from taskweaver.analyst.language.conditions.options import Cond, Found, Option, one_of
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.meanings import graded
@@ -15,6 +14,7 @@ from taskweaver.analyst.readings.condition import (
     Contains,
     Scalar,
 )
+from taskweaver.tables.files.profile import ValueMatch
 
 _MOST_GRADES = 4
 _BE = tuple("is are was were = == : equals be of ist est es in either".split())

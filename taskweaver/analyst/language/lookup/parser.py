@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
 from taskweaver.analyst.language.lookup.scope import ColumnRef, DataScope, is_function_word
 from taskweaver.analyst.language.words.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
 from taskweaver.analyst.language.words.names import (
@@ -15,6 +14,7 @@ from taskweaver.analyst.language.words.names import (
     singular,
 )
 from taskweaver.analyst.language.words.tokens import Token
+from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
 
 WEAK_NOUNS = frozenset("price rate level score index".split())
 """Nouns that add nothing to the name of a measured quantity."""
@@ -55,15 +55,11 @@ class Words:
 
     Attributes:
         scope: Columns and values it is read against.
-        notes: Typing errors that were corrected in the tokens.
     """
 
-    def __init__(
-        self, text: str, tokens: list[Token], scope: DataScope, notes: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, text: str, tokens: list[Token], scope: DataScope) -> None:
         """Look nothing up yet."""
         self.text = text
-        self.notes = notes
         self.tokens = tokens
         self.scope = scope
         self.size = len(tokens)
@@ -204,8 +200,6 @@ class Words:
             is_one = end == at + 1
             text = self.tokens[at].text if is_one else self.raw(at, end)
             matches = self.scope.values(text)
-            if not matches and self.notes and not is_one:
-                matches = self.scope.values(self.phrase(at, end))
             if not matches and is_one and self.lower(at) != self.tokens[at].text.casefold():
                 matches = self.scope.values(self.lower(at))
             if matches:

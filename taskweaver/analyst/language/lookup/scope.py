@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from taskweaver.analyst.files.profile import ColumnProfile, TableProfile, ValueMatch
 from taskweaver.analyst.language.words.lexicon import LEXICON, LEXICON_WORDS
 from taskweaver.analyst.language.words.meanings import equivalents
 from taskweaver.analyst.language.words.names import (
@@ -21,6 +20,7 @@ from taskweaver.analyst.language.words.names import (
 )
 from taskweaver.analyst.language.words.tokens import is_unusual
 from taskweaver.analyst.readings.reading import TableSource
+from taskweaver.tables.files.profile import ColumnProfile, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
@@ -53,7 +53,6 @@ class DataScope:
         side_nouns: The same of the tables that are joined to the first.
         other_nouns: The same of tables that are not read.
         choices: Options the user has chosen before, by the words that were unclear.
-        vocabulary: Words of the columns and values; None until `spelling` needs them.
     """
 
     source: TableSource
@@ -62,7 +61,6 @@ class DataScope:
     side_nouns: frozenset[str] = frozenset()
     other_nouns: frozenset[str] = frozenset()
     choices: Mapping[str, str] = field(default_factory=dict)
-    vocabulary: frozenset[str] | None = None
     _refs: dict[tuple[str, ...], ColumnRef | None] = field(default_factory=dict)
 
     @cached_property
@@ -129,10 +127,6 @@ class DataScope:
                         known.setdefault((match.column, match.value), match)
         return {words: tuple(matches.values()) for words, matches in found.items()}
 
-    @cached_property
-    def _first_words(self) -> frozenset[str]:
-        return frozenset(key.split()[0] for key in self._value_index if key)
-
     def values(self, text: str) -> tuple[ValueMatch, ...]:
         """Return the values that a text may mean: exact ones, else forms of them."""
         key = folded(text)
@@ -158,10 +152,6 @@ class DataScope:
             for match in matches
             if match.is_exact
         )
-
-    def begins_value(self, text: str) -> bool:
-        """Return whether a word may be the first of a value of several words."""
-        return text.casefold() in self._first_words
 
     def column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
         """Return the columns that words (in lower case; as written) may mean; None for none."""

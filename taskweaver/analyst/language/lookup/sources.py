@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from pathlib import PurePosixPath
 
-from taskweaver.analyst.files.profile import TableId, TableProfile
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.words.names import name_words
 from taskweaver.analyst.readings.reading import TableSource
+from taskweaver.tables.files.profile import TableId, TableProfile
 
 _NO_NOUNS = frozenset("list data file table the of csv final new raw clean export report".split())
 _MAX_TABLES = 12

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from taskweaver.analyst.language.conditions.comparisons import dimensions
-from taskweaver.analyst.language.conditions.flags import flags
 from taskweaver.analyst.language.conditions.row_conditions import Conditions
 from taskweaver.analyst.language.lookup.measures import operands
 from taskweaver.analyst.language.lookup.parser import Words
@@ -205,8 +204,6 @@ def _steps(words: Words, at: int) -> Iterator[Found]:
         yield end, AggregateStep(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "change"):
         yield end, AggregateStep("change", sense.detail + _direction(words, at)), 1.0
-    if words.lower(at) in ("rate", "rates") and next(flags(words, at - 1), None) and at:
-        yield at + 1, AggregateStep("share"), 1.0
     for end, sense in words.of_kind(at, "step"):
         yield end, AggregateStep("change", "", sense.detail), 1.0
 

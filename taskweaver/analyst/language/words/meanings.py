@@ -1,4 +1,4 @@
-"""Words that mean a value spelled differently: ``women``, ``Friday``, ``third class``, ``smokers``.
+"""Words that mean a value spelled differently: ``women``, ``Friday``, ``third class``.
 
 The values of a column are recognised as a scale (sexes, weekdays) only if all of them
 are on it. A word then means the value at its place on the scale.
@@ -7,11 +7,10 @@ are on it. A word then means the value at its place on the scale.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
-from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
-from taskweaver.analyst.language.words.names import name_words, singular
+from taskweaver.analyst.language.words.names import singular
 from taskweaver.analyst.wording.calendar import MONTHS, WEEKDAYS
+from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
 
 _SEXES = {
     "female": 1, "females": 1, "f": 1, "woman": 1, "women": 1, "ladies": 1, "lady": 1, "w": 1,
@@ -27,9 +26,7 @@ _ORDINALS = {
 _PLACES = _ORDINALS | {str(number): number for number in range(1, 6)} | {
     f"{number}.0": number for number in range(1, 6)
 } | {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "one": 1, "two": 2, "three": 3}  # fmt: skip
-_ACTORS = frozenset("surviv smok drink vot churn default respond".split())
-_PREFIXES = frozenset("is has was had are did does".split())
-_SHORTEST = 4
+_SHORTEST_NOUN = 4
 
 
 def equivalents(word: str, columns: Mapping[str, ColumnProfile]) -> Iterator[ValueMatch]:
@@ -59,7 +56,7 @@ def graded(word: str, noun: str, columns: Mapping[str, ColumnProfile]) -> list[V
     Both words are in lower case.
     """
     place = _ORDINALS.get(word)
-    if place is None or len(noun) < _SHORTEST:
+    if place is None or len(noun) < _SHORTEST_NOUN:
         return []
     named = [name for name in columns if name.casefold().endswith(singular(noun))]
     exact = [name for name in named if name.casefold() == singular(noun)]
@@ -77,29 +74,3 @@ def _places(column: ColumnProfile) -> dict[str, int]:
     places = {value: _PLACES.get(value.casefold().split()[0]) for value in values if value.strip()}
     known = {value: place for value, place in places.items() if place is not None}
     return known if len(known) == len(values) == len(set(known.values())) else {}
-
-
-def means_flag(word: str, name: str) -> bool:
-    """Return whether a word in lower case is a verb or a noun of a column of yes and no.
-
-    ``survivors`` is one of the column `survived`, ``smoker`` of `is_smoker`.
-    """
-    words = tuple(part for part in name_words(name) if part not in _PREFIXES)
-    if len(words) != 1 or min(len(word), len(words[0])) < _SHORTEST:
-        return False
-    asked, known = _stem(word), _stem(words[0])
-    if asked[0] != known[0] or len(asked[0]) < 3:
-        return False
-    return not (asked[1] or known[1]) or asked[0] in _ACTORS
-
-
-@lru_cache(maxsize=4096)
-def _stem(word: str) -> tuple[str, bool]:
-    """Return the stem of a verb, and whether the word names who acts."""
-    base = singular(word)
-    for ending in ("ing", "ed", "or", "er", "al", "e"):
-        if base.endswith(ending) and len(base) > len(ending) + 2:
-            stem = base[: -len(ending)]
-            is_double = len(stem) > _SHORTEST and stem[-1] == stem[-2] and stem[-1] not in "s"
-            return stem[:-1] if is_double else stem, ending in ("or", "er")
-    return base, False

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.files.file_list import (
+from taskweaver.llm.parsing.json_text import parse_reply
+from taskweaver.llm.types import ChatMessage
+from taskweaver.tables.files.file_list import (
     FILES_TITLE,
     listed_files,
     listed_tables,
     new_files_in,
 )
-from taskweaver.analyst.files.profile import TableId, TableProfile
-from taskweaver.analyst.files.profile_report import merged
-from taskweaver.analyst.files.world import FileInfo, World
-from taskweaver.llm.parsing.json_stream import parse_reply
-from taskweaver.llm.types import ChatMessage
+from taskweaver.tables.files.profile import TableId, TableProfile
+from taskweaver.tables.files.profile_report import merged
+from taskweaver.tables.files.world import FileInfo, World
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import MARK, quoted_section
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile, ValueMatch
+from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile, ValueMatch
 
 _TEXT = r'"(?:[^"\\\x00-\x1f]|\\.)*"'
 _NUMBER = r"\d{1,15}"

@@ -8,8 +8,28 @@ from dataclasses import replace
 
 from taskweaver.analyst.code.cell import as_code, merged_note
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.files.mentions import find_files
-from taskweaver.analyst.files.world import World
+from taskweaver.analyst.model.attempts import attempt_text
+from taskweaver.analyst.model.conversation import (
+    PromptConversation,
+    artifacts,
+    code_in,
+    conversation,
+    has_run,
+    holds_no_table,
+    section,
+    unfenced,
+    without_notes,
+)
+from taskweaver.analyst.model.refusals import (
+    HELP,
+    NO_FILES,
+    failure,
+    files_answer,
+    many_files,
+    missing_file,
+    reason,
+    refusal,
+)
 from taskweaver.analyst.readings.reading import (
     Calculation,
     FileListing,
@@ -28,29 +48,9 @@ from taskweaver.analyst.readings.reading import (
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.analyst.wording.printed import read_printed
 from taskweaver.analyst.wording.requests import in_words
-from taskweaver.llm.offline.attempts import attempt_text
-from taskweaver.llm.offline.conversation import (
-    PromptConversation,
-    artifacts,
-    code_in,
-    conversation,
-    has_run,
-    holds_no_table,
-    section,
-    unfenced,
-    without_notes,
-)
-from taskweaver.llm.offline.refusals import (
-    HELP,
-    NO_FILES,
-    failure,
-    files_answer,
-    many_files,
-    missing_file,
-    reason,
-    refusal,
-)
 from taskweaver.llm.types import ChatMessage
+from taskweaver.tables.files.mentions import find_files
+from taskweaver.tables.files.world import World
 from taskweaver.utils.text import counted, fenced, shorten
 
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from taskweaver.analyst.files.profile import TableId, TableProfile
+from taskweaver.tables.files.profile import TableId, TableProfile
 
 
 @dataclass(frozen=True, slots=True)

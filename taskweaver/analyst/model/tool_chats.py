@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taskweaver.llm.offline.analyst import as_code_writer, as_planner, failed
-from taskweaver.llm.offline.conversation import code_in, has_run, section
+from taskweaver.analyst.model.conversation import code_in, has_run, section
+from taskweaver.analyst.model.replies import as_code_writer, as_planner, failed
 from taskweaver.llm.parsing.call_pieces import id_seed, made_id
 from taskweaver.llm.types import ChatMessage, ModelRequest, ModelTool, ToolCall
 from taskweaver.utils.markup.quoting import quoted

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.files.mentions import find_files, nearest_file
-from taskweaver.analyst.files.profile import TableProfile
-from taskweaver.analyst.files.world import FileInfo, World
+from taskweaver.analyst.model.conversation import section, unfenced
 from taskweaver.analyst.readings.reading import NotUnderstood
-from taskweaver.llm.offline.conversation import section, unfenced
+from taskweaver.tables.files.mentions import find_files, nearest_file
+from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.world import FileInfo, World
 from taskweaver.utils.text import counted, shorten
 
 HELP = """\

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from taskweaver.analyst.model.refusals import HELP, ONLY_PYTHON
+from taskweaver.analyst.model.replies import as_code_writer, as_planner, named_image, summary
+from taskweaver.analyst.model.tool_chats import reply_with_tools
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
-from taskweaver.llm.offline.refusals import HELP, ONLY_PYTHON
-from taskweaver.llm.offline.tool_chats import reply_with_tools
 from taskweaver.llm.types import Chunk, FinishReason, ModelRequest, Usage
 
 _PIECE = re.compile(r"\S+\s*|\s+")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.llm.offline.conversation import PromptMessage
+from taskweaver.analyst.model.conversation import PromptMessage
 from taskweaver.utils.text import fenced, shorten
 
 _ATTEMPT = re.compile(r"^Attempt (?P<id>n\d+): (?P<origin>.+)\.\Z", re.MULTILINE)
