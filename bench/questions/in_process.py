@@ -24,8 +24,9 @@ from bench.questions.judging import Answer, Verdict, judge
 from bench.questions.model import Question
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.model.refusals import files_answer
+from taskweaver.analyst.model.refusals import about_answer, files_answer
 from taskweaver.analyst.readings.reading import (
+    About,
     FileListing,
     Help,
     NeedsLook,
@@ -132,6 +133,8 @@ class Conversation:
     def _answered(self, request: str, understood: Understood) -> Answer:
         if isinstance(understood.reading, Help):
             return Answer("I did not understand that.")
+        if isinstance(understood.reading, About):
+            return Answer(about_answer(understood.reading, World(self._files, self._tables)))
         if isinstance(understood.reading, FileListing):
             return Answer(files_answer(request, self._files))
         before = set(Path().glob("*.png"))

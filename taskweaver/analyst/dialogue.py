@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from taskweaver.analyst.language.answers import chosen_option
+from taskweaver.analyst.about import asks_about, questions
+from taskweaver.analyst.language.answers import chosen_option, taken_offer
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
@@ -17,17 +18,21 @@ from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.names import name_words
 from taskweaver.analyst.nearest import nearest
 from taskweaver.analyst.readings.reading import (
+    About,
+    FileListing,
     NeedsLook,
     NotUnderstood,
     Outcome,
     Reading,
     Rows,
+    Saved,
     Summary,
     TableSource,
     TableView,
     Unclear,
     Understood,
 )
+from taskweaver.analyst.wordings import file_to_save, other_wordings
 from taskweaver.tables.files.mentions import Mention, find_files
 from taskweaver.tables.files.profile import TableId
 from taskweaver.tables.files.world import FileInfo, World
@@ -45,12 +50,14 @@ class Dialogue:
         pending: Question that the user has been asked; None for none.
         asked: The request that the question is about.
         choices: Options chosen for the words of that request, by the words in lower case.
+        offers: Requests that the last answer offered; "yes" or a number takes one.
     """
 
     previous: Reading | None = None
     pending: Unclear | None = None
     asked: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
+    offers: tuple[str, ...] = ()
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
@@ -61,6 +68,9 @@ class Dialogue:
         """
         option = chosen_option(text, self.pending) if self.pending else None
         choices: dict[str, str] = {}
+        offer = taken_offer(text, self.offers)
+        if offer:
+            text, world = offer, _as_searched(offer, world)
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
         outcome = self._read_anew(text, world, choices)
@@ -74,14 +84,11 @@ class Dialogue:
         return self._after(text, outcome, choices), outcome
 
     def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
-        def again(shorter: str) -> Outcome:
-            tables = {
-                id: replace(table, searched=table.searched | {shorter})
-                for id, table in world.tables.items()
-            }
-            return self._read(shorter, replace(world, tables=tables), {})
+        return nearest(_last_version(text), outcome, lambda shorter: self._tried(shorter, world))
 
-        return nearest(_last_version(text), outcome, again)
+    def _tried(self, text: str, world: World) -> Outcome:
+        """Read a request of our own."""
+        return self._read(text, _as_searched(text, world), {})
 
     def _read_anew(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         """Read a request; the question that is open is not asked a second time."""
@@ -91,28 +98,90 @@ class Dialogue:
         return outcome
 
     def _after(self, text: str, outcome: Outcome, choices: Mapping[str, str]) -> Dialogue:
-        if isinstance(outcome, Understood):
-            return Dialogue(outcome.reading)
-        if isinstance(outcome, Unclear):
-            return Dialogue(self.previous, outcome, text, choices)
+        match outcome:
+            case Understood(About() as about):
+                return Dialogue(about, offers=about.questions)
+            case Understood(Saved(of)):
+                return Dialogue(of)
+            case Understood(reading):
+                return Dialogue(reading)
+            case Unclear():
+                return Dialogue(self.previous, outcome, text, choices)
+            case NotUnderstood(nearest=offer) if offer:
+                return Dialogue(self.previous, offers=(offer,))
         return Dialogue(self.previous)
 
     def _read(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         text = _last_version(text)
         mentions = find_files(text, world.files)
-        certain = [mention for mention in mentions if mention.is_certain]
-        unknown = [text[mention.start : mention.end] for mention in certain if not mention.file]
-        named = tuple(mention.file for mention in certain if mention.file)
-        found = special(text, named or tuple(file.name for file in world.files))
-        if found is not None:
-            return Understood(found)
+        whole = self._as_a_whole(text, mentions, world)
+        if whole is not None:
+            return whole
+        unknown = [text[m.start : m.end] for m in mentions if m.is_certain and not m.file]
         if unknown:
             return NotUnderstood(tuple(unknown), f"There is no file {unknown[0]}.")
         if len(re.findall(r"\w+", text)) > MAX_WORDS:
             return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
         if not re.search(r"\w", text):
             return NotUnderstood((text,))
-        return self._of_files(text, mentions, world, choices)
+        return self._of_tables(text, mentions, world, choices)
+
+    def _as_a_whole(self, text: str, mentions: Sequence[Mention], world: World) -> Outcome | None:
+        """Return the outcome of a request whose words are read as a whole; None for others."""
+        certain = [mention for mention in mentions if mention.is_certain]
+        named = tuple(mention.file for mention in certain if mention.file)
+        found = special(text, named or tuple(file.name for file in world.files))
+        is_open = isinstance(found, FileListing | None) and len(named) == len(certain)
+        if is_open and asks_about(text, mentions):
+            return self._about(named, world)
+        if found is not None:
+            return Understood(found)
+        file = file_to_save(text)
+        return self._saved(file, world) if file else None
+
+    def _of_tables(
+        self, text: str, mentions: Sequence[Mention], world: World, choices: Mapping[str, str]
+    ) -> Outcome:
+        """Read a request against the tables, in other words where it has no reading as it is."""
+        outcome = self._of_files(text, mentions, world, choices)
+        if not isinstance(outcome, NotUnderstood):
+            return outcome
+        for other in other_wordings(text):
+            found = find_files(other, world.files)
+            again = self._of_files(other, found, _as_searched(other, world), choices)
+            if isinstance(again, Understood) and not again.unused:
+                return again
+        return outcome
+
+    def _saved(self, file: str, world: World) -> Outcome:
+        """Write the result of the last reading to a file."""
+        if not isinstance(self.previous, Summary | Rows | TableView):
+            return NotUnderstood((), "There is no result yet that could be saved.")
+        known = {id.file for id in world.tables}
+        if missing := tuple(id.file for id in _tables_of(self.previous) if id.file not in known):
+            return NeedsLook(missing)
+        return Understood(Saved(self.previous, file))
+
+    def _about(self, named: tuple[str, ...], world: World) -> Outcome:
+        """Describe the files that are named, else the subject, else the only file there is."""
+        readable = _tables_among(world.files, world.unreadable)
+        given = tuple(name for name in readable if name in world.given)
+        subject = tuple(dict.fromkeys(id.file for id in _tables_of(self.previous)))
+        files = named or given or subject or (readable if len(readable) == 1 else ())
+        if not files:
+            return Understood(FileListing())
+        known = {id.file for id in world.tables}
+        if missing := tuple(name for name in files if name not in known):
+            return NeedsLook(missing)
+        tables = tuple(id for id in world.tables if id.file in files)
+        fresh = Dialogue(About(tables[:1]))
+        first = replace(world, tables={tables[0]: world.tables[tables[0]]})
+
+        def is_read(text: str) -> bool:
+            outcome = fresh._tried(text, first)
+            return isinstance(outcome, Understood) and not outcome.unused
+
+        return Understood(About(tables, questions(world.tables[tables[0]], is_read)))
 
     def _of_files(
         self,
@@ -202,7 +271,16 @@ class Dialogue:
 
 
 def _source_of(reading: Reading | None) -> TableSource | None:
+    if isinstance(reading, About):
+        return TableSource(reading.tables) if len(reading.tables) == 1 else None
     return reading.source if isinstance(reading, Summary | Rows | TableView) else None
+
+
+def _tables_of(reading: Reading | None) -> tuple[TableId, ...]:
+    if isinstance(reading, About):
+        return reading.tables
+    source = _source_of(reading)
+    return source.tables if source else ()
 
 
 def _wanted(mentions: Sequence[Mention], world: World, choice: str) -> Wanted:
@@ -227,6 +305,14 @@ def _searched(text: str, result: ReadingResult, world: World) -> Outcome:
         and any(c.kind == "text" and c.values is None for c in world.tables[id].columns)
     ]
     return NeedsLook(tuple(dict.fromkeys(unsearched))) if unsearched else outcome
+
+
+def _as_searched(text: str, world: World) -> World:
+    """Return a world in which the words of a request of our own need no look at the values."""
+    tables = {
+        id: replace(table, searched=table.searched | {text}) for id, table in world.tables.items()
+    }
+    return replace(world, tables=tables)
 
 
 def _last_version(text: str) -> str:

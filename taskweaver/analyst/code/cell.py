@@ -11,6 +11,7 @@ import ast
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from taskweaver.analyst.code.conditions import chosen_code, negated_columns
@@ -26,12 +27,14 @@ from taskweaver.analyst.readings.reading import (
     Python,
     Reading,
     Rows,
+    Saved,
     Sql,
     Summary,
     TableSource,
     TableView,
 )
 from taskweaver.analyst.wording.inert import column_name, column_names, listed, value_text
+from taskweaver.analyst.wording.requests import in_words
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.utils.parsing import parse_expression
 
@@ -54,6 +57,8 @@ def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
     match reading:
         case Summary() | Rows() | TableView():
             code = _of_table(reading, tables)
+        case Saved(of, file):
+            code = _saved(of, file, tables)
         case Sql(file, query):
             code = _sql(file, query)
         case FileListing():
@@ -89,6 +94,25 @@ def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, Tabl
     code = "\n".join(map(laid_out, lines))
     imports = [line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.]){name}\.", code)]
     return "\n".join([*imports, *([""] if imports else []), code])
+
+
+def _saved(
+    of: Summary | Rows | TableView, file: str, tables: Mapping[TableId, TableProfile]
+) -> str:
+    """Return the cell of a reading that writes its result to a file as well."""
+    table = of if isinstance(of, TableView) else replace(of, chart=None)
+    lines = _of_table(table, tables).splitlines()
+    last = lines.index(lines[-1])
+    value = "\n".join(lines[last:])
+    is_number = isinstance(of, Summary) and not of.keys and len(of.measures) == 1
+    if is_number:
+        value = f"pd.DataFrame({{{in_words(of)!r}: [{value}]}})"
+    method = "to_excel" if file.casefold().endswith(".xlsx") else "to_csv"
+    index = ", index=False" if is_number or isinstance(of, Rows) else ""
+    kept = [] if value == RESULT else [f"{RESULT} = {value}"]
+    imports = ["import pandas as pd", ""] if is_number and lines[0] != _IMPORTS["pd"] else []
+    written = [*kept, f"{RESULT}.{method}({file!r}{index})", RESULT]
+    return "\n".join([*imports, *lines[:last], *written])
 
 
 def _wide_columns(

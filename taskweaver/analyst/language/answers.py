@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from taskweaver.analyst.language.words.names import name_words, singular
 from taskweaver.analyst.readings.reading import Unclear
@@ -10,6 +11,15 @@ from taskweaver.analyst.readings.reading import Unclear
 _PLACES = {
     "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
 }  # fmt: skip
+_YES = frozenset(
+    "yes y yeah yep ok okay sure please do it go ahead ja jo klar gern gerne bitte mach das".split()
+)
+_NUMBERED = re.compile(
+    r"(?:(?:the|number|no|nr|question|option|die|das|den|nummer|frage|#)[ .]*)*"
+    r"(?P<place>[1-9]|first|second|third|erste|zweite|dritte)(?:n|s)?"
+    r"(?: (?:one|question|please|bitte|frage))*[.)!]*"
+)
+_ORDER = {"first": 1, "second": 2, "third": 3, "erste": 1, "zweite": 2, "dritte": 3}
 _LIGHT = frozenset(
     "the one please pls i mean meant it is its a of column file table use take in that would be "
     "for me by to from yes option number thanks value called named sheet data".split()
@@ -50,3 +60,17 @@ def _is_only(text: str, option: str) -> bool:
 
 def _words(option: str) -> set[str]:
     return {*name_words(option), *re.findall(r"\w+", option.casefold())}
+
+
+def taken_offer(text: str, offers: Sequence[str]) -> str:
+    """Return the offer that an answer takes, by a yes or its number; empty for none."""
+    plain = text.strip().casefold().strip("`'\"“”«».!,; ")
+    if not offers or not plain:
+        return ""
+    if set(re.findall(r"\w+", plain)) <= _YES:
+        return offers[0]
+    match = _NUMBERED.fullmatch(plain)
+    if match is None:
+        return ""
+    place = _ORDER.get(match["place"]) or int(match["place"])
+    return offers[place - 1] if place <= len(offers) else ""

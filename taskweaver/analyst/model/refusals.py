@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.model.conversation import section, unfenced
-from taskweaver.analyst.readings.reading import NotUnderstood
+from taskweaver.analyst.about import in_prose
+from taskweaver.analyst.model.conversation import PromptConversation, section, unfenced
+from taskweaver.analyst.readings.reading import About, NotUnderstood
 from taskweaver.tables.files.mentions import find_files, nearest_file
 from taskweaver.tables.files.profile import TableProfile
 from taskweaver.tables.files.world import FileInfo, World
@@ -38,6 +39,7 @@ ONLY_PYTHON = (
 )
 _MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
 _MOST_DOUBTS = 2
+_MOST_TABLES = 5
 _ADD = "Put the file into the project's data folder, or add it with /load."
 NO_FILES = f"There is no data file. {_ADD}"
 _COUNT = re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE)
@@ -53,10 +55,16 @@ def refusal(outcome: NotUnderstood, world: World, doubts: Sequence[str] = ()) ->
     parts += [outcome.reason] if outcome.reason else []
     parts += [f"{doubt}." for doubt in doubts[-_MOST_DOUBTS:]]
     if outcome.nearest:
-        parts.append(f"The nearest request that I understand: {outcome.nearest}.")
+        parts.append(f"The nearest request that I understand: {outcome.nearest}. Yes asks that.")
     elif outcome.words and len(world.tables) == 1:
         parts.append(_columns(next(iter(world.tables.values()))))
-    return f"{' '.join(parts)}\n\n{CONNECT}"
+    return " ".join(parts)
+
+
+def with_notice(text: str, talk: PromptConversation) -> str:
+    """Return a refusal with the notice on who answers, which a conversation shows once."""
+    said = (item.fields.get("message", item.text) for item in talk.messages)
+    return text if any(CONNECT in earlier for earlier in said) else f"{text}\n\n{CONNECT}"
 
 
 def missing_file(request: str, world: World) -> str:
@@ -77,6 +85,18 @@ def many_files(files: Sequence[str]) -> str:
     names = ", ".join(f"`{name}`" for name in files[:_MOST_FILES])
     more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
     return f"Name the file; the request may be about any of {names}{more}."
+
+
+def about_answer(about: About, world: World) -> str:
+    """Return the description of tables, with numbered questions that can be asked of them."""
+    parts = [in_prose(world.tables[id]) for id in about.tables[:_MOST_TABLES]]
+    if len(about.tables) > _MOST_TABLES:
+        parts.append(f"{len(about.tables) - _MOST_TABLES} more tables are not described here.")
+    if about.questions:
+        asked = [f"{place}. {text}" for place, text in enumerate(about.questions, start=1)]
+        parts.append("\n".join(["You could ask one of these, by its number:", "", *asked]))
+    parts.append("Ask about any of its columns.")
+    return "\n\n".join(parts)
 
 
 def files_answer(request: str, files: Sequence[FileInfo]) -> str:

@@ -23,14 +23,17 @@ from taskweaver.analyst.model.conversation import (
 from taskweaver.analyst.model.refusals import (
     HELP,
     NO_FILES,
+    about_answer,
     failure,
     files_answer,
     many_files,
     missing_file,
     reason,
     refusal,
+    with_notice,
 )
 from taskweaver.analyst.readings.reading import (
+    About,
     Calculation,
     FileListing,
     Help,
@@ -40,6 +43,7 @@ from taskweaver.analyst.readings.reading import (
     Python,
     Reading,
     Rows,
+    Saved,
     Summary,
     TableView,
     Unclear,
@@ -63,15 +67,27 @@ _LOOK = "Look at "
 _FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
+REMEMBER = "remember"
+_FACT = re.compile(
+    r"(?:please |bitte )?(?:remember|note|keep in mind|don't forget|merke? dir|vergiss nicht)"
+    r"(?: that|,? dass)?[:,]? ([^?]*\w[^?]*)",
+    re.IGNORECASE,
+)
 _OF_TABLES = (Summary, Rows, TableView)
 _MOST_LOOKS = 8
 """Files that are looked at for one request; each look is a cell, and rounds are bounded."""
-_NAMES_NO_FILE = (Python, Calculation, Help, FileListing)
+_NAMES_NO_FILE = (Python, Calculation, Help, FileListing, About)
 
 
-def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a Planner's reply."""
+def as_planner(
+    messages: Sequence[ChatMessage], recipients: Sequence[str], *, keeps_facts: bool = False
+) -> dict[str, str]:
+    """Return the fields of a Planner's reply; with `keeps_facts` it may have `REMEMBER`."""
     talk = conversation(messages)
+    fact = _FACT.fullmatch(talk.newest.request) if talk.newest.sender == "User" else None
+    if keeps_facts and fact:
+        text = f"I keep in mind: {fact[1]}"
+        return _to_user(text, "Completed", "the user states a fact") | {REMEMBER: fact[1]}
     workers = [name for name in recipients if name != "User"]
     worker = "CodeInterpreter" if "CodeInterpreter" in workers else next(iter(workers), "")
     if talk.newest.sender not in workers:
@@ -130,7 +146,7 @@ def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
         case NotUnderstood():
             read_as = _DOUBT.findall("\n".join(item.text for item in talk.messages))
             text = refusal(outcome, world, list(dict.fromkeys(read_as)))
-            return _to_user(text, "TaskFailure", "the request has no reading")
+            return _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
         case NeedsLook(files):
             return _look(talk, worker, request, world, files)
         case Understood(reading):
@@ -142,16 +158,26 @@ def _compute(
     talk: PromptConversation, worker: str, request: str, world: World, reading: Reading
 ) -> dict[str, str]:
     """Return the order for the cell of a reading, or the answer if none is needed."""
-    if isinstance(reading, Help):
-        return _to_user(HELP, "Completed", "the user asks for help")
-    if isinstance(reading, FileListing):
-        text = files_answer(request, talk.files)
-        return _to_user(text, "Completed", "the list of files answers the request")
+    text = _without_code(talk, request, world, reading)
+    if text:
+        return _to_user(text, "Completed", "what is known of the files answers the request")
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
     looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
     steps = [*looks, _COMPUTE]
     return _order(worker, order, steps, "One cell computes this.", step=len(steps))
+
+
+def _without_code(talk: PromptConversation, request: str, world: World, reading: Reading) -> str:
+    """Return the answer of a reading that needs no cell; empty for others."""
+    match reading:
+        case Help():
+            return HELP
+        case About():
+            return about_answer(reading, world)
+        case FileListing():
+            return files_answer(request, talk.files)
+    return ""
 
 
 def _look(
@@ -163,21 +189,17 @@ def _look(
             f"A request about tables may have {_REQUEST_CHARS:,} characters, and this one has"
             f" {len(request):,}. Ask a shorter question, or send the code behind `run this code:`."
         )
-        return _to_user(
-            refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
-        )
+        return _to_user(with_notice(text, talk), "TaskFailure", "the request is too long")
     done = _orders(talk)
     if sum(order.startswith(_LOOK) for order in done) + len(files) > _MOST_LOOKS:
-        many = NotUnderstood((), many_files(files))
-        return _to_user(refusal(many, world), "TaskFailure", "many files may be meant")
+        text = with_notice(many_files(files), talk)
+        return _to_user(text, "TaskFailure", "many files may be meant")
     orders = {file: _look_order(file, request, world) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")
     if not file:
         names = ", ".join(f"`{name}`" for name in files)
         text = f"I looked at {names} and could not read the tables."
-        return _to_user(
-            refusal(NotUnderstood((), text), world), "TaskFailure", "the looks did not help"
-        )
+        return _to_user(with_notice(text, talk), "TaskFailure", "the looks did not help")
     steps = [*(order.partition("\n")[0] for order in orders.values()), _COMPUTE]
     at = list(orders).index(file)
     why = f"I need the columns and values of `{file}`."
@@ -211,6 +233,8 @@ def _after_report(talk: PromptConversation, worker: str) -> dict[str, str]:
     request, world, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
     if isinstance(outcome, Understood):
+        if isinstance(outcome.reading, Saved):
+            outcome = replace(outcome, reading=outcome.reading.of)
         text = answer(outcome, output, result, artifacts(report))
         text += merged_note(order, world.tables) + _origin(request, world, outcome.reading)
     else:  # the look before it was summarised meanwhile: the result stands for itself
@@ -298,15 +322,14 @@ def _own_words(talk: PromptConversation) -> dict[str, str]:
         case Unclear(question):
             return _words(question)
         case NotUnderstood():
-            return _words(refusal(outcome, world))
+            return _words(with_notice(refusal(outcome, world), talk))
         case NeedsLook(files):
             return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
-        case Understood(Help()):
-            return _words(HELP)
-        case Understood(FileListing()):
-            return _words(files_answer(request, talk.files))
         case Understood(reading):
-            return _code(as_code(reading, world.tables), in_words(reading))
+            text = _without_code(talk, request, world, reading)
+            return (
+                _words(text) if text else _code(as_code(reading, world.tables), in_words(reading))
+            )
     raise AssertionError("every outcome is handled")
 
 

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taskweaver.analyst.model.refusals import HELP, ONLY_PYTHON
-from taskweaver.analyst.model.replies import as_code_writer, as_planner, named_image, summary
+from taskweaver.analyst.model.replies import (
+    REMEMBER,
+    as_code_writer,
+    as_planner,
+    named_image,
+    summary,
+)
 from taskweaver.analyst.model.tool_chats import reply_with_tools
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import Chunk, FinishReason, ModelRequest, Usage
@@ -53,9 +59,8 @@ def _reply(request: ModelRequest) -> str:
     properties = _properties(request.schema)
     if "plan" in properties:
         recipients = properties.get("send_to", {}).get("enum", ["User"])
-        return json.dumps(
-            {"response": as_planner(request.messages, recipients)}, ensure_ascii=False
-        )
+        fields = as_planner(request.messages, recipients, keeps_facts=REMEMBER in properties)
+        return json.dumps({"response": fields}, ensure_ascii=False)
     cell = properties.get("code", {}).get("description", "python")
     if cell != "python" or "python" not in properties.get("reply_type", {}).get("enum", ["python"]):
         fields = {"thought": "", "reply_type": "text", "reply_content": ONLY_PYTHON}

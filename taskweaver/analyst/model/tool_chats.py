@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taskweaver.analyst.model.conversation import code_in, has_run, section
-from taskweaver.analyst.model.replies import as_code_writer, as_planner, failed
+from taskweaver.analyst.model.replies import REMEMBER, as_code_writer, as_planner, failed
 from taskweaver.llm.parsing.call_pieces import id_seed, made_id
 from taskweaver.llm.types import ChatMessage, ModelRequest, ModelTool, ToolCall
 from taskweaver.utils.markup.quoting import quoted
@@ -38,7 +38,10 @@ def _as_leader(request: ModelRequest, offered: Mapping[str, ModelTool]) -> Reply
     workers = [_RUNNER] if _RUN in offered else []
     if _ASK in offered:
         workers += offered[_ASK].parameters["properties"]["role"]["enum"]
-    fields = as_planner(_as_json(request.messages), list(dict.fromkeys([*workers, "User"])))
+    workers = list(dict.fromkeys([*workers, "User"]))
+    fields = as_planner(_as_json(request.messages), workers, keeps_facts=REMEMBER in offered)
+    if REMEMBER in fields:
+        return fields["message"], _calls(request, [(REMEMBER, {"text": fields[REMEMBER]})])
     role, order = fields["send_to"], fields["message"]
     if role == "User":
         return order, ()

@@ -201,6 +201,22 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """Description of tables in prose, with questions that can be asked of the first one."""
+
+    tables: tuple[TableId, ...]
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Result of a reading, written to a CSV or Excel file."""
+
+    of: Summary | Rows | TableView
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class FileListing:
     """List of the files, with rows and columns where they are known."""
 
@@ -232,7 +248,9 @@ class Help:
     """Request for help, or a greeting."""
 
 
-Reading = Summary | Rows | TableView | FileListing | Sql | Python | Calculation | Help
+Reading = (
+    Summary | Rows | TableView | Saved | About | FileListing | Sql | Python | Calculation | Help
+)
 
 # -- outcomes of reading a request ----------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from taskweaver.analyst.readings.condition import Column, Condition
 from taskweaver.analyst.readings.reading import (
+    About,
     Calculation,
     Contrast,
     Cumulative,
@@ -18,6 +19,7 @@ from taskweaver.analyst.readings.reading import (
     Rank,
     Reading,
     Rows,
+    Saved,
     Share,
     Sql,
     Summary,
@@ -56,6 +58,8 @@ def in_words(reading: Reading) -> str:
             text = _chart_of_rows(reading) if reading.chart else _rows(reading)
         case TableView():
             text = _inspection(reading) + _source(reading.source) + where_words(reading.where)
+        case Saved(of, file):
+            text = f"{in_words(of)}, saved as {column_name(file)}"
         case FileListing():
             text = "files"
         case Sql(file):
@@ -64,7 +68,7 @@ def in_words(reading: Reading) -> str:
             text = "result of the code"
         case Calculation(expression):
             text = value_text(expression).strip('`"')
-        case Help():
+        case Help() | About():
             pass
     return text
 

@@ -204,7 +204,7 @@ OTHERS: dict[str, Rows | TableView] = {
         HERE, ("date", "distance"), by=Column("date"), rank=Rank(ascending=True), chart="line"
     ),
     "which columns are there": TableView(HERE, "columns"),
-    "describe the data": TableView(HERE, "describe"),
+    "summary statistics": TableView(HERE, "describe"),
     "unique destinations": TableView(HERE, "values", ("destination",)),
     "which carriers fly from JFK": TableView(HERE, "values", ("carrier",), is_("origin", "JFK")),
     "missing values per column": TableView(HERE, "missing"),

@@ -1,0 +1,130 @@
+"""Whole requests in people's words, each with the request of the language that means the same.
+
+They are tried only where a request has no reading of its own, and count only if the other request
+is understood without a rest: a wording never changes an answer that there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+_A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
+_KINDS = r"(?:different |distinct |unique |possible |various |available |verschiedenen? )?"
+_THERE = r"(?: (?:are )?(?:there|here|in it|included|in there|listed|da|drin|darin))?"
+_DATA = r"(?: (?:in|of|are in) (?:the |this |my )?(?:data|file|dataset|data set|table))?"
+_WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}",
+        ("distinct values of {a}",),
+    ),
+    (
+        rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)",
+        ("distinct values of {a}",),
+    ),
+    (
+        rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)",
+        ("distinct values of {a}",),
+    ),
+    (
+        rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}",
+        ("distinct values of {a}",),
+    ),
+    (
+        rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)",
+        ("distinct values of {a}",),
+    ),
+    (
+        rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}",
+        ("scatter plot of {a} against {b}", "box plot of {a} by {b}", "mean {a} per {b}"),
+    ),
+    (
+        rf"(?:is|are|how is|how are|how strongly is) {_A} (?:related|correlated|connected|linked)"
+        rf"(?: (?:to|with|and))? {_B}",
+        ("correlation of {a} and {b}", "mean {a} per {b}"),
+    ),
+    (
+        r"(?:is there |what is |show )?(?:an? |any |the )?"
+        r"(?:relation(?:ship)?|correlation|connection|link|association|dependence)"
+        rf" (?:between|of|from) {_A} (?:and|with|to) {_B}",
+        ("correlation of {a} and {b}", "mean {a} per {b}"),
+    ),
+    (
+        rf"(?:does|do) {_A} (?:affect|influence|depend on|go with|rise with|increase with) {_B}",
+        ("correlation of {a} and {b}", "mean {a} per {b}"),
+    ),
+    (
+        rf"(?:the )?(?P<how>average|mean|total|sum of|median|max|min) {_A} (?:for|of|in|by) each"
+        rf" {_B} (?:type|kind|group|category|class)",
+        ("{how} {a} per {b}",),
+    ),
+    (
+        rf"durchschnitt(?:lich(?:e[rsnm]?)?)?(?: (?:von|der|des))? {_A} (?:pro|je|nach) {_B}",
+        ("mean {a} per {b}",),
+    ),
+    (
+        rf"(?:die )?(?:summe|gesamt)(?: (?:von|der|des))? {_A} (?:pro|je|nach) {_B}",
+        ("total {a} per {b}",),
+    ),
+    (rf"(?:was ist )?(?:der |die |das )?durchschnitt(?:lich(?:e[rsnm]?)?)?(?: von| der| des)? {_A}",
+     ("mean {a}",)),
+    (rf"(?:die )?(?:summe|gesamt)(?: von| der| des)? {_A}", ("total {a}",)),
+    (
+        r"(?:wie viele|anzahl(?: der)?) (?:zeilen|einträge|datensätze|sätze)"
+        r"(?: (?:gibt es|hat|haben|sind))?(?: (?:die|der|das|es|da|drin|in|den|datei|tabelle|daten|"
+        r"datensatz))*",
+        ("number of rows",),
+    ),
+    (
+        rf"(?:wie viele|anzahl(?: der)?)(?: (?:zeilen|einträge|datensätze))? (?:pro|je|nach) {_A}",
+        ("number of rows per {a}",),
+    ),
+    (
+        rf"welche[rsn]? {_A} hat (?:den|die|das) (?:höchste[nr]?|größte[nr]?|meiste[nr]?) {_B}",
+        ("which {a} has the highest {b}",),
+    ),
+    (
+        rf"welche[rsn]? {_A} hat (?:den|die|das) (?:niedrigste[nr]?|kleinste[nr]?) {_B}",
+        ("which {a} has the lowest {b}",),
+    ),
+    (
+        r"how (?:big|large|long) is (?:it|(?:the|this|my) (?:data|file|table|data ?set))",
+        ("number of rows",),
+    ),
+    (rf"histogramm (?:von|der|des) {_A}", ("histogram of {a}",)),
+)  # fmt: skip
+_COMPILED = [(re.compile(pattern), templates) for pattern, templates in _WORDINGS]
+_SAVE = re.compile(
+    r"(?:please |bitte |can you |kannst du )*"
+    r"(?:save|export|write|store|download|speicher[en]?|exportier[en]?)(?: me| mir)?"
+    r"(?: (?:that|this|it|them|these|all|das|es|ergebnis"
+    r"|(?:the |die |das )?(?:result|results|table|answer|output|tabelle|ergebnis)))*"
+    r"(?: (?:as|to|into|in|als))?(?: (?:an?|the|eine?))?"
+    r"(?: (?P<kind>csv|excel|xlsx))?(?: (?:file|datei|sheet|workbook))?"
+    r"(?: (?:named|called|as|to|namens|als))?(?: [`'\"]?(?P<file>[\w./-]+\.(?:csv|xlsx))[`'\"]?)?",
+    re.IGNORECASE,
+)
+
+
+def other_wordings(text: str) -> Iterator[str]:
+    """Yield requests of the language that may mean the same, the likeliest first."""
+    plain = " ".join(text.strip().rstrip("?.! ").split())
+    low = plain.casefold()
+    if len(low) != len(plain):
+        return
+    for pattern, templates in _COMPILED:
+        match = pattern.fullmatch(low)
+        if match is not None:  # as it was written: names keep their case
+            parts = {name: plain[slice(*match.span(name))] for name in match.groupdict()}
+            yield from (template.format(**parts) for template in templates)
+
+
+def file_to_save(text: str) -> str:
+    """Return the file that a request saves the last result to; empty for another request."""
+    match = _SAVE.fullmatch(" ".join(text.strip().rstrip("?.! ").split()))
+    if match is None or not (match["kind"] or match["file"]):
+        return ""
+    if match["file"]:
+        return PurePosixPath(match["file"]).name
+    return "result.csv" if match["kind"].casefold() == "csv" else "result.xlsx"

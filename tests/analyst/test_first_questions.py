@@ -1,0 +1,141 @@
+"""The first questions about a file: what is in it, taken offers, wordings, saved results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.questions.in_process import Conversation, _Tables
+from taskweaver.analyst.model.refusals import CONNECT
+from taskweaver.analyst.model.replies import as_planner
+from taskweaver.llm.types import ChatMessage
+
+ROWS = "make,fuel,price,weight,sold\n" + "\n".join(
+    f"{make},{fuel},{price},{price / 7:.1f},2024-{month:02}-03"
+    for make, fuel, price, month in [
+        ("audi", "gas", 17000, 1), ("audi", "diesel", 21000, 2), ("bmw", "gas", 26000, 3),
+        ("bmw", "gas", 31000, 4), ("fiat", "gas", 9000, 5), ("fiat", "diesel", 9500, 6),
+    ]
+)  # fmt: skip
+
+WHAT_IS_IN_IT = """
+what is in this file? | what's in cars.csv | what is in it? | What is this file about?
+tell me about this file | describe the data | give me an overview | overview | summary
+summarise cars.csv | show me the file | show me the data | what data is this
+what does the data look like | explain this dataset | what can I ask about this file?
+what information is in the table | help me understand this data | what's the data about
+can you please describe cars.csv | what does cars.csv contain? | let me look at the data
+was ist in der Datei? | was steht in cars.csv? | worum geht es in der Datei?
+beschreibe die Daten | zeig mir die Daten | überblick | zusammenfassung der Datei
+erzähl mir etwas über die Daten | was sind das für Daten? | Gib mir einen Überblick über die Daten
+"""
+
+
+@pytest.fixture
+def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cars.csv").write_text(ROWS, "utf-8")
+    tables = _Tables()
+    return Conversation((tables.listed("cars.csv"),), tables)
+
+
+@pytest.mark.parametrize("text", WHAT_IS_IN_IT.strip().replace("\n", " | ").split(" | "))
+def test_what_is_in_a_file_is_told_in_prose(talk: Conversation, text: str) -> None:
+    answer = talk.say(text).text
+    assert answer.startswith("`cars.csv` has 6 rows and 5 columns.")
+    assert "`make` (audi, bmw, fiat)" in answer
+    assert "`price` 9000 to 31000" in answer
+    assert "1. What is the mean price per make?" in answer
+
+
+@pytest.mark.parametrize(
+    "text", ["what is in stock?", "describe price", "tell me about audi", "show me the makes of it"]
+)
+def test_a_question_for_something_else_is_not_one_for_the_file(
+    talk: Conversation, text: str
+) -> None:
+    assert "has 6 rows and" not in talk.say(text).text
+
+
+@pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte"])
+def test_an_offer_is_taken(talk: Conversation, taken: str) -> None:
+    talk.say("what is in it?")
+    assert "Mean of `price` per `make`" in talk.say(taken).text
+
+
+def test_each_offered_question_has_an_answer(talk: Conversation) -> None:
+    for place in "123":
+        talk.say("overview")
+        assert not talk.say(place).is_question
+
+
+def test_a_number_takes_nothing_where_nothing_was_offered(talk: Conversation) -> None:
+    talk.say("mean price per make")
+    assert talk.say("2").is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("what are the makes?", "Distinct values of `make`"),
+        ("list the makes", "Distinct values of `make`"),
+        ("price vs weight", "Scatter plot of `price` against `weight`"),
+        ("is price related to weight?", "Correlation of `price` and `weight`"),
+        ("average price for each fuel type", "Mean of `price` per `fuel`"),
+        ("wie viele Zeilen hat die Datei?", "Number of rows"),
+        ("durchschnittlicher price pro make", "Mean of `price` per `make`"),
+    ],
+)
+def test_a_wording_is_read_as_the_request_it_means(
+    talk: Conversation, text: str, heading: str
+) -> None:
+    assert talk.say(text).text.startswith(heading)
+
+
+def test_a_wording_of_unknown_words_is_refused(talk: Conversation) -> None:
+    assert talk.say("horsepower vs weight").is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "file"), [("save that as csv", "result.csv"), ("export it to mean.csv", "mean.csv")]
+)
+def test_a_result_is_saved(talk: Conversation, text: str, file: str) -> None:
+    talk.say("mean price per make")
+    assert f"saved as `{file}`" in talk.say(text).text.partition("\n")[0] or Path(file).exists()
+    assert Path(file).read_text("utf-8").splitlines()[1] == "audi,19000.0"
+    assert "Median" in talk.say("and the median?").text
+
+
+def test_nothing_is_saved_before_there_is_a_result(talk: Conversation) -> None:
+    assert "no result yet" in talk.say("save it as csv").text
+
+
+def planned(*texts: str, keeps_facts: bool = True) -> dict[str, str]:
+    """Return the reply to the last of some messages of the user; those before were answered."""
+    messages: list[ChatMessage] = []
+    for text in texts:
+        content = f"From: User\nMessage: {text}"
+        if messages:
+            reply = as_planner(messages, ["CodeInterpreter", "User"])
+            messages.append({"role": "assistant", "content": json.dumps({"response": reply})})
+        else:
+            content = f"Let's start the new conversation!\n\n{content}"
+        messages.append({"role": "user", "content": content})
+    return as_planner(messages, ["CodeInterpreter", "User"], keeps_facts=keeps_facts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Remember that price is net", "please note: price is net", "Merk dir, dass price is net"],
+)
+def test_a_fact_is_kept(text: str) -> None:
+    assert planned(text)["remember"] == "price is net"
+    assert "remember" not in planned(text, keeps_facts=False)
+    assert "remember" not in planned("Do you remember that price is net?")
+
+
+def test_the_notice_on_who_answers_is_shown_once() -> None:
+    assert CONNECT in planned("why is the sky blue?")["message"]
+    assert CONNECT not in planned("why is the sky blue?", "why is the sea green?")["message"]
