@@ -88,11 +88,11 @@ def test_a_session_is_branched_in_the_chat(project: Path) -> None:
     assert "branch   branch-1" in said
 
 
-def test_a_damaged_session_is_listed_checked_and_repaired(project: Path) -> None:
+def test_a_damaged_session_is_listed_found_by_the_doctor_and_repaired(project: Path) -> None:
     assert taskweaver(project, "-m", "sum of Count in tiny.csv").exit_code == 0
     (session,) = json.loads(taskweaver(project, "sessions", "--json").stdout)
     id_ = session["session_id"]
-    assert f"{id_}  sound: 1 round" in taskweaver(project, "sessions", "check").stdout
+    assert "1 of 1 are sound" in taskweaver(project, "doctor").stdout
     assert "nothing to repair" in taskweaver(project, "sessions", "repair", id_).stderr
     with (Path(session["folder"]) / "memory.sqlite").open("r+b") as file:
         file.write(bytes(4096))
@@ -103,11 +103,10 @@ def test_a_damaged_session_is_listed_checked_and_repaired(project: Path) -> None
     refused = taskweaver(project, "--resume", id_, "-m", "and the mean?")
     assert refused.exit_code == 2
     assert "sessions repair" in refused.stderr
-    checked = taskweaver(project, "sessions", "check", id_)
+    checked = taskweaver(project, "doctor")
     assert checked.exit_code == 1
-    assert f"{id_}  damaged: 1 round" in checked.stdout
-    (found,) = json.loads(taskweaver(project, "sessions", "check", "--json").stdout)
-    assert found["condition"] == "damaged"
+    assert f"{id_} is damaged" in checked.stdout
+    assert f"sessions repair {id_}" in checked.stdout
     repaired = taskweaver(project, "sessions", "repair", id_)
     assert repaired.exit_code == 0, repaired.stderr
     assert "1 of rounds" in repaired.stdout
@@ -115,4 +114,4 @@ def test_a_damaged_session_is_listed_checked_and_repaired(project: Path) -> None
     again = taskweaver(project, "--resume", id_, "-m", "and the mean?")
     assert again.exit_code == 0, again.stderr
     assert "4.0" in again.stdout
-    assert "There is no session" in taskweaver(project, "sessions", "check", "nothing").stderr
+    assert "There is no session" in taskweaver(project, "sessions", "repair", "nothing").stderr

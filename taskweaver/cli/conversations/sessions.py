@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -25,7 +23,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
 
     A damaged one is listed with its readable rounds.
 
-    Continue one: taskweaver --resume [ID]
+    Continue one: taskweaver --resume [ID]. `taskweaver doctor` checks the newest ones.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -57,42 +55,6 @@ def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
     for session_id in session_ids:
         remove_session(_folder(project), session_id)
         click.echo(f"{session_id} deleted")
-
-
-@sessions.command()
-@click.argument("session_id", required=False)
-@JSON
-@click.pass_obj
-def check(project: Path | None, session_id: str | None, *, as_json: bool) -> None:
-    """Check one session, or all; the exit status is 1 when something is wrong.
-
-    Nothing is changed. A session that is open in another process is not checked.
-    """
-    from taskweaver.session.health import check_session
-    from taskweaver.session.storage.stored_sessions import require_session, session_folders
-
-    root = _folder(project)
-    folders = [require_session(root, session_id)] if session_id else session_folders(root)
-    found = [check_session(folder) for folder in folders]
-    if as_json:
-        print_json([asdict(health) for health in found])
-    else:
-        for health in found:
-            _show_health(asdict(health))
-    sys.exit(0 if all(health.condition in {"sound", "open"} for health in found) else 1)
-
-
-def _show_health(health: Mapping[str, Any]) -> None:
-
-    counts = [counted(health["rounds"], "round"), counted(health["files"], "file")]
-    counts.append(counted(health["states"], "stored state"))
-    is_checked = health["condition"] not in {"open", "unchecked"}
-    found = f": {', '.join(counts)} can be read" if is_checked else ""
-    click.echo(f"{health['session_id']}  {health['condition']}{found}")
-    for line in health["findings"]:
-        click.echo(f"  {safe(' '.join(line.split()))}")
-    if health["condition"] == "damaged":
-        click.echo(f"  taskweaver sessions repair {health['session_id']}  saves what can be read")
 
 
 @sessions.command()

@@ -1,4 +1,4 @@
-"""``taskweaver plugin``: list, show, write and test the plugins of a project."""
+"""``taskweaver plugin``: write and test plugins of a project."""
 
 from __future__ import annotations
 
@@ -10,34 +10,12 @@ import click
 _EXAMPLES = """\b
 Examples:
   taskweaver -p sales plugin new exchange_rate
-  taskweaver -p sales plugin test exchange_rate
-  taskweaver -p sales plugin list
-  taskweaver -p sales plugin show exchange_rate"""
+  taskweaver -p sales plugin test exchange_rate"""
 
 
 @click.group(epilog=_EXAMPLES)
 def plugin() -> None:
-    """Functions of your own that the model can call: write, list, show and test them."""
-
-
-@plugin.command("list")
-@click.pass_obj
-def list_(project: Path | None) -> None:
-    """List the plugins, and the problems of those that cannot be used."""
-    from taskweaver.cli.projects.plugin_work import table
-
-    for line in table(project):
-        click.echo(line)
-
-
-@plugin.command()
-@click.argument("name")
-@click.pass_obj
-def show(project: Path | None, name: str) -> None:
-    """Show a plugin's stub, as the model sees it."""
-    from taskweaver.cli.projects.plugin_work import stub
-
-    click.echo(stub(project, name))
+    """Functions of your own that the model can call: write and test them."""
 
 
 @plugin.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,46 +26,7 @@ from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.text import counted
 
 _TEMPLATE = Path(__file__).with_name("plugin_template.txt")
-_LEAST_TEXT_CHARS = 30
 _COLORS = {"ok": "green", "FAIL": "red"}
-
-
-def registry_of(project: Path | None) -> PluginRegistry:
-    """Return the plugins of a project, without opening the project."""
-    return PluginRegistry(read_source(project, is_code_read=True).get_path("plugin.base_path"))
-
-
-def table(project: Path | None) -> list[str]:
-    """Return a table of the plugins, the broken ones with the reason."""
-    registry = registry_of(project)
-    rows = [
-        (name, "one file" if entry.is_one_file else "YAML", entry.spec.description)
-        for name, entry in sorted(registry.plugins.items())
-    ]
-    rows += [(name, "broken", str(error)) for name, error in sorted(registry.broken.items())]
-    if not rows:
-        return [f"No plugins in {registry.folder}. Write one: taskweaver plugin new NAME"]
-    width = max(len(name) for name, _, _ in rows)
-    room = max(shutil.get_terminal_size().columns - width - len("one file") - 4, _LEAST_TEXT_CHARS)
-    return [
-        f"{safe(name):{width}}  {kind:8}  {_cut(text, None if kind == 'broken' else room)}"
-        for name, kind, text in rows
-    ]
-
-
-def _cut(text: str, room: int | None) -> str:
-    """Return text in one line; a reason is never cut."""
-    line = safe(" ".join(text.split()))
-    return line if room is None or len(line) <= room else f"{line[: room - 3]}..."
-
-
-def stub(project: Path | None, name: str) -> str:
-    """Return a plugin's stub, as the model sees it.
-
-    Raises:
-        PluginError: If there is none of this name, or it is broken.
-    """
-    return safe(_entry(registry_of(project), name).format_prompt())
 
 
 def _entry(registry: PluginRegistry, name: str) -> PluginEntry:
@@ -89,7 +49,8 @@ def create(project: Path | None, name: str) -> list[str]:
         PluginError: If the name cannot be used.
         OSError: If the file cannot be written.
     """
-    registry = registry_of(project)
+    src = read_source(project, is_code_read=True)
+    registry = PluginRegistry(src.get_path("plugin.base_path"))
     problem = problem_of_name(name)
     if problem:
         raise PluginError(name, f"{problem}.")
