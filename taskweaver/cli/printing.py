@@ -34,6 +34,11 @@ def colored(text: str, color: str | None) -> str:
     return text if color is None or is_plain(sys.stdout) else click.style(text, fg=color)
 
 
+def say(text: str, color: str | None = None, *, err: bool = False) -> None:
+    """Print a text of others, in a colour where these are welcome."""
+    click.echo(safe(text) if err else colored(safe(text), color), err=err)
+
+
 def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows in columns that fit the terminal; nothing when there are none.
 
@@ -46,7 +51,7 @@ def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object
     shown = [[safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
     if not shown:
         return
-    table = Table(box=None, pad_edge=False, title=safe(title), title_justify="left")
+    table = Table(box=None, pad_edge=False, title=safe(title) or None, title_justify="left")
     for name in names:
         table.add_column(
             safe(name), overflow="fold", ratio=3 if name in {"text", "value"} else None

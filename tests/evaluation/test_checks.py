@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.evaluation.checks.check import Examiner, JudgeVerdict, Observed
-from taskweaver.evaluation.checks.read import read_checks
+from taskweaver.evaluation.checks import Check, Examiner, JudgeVerdict, Observed
 from taskweaver.memory.reading.cells import ExecutedCell
 
 CELLS = (
@@ -23,7 +22,6 @@ def seen(tmp_path: Path) -> Observed:
     (tmp_path / "out.csv").write_text("name,units\nlamp,25\ndesk,4\n")
     (tmp_path / "link.csv").symlink_to("/etc/passwd")
     return Observed(
-        question="what is it?",
         answer="The mean is 1,234.57 in West, and -3 in East.",
         unsupported=("-3",),
         is_answered=True,
@@ -37,12 +35,11 @@ def seen(tmp_path: Path) -> Observed:
 
 
 def problem(seen: Observed, **check: Any) -> str:
-    checks = read_checks([check], "case", is_at_end=True)
     examiner = Examiner(
         lambda text: "" if text == "True" else f"{text} is false",
         lambda text: JudgeVerdict(text == "right", "no, it is not"),
     )
-    return " | ".join(filter(None, (each.problem(seen, examiner) for each in checks)))
+    return " | ".join(filter(None, Check.model_validate(check).problems(seen, examiner)))
 
 
 MET: list[dict[str, Any]] = [

@@ -10,10 +10,9 @@ import pytest
 from sizes import some
 from support import NO_STATES, make_project
 
-from taskweaver.evaluation.cases.case import EvalCase
-from taskweaver.evaluation.cases.read import SHIPPED, read_cases
+from taskweaver.evaluation.case import SHIPPED, EvalCase, read_cases
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
-from taskweaver.evaluation.results.row import ResultRow
+from taskweaver.evaluation.results import ResultRow
 
 KINDS = {
     "SQL plugin", "a chart described", "a correction after an error", "a follow-up after a fork",
@@ -24,9 +23,6 @@ KINDS = {
 }  # fmt: skip
 
 RISKY = ["an injected instruction", "a correction after an error"]
-ELSEWHERE = {"code without running", "a remembered definition", "command line"}
-"""Kinds of which the test of a recording's form plays a case."""
-
 PAST = {"fork_in_the_past"}
 """Cases that go back to the state of a kernel at the end of an earlier round."""
 
@@ -39,10 +35,10 @@ def play(folder: Path, keys: dict[str, Any], **choices: Any) -> Evaluation:
 def one_of_each_kind_first(cases: list[EvalCase]) -> list[str]:
     """Return the names of cases, those of the first case of each kind before the others.
 
-    Kinds whose failure does harm come before all, those that are played elsewhere after all.
+    Kinds whose failure does harm come before all.
     """
     found = {case.kind: case.name for case in reversed(cases)}
-    kinds = [*RISKY, *sorted(KINDS - {*RISKY} - ELSEWHERE), *sorted(ELSEWHERE)]
+    kinds = [*RISKY, *sorted(KINDS - {*RISKY})]
     first = {kind: found[kind] for kind in kinds}
     return [*first.values(), *(case.name for case in cases if case.name not in first.values())]
 
@@ -52,14 +48,14 @@ def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
     assert broken == []
     assert len(cases) >= 40
     assert {case.kind for case in cases} == KINDS
-    assert sum(case.is_held_out for case in cases) * 3 == len(cases)
+    assert sum(case.held_out for case in cases) * 3 == len(cases)
     assert all(case.is_recorded for case in cases)
     assert Counter(case.name for case in cases).most_common(1)[0][1] == 1
 
 
 def test_recordings_are_played_to_the_end(tmp_path: Path) -> None:
     cases, _ = read_cases(SHIPPED)
-    names = set(some(one_of_each_kind_first(cases), len(KINDS - ELSEWHERE))) - PAST
+    names = set(some(one_of_each_kind_first(cases), len(KINDS))) - PAST
     keys = {"llm.api_type": "recorded"}
     for only, states in ((PAST, {}), (names, NO_STATES)):
         done = play(tmp_path / str(len(only)), keys | states, only=sorted(only))
@@ -71,19 +67,10 @@ def test_recordings_are_played_to_the_end(tmp_path: Path) -> None:
         assert done.is_passed
 
 
-@pytest.mark.parametrize("form", ["fences", pytest.param("json", marks=pytest.mark.long)])
-def test_a_recording_is_played_in_the_form_of_the_project(tmp_path: Path, form: str) -> None:
-    only = ["code_only", "revenue_is_net", "count_lines"]
-    keys = NO_STATES | {"llm.api_type": "recorded", "llm.form": form}
-    done = play(tmp_path, keys, only=only)
-    assert {row.case: row.problems for row in done.rows if row.problems} == {}
-    assert [row.outcome for row in done.rows] == ["passed"] * 3
-
-
 def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> None:
     done = play(tmp_path, NO_STATES | {"llm.api_type": "offline"})
     cases, _ = read_cases(SHIPPED)
-    mine = {case.name for case in cases if case.is_for_analyst and not case.is_held_out}
+    mine = {case.name for case in cases if case.offline and not case.held_out}
     assert {row.case for row in done.rows if row.outcome == "passed"} == mine
     assert {row.outcome for row in done.rows if row.case not in mine} == {"skipped"}
     assert {row.by for row in done.rows} == {"offline"}

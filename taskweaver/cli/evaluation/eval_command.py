@@ -67,10 +67,9 @@ def eval_command(  # noqa: PLR0913 - one for each option
     from taskweaver.cli.evaluation.eval_table import print_comparison, print_results, print_row
     from taskweaver.cli.opening.consent import consent_to
     from taskweaver.evaluation.evaluation import evaluate
-    from taskweaver.evaluation.results.file import newest_rows, read_rows
-    from taskweaver.evaluation.results.summary import compare
+    from taskweaver.evaluation.results import read_rows
 
-    earlier = newest_rows(read_rows(against)) if against else None
+    earlier = read_rows(against) if against else None
     done = evaluate(
         cases,
         project,
@@ -85,5 +84,5 @@ def eval_command(  # noqa: PLR0913 - one for each option
     )
     print_results(done)
     if earlier is not None:
-        print_comparison(compare({row.case: row for row in done.rows}, earlier))
+        print_comparison(done.rows, earlier)
     sys.exit(0 if done.is_passed else 1)
