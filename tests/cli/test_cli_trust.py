@@ -111,19 +111,18 @@ def test_with_consent_everything_acts_and_a_change_asks_again(strangers: Strange
     strangers.write_role("x = 2")
     said = strangers.run("-m", "/info")
     assert said.exit_code == 2
-    assert "roles of the project" in said.output
-    assert "Run the program" not in said.output
+    assert "code of roles" in said.output
 
 
 def test_without_an_answer_a_script_is_refused_with_the_reasons(strangers: Strangers) -> None:
     said = strangers.run("-m", QUESTION)
     assert said.exit_code == 2
     for part in (
-        "MCP server theirs",
-        "without a sandbox",
-        "before each cell",
-        "roles of the project",
-        "leak.csv",
+        "mcp.servers.theirs: {",
+        'execution.sandbox: "none"',
+        "code_interpreter.code_prefix",
+        "code of roles, with your rights: theirs",
+        "data/leak.csv -> ",
         "--trust",
         "--no-trust",
     ):
@@ -142,7 +141,7 @@ def test_without_trust_the_chat_works_and_none_of_it_acts(strangers: Strangers) 
     assert strangers.traces == set()
     with TaskWeaverApp(strangers.folder, trust=False) as app:
         assert app.sandbox == _with_defaults(strangers.folder.parent).sandbox
-        assert [item.kind for item in app.withheld].count("value") == 3
+        assert len(app.withheld) == 5
 
 
 def _with_defaults(place: Path) -> TaskWeaverApp:
@@ -153,8 +152,8 @@ def _with_defaults(place: Path) -> TaskWeaverApp:
 
 def test_the_doctor_lists_and_runs_nothing_unless_trusted(strangers: Strangers) -> None:
     said = strangers.run("doctor")
-    assert "off, not trusted: Run the program" in said.output
-    assert "not imported: the project is not trusted" in said.output
+    assert "off, not trusted: mcp.servers.theirs" in said.output
+    assert "off, not trusted: code of roles" in said.output
     assert strangers.traces == set()
     said = strangers.run("--trust", "doctor")
     assert "not trusted" not in said.output
@@ -164,9 +163,8 @@ def test_the_doctor_lists_and_runs_nothing_unless_trusted(strangers: Strangers) 
 @pytest.mark.parametrize(
     "command",
     [
-        ["role", "list"],
         ["role", "new", "mine"],
-        ["plugin", "list"],
+        ["plugin", "new", "mine"],
         ["plugin", "test"],
         ["sessions"],
         ["search", "list"],
@@ -201,7 +199,7 @@ def test_a_person_is_asked_once_and_again_after_a_change(
     monkeypatch.setattr(consent, "_can_ask", lambda: True)
     said = strangers.run("-m", "/info", typed="y\n")
     assert said.exit_code == 0, said.output
-    assert "MCP server theirs" in said.stderr
+    assert "mcp.servers.theirs" in said.stderr
     assert "Trust this project? [y/N]" in said.stderr
     assert "role" in strangers.traces
     assert "Trust" not in strangers.run("-m", "/info").output  # the answer was kept
@@ -211,11 +209,10 @@ def test_a_person_is_asked_once_and_again_after_a_change(
     said = strangers.run("-m", "/info", typed="\n")
     assert said.exit_code == 0, said.output
     question, _, after = said.stderr.partition("Trust this project? [y/N]")
-    assert "something new" in question
-    assert "roles of the project" in question
-    assert "MCP server" not in question
+    assert "something changed since" in question
+    assert "code of roles" in question
     assert "opened without these" in after
-    assert "Not trusted and off: roles" in after
+    assert "Not trusted and off: mcp.servers, " in after
     assert "role" not in strangers.traces
 
 
@@ -242,7 +239,7 @@ def test_a_terminal_is_a_place_where_a_person_is_asked(
     asked.join()
     os.close(ours)
     assert bool(given) is is_granted
-    assert b"MCP server theirs" in drawn
+    assert b"mcp.servers.theirs" in drawn
 
 
 class at_terminal:  # noqa: N801 - reads as a context
@@ -265,7 +262,7 @@ def test_at_a_terminal_a_person_is_asked_once_and_again_after_a_change(
     strangers: Strangers, tmp_path: Path
 ) -> None:
     with at_terminal(strangers.folder, tmp_path) as screen:
-        screen.wait_for("MCP server theirs")
+        screen.wait_for("mcp.servers.theirs")
         screen.wait_for("Trust this project? [y/N]")
         assert strangers.traces == set()
         screen.type("y\r")
@@ -276,13 +273,11 @@ def test_at_a_terminal_a_person_is_asked_once_and_again_after_a_change(
     assert "role" in strangers.traces
     strangers.write_role("x = 3")
     with at_terminal(strangers.folder, tmp_path) as screen:
-        screen.wait_for("something new")
-        screen.wait_for("roles of the project")
+        screen.wait_for("something changed since")
         screen.wait_for("Trust this project? [y/N]")
-        assert "MCP server" not in screen.drawn
         screen.type("\r")
         screen.wait_for("opened without these")
-        screen.wait_for("Not trusted and off: roles")
+        screen.wait_for("Not trusted and off: ")
         screen.wait_for(PROMPT)
         screen.type("/exit\r")
         assert screen.wait_for_end() == 0
@@ -334,15 +329,15 @@ def test_names_and_long_lines_cannot_change_the_question(
     monkeypatch.setattr(consent, "_can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     with pytest.raises(ProjectNotTrusted) if not typed else nullcontext():
-        assert consent.consent_to(folder) == frozenset()
+        assert consent.consent_to(folder) == ""
     question, program, *rest = capsys.readouterr().err.splitlines()
-    assert question.endswith("would do the following:")
+    assert question.endswith("runs, sends or loosens the following:")
     assert len(program) < 1100
     assert "characters more]" in program
     assert "tail" in program
     said = " It is opened without these." if typed else " "
     assert rest == [f"Trust this project? [y/N]{said}"]
-    notice = read_project(folder, {}, frozenset(), lambda _: True).notice
+    notice = read_project(folder, {}, "", lambda _: True).notice
     assert "\n" not in notice
     assert "taskweaver trust '" in notice
 
@@ -378,5 +373,6 @@ def test_bytecode_that_came_with_a_folder_is_not_run(strangers: Strangers, tmp_p
     cached = source.parent / "__pycache__" / f"theirs.{sys.implementation.cache_tag}.pyc"
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     py_compile.compile(str(other), str(cached), invalidation_mode=unchecked)
-    strangers.run("--trust", "role", "list")
-    assert strangers.traces == {"role"}
+    strangers.run("--trust", "doctor")
+    assert "bytecode" not in strangers.traces
+    assert "role" in strangers.traces

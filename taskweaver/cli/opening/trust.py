@@ -18,7 +18,7 @@ def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> N
 
     At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` gives consent.
     """
-    from taskweaver.cli.opening.consent import consent_to, inspect, show_findings
+    from taskweaver.cli.opening.consent import consent_to, inspect, show_effects
     from taskweaver.cli.opening.folder import require_folder
     from taskweaver.trust.answers import forget
 
@@ -29,12 +29,11 @@ def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> N
     if is_forgotten:
         click.echo("Forgotten." if was_decided else "There was no decision.")
         return
-    if not inspection.findings:
+    if not inspection.lines:
         click.echo(f"{inspection.folder} runs and loosens nothing; it needs no trust.")
         return
-    withheld = inspection.without(consent_to(target))
-    if withheld:
+    if not consent_to(target):
         click.echo("Not trusted.")
         return
     click.echo("Trusted:")
-    show_findings(inspection.findings)
+    show_effects(inspection)

@@ -152,16 +152,16 @@ def _packages() -> CheckResult:
     return CheckResult("packages", "ok", f"all there{extra}")
 
 
-def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[CheckResult]:
+def _trust(inspection: Inspection, granted: str) -> Iterator[CheckResult]:
     """List the effects of opening the project; those not allowed are off in later checks."""
-    withheld = inspection.without(granted)
-    for item in withheld:
+    if not granted:
         fix = f"Decide: {own_command('trust', inspection.folder)}"
-        yield CheckResult("trust", "warn", f"off, not trusted: {item.sentence}", fix)
-    if not withheld:
-        effects = counted(len(inspection.findings), "effect")
-        detail = f"trusted with {effects}" if inspection.findings else "runs and loosens nothing"
-        yield CheckResult("trust", "ok", detail)
+        for line in inspection.lines:
+            yield CheckResult("trust", "warn", f"off, not trusted: {line}", fix)
+        return
+    effects = counted(len(inspection.lines), "effect")
+    detail = f"trusted with {effects}" if inspection.lines else "runs and loosens nothing"
+    yield CheckResult("trust", "ok", detail)
 
 
 def _configuration(app: TaskWeaverApp) -> Iterator[CheckResult]:

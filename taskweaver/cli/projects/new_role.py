@@ -36,7 +36,7 @@ def create_role(project: Path | None, name: str) -> list[str]:
         raise ProjectError(str(path), "is not a project; `taskweaver init` makes one.")
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise RoleError(name, "a name is small letters, digits and _, such as price_list.")
-    src = read_source(path, is_code_read=True)
+    src = read_source(path, has_code=False)
     folder = Path(src.get_path("role.base_path"))
     registry = RoleRegistry([*ROLE_FOLDERS, folder])
     present = [registry.get(known) for known in registry.get_role_name_list()]

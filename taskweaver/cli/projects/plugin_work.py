@@ -49,7 +49,7 @@ def create(project: Path | None, name: str) -> list[str]:
         PluginError: If the name cannot be used.
         OSError: If the file cannot be written.
     """
-    src = read_source(project, is_code_read=True)
+    src = read_source(project, has_code=False)
     registry = PluginRegistry(src.get_path("plugin.base_path"))
     problem = problem_of_name(name)
     if problem:

@@ -169,9 +169,9 @@ def _accounts(project: Path | None) -> Any:
     require_folder(project)
     require_packages()
     granted, inspection = stored_consent(project)
-    withheld = [item for item in inspection.without(granted) if "server.database" in item.keys]
-    if withheld:  # else the users would be those of the files, which no server reads
-        raise ProjectNotTrusted(str(inspection.folder), withheld)
+    if not granted and "server.database" in inspection.keys:
+        # Without it the users would be those of the files, which no server reads.
+        raise ProjectNotTrusted(str(inspection.folder), inspection.lines)
     source = read_source(project)
     return open_accounts(
         SharedDatabaseConfig(source), Path(source.get_path("workspace.workspace_path"))
