@@ -19,7 +19,7 @@ NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
 """Settings of sessions that nobody resumes: no copies of the kernel wait for a free process."""
 NO_SNAPSHOTS = {"session.snapshot_memory_mb": 0}
 """Settings of sessions whose state comes back from disk: only the present can be forked."""
-_DIGESTS: dict[object, str] = {}
+_DIGESTS: dict[object, frozenset[str]] = {}
 """What new projects do when they are opened, by all that decides it: it takes long to find out."""
 
 
@@ -114,12 +114,12 @@ def make_project(
     (folder / "taskweaver_config.json").write_text(text)
     if has_table:
         add_table(folder)
-    assert remember(folder, Answer(_digest_of_new(folder, text), is_granted=True))
+    assert remember(folder, Answer(_digests_of_new(folder, text), is_granted=True))
     return folder
 
 
-def _digest_of_new(folder: Path, text: str) -> str:
-    """Return the hash of what opening a project that was just made does, given its configuration.
+def _digests_of_new(folder: Path, text: str) -> frozenset[str]:
+    """Return the hashes of what opening a project that was just made does.
 
     It is looked for once for all that hold nothing else, in one environment: a path in the text may
     lead elsewhere from each folder.
@@ -128,11 +128,11 @@ def _digest_of_new(folder: Path, text: str) -> str:
     if names != {"data", "taskweaver_config.json"} or any(
         part in text for part in ("/", "~", "..")
     ):
-        return _digest(folder)
+        return _digests(folder)
     environment = {**os.environ, "PYTEST_CURRENT_TEST": ""}  # it differs, and says nothing
     key = text, frozenset(environment.items())
     if key not in _DIGESTS:
-        _DIGESTS[key] = _digest(folder)
+        _DIGESTS[key] = _digests(folder)
     return _DIGESTS[key]
 
 
@@ -143,12 +143,12 @@ def add_table(project: Path) -> None:
 
 def trust_project(folder: Path) -> None:
     """Keep the user's consent to everything that opening a folder does now."""
-    assert remember(folder, Answer(_digest(folder), is_granted=True))
+    assert remember(folder, Answer(_digests(folder), is_granted=True))
 
 
-def _digest(folder: Path) -> str:
-    """Return the hash of what opening a folder does, as the user consents to it."""
-    return inspect_folder(folder, lambda tier: tier != "none").digest
+def _digests(folder: Path) -> frozenset[str]:
+    """Return the hashes of what opening a folder does, as the user consents to it."""
+    return inspect_folder(folder, lambda tier: tier != "none").digests
 
 
 def has_bwrap() -> bool:

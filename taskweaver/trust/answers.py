@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from taskweaver.utils.system.installation import state_folder
 
-_MOST_BYTES = 64 << 10
+_MOST_BYTES = 4 << 20
 
 
 class Answer(NamedTuple):
-    """An answer about a folder with the content that has a hash."""
+    """An answer about a folder, and the hashes of the effects that it is about."""
 
-    digest: str
+    digests: frozenset[str]
     is_granted: bool
 
 
@@ -35,13 +35,15 @@ def answer_for(folder: Path) -> Answer | None:
         return None
     if not is_own or not isinstance(data, dict) or data.get("folder") != str(folder.resolve()):
         return None
-    return Answer(str(data.get("digest")), data.get("is_granted") is True)
+    digests = data.get("digests")
+    known = frozenset(map(str, digests)) if isinstance(digests, list) else frozenset()
+    return Answer(known, data.get("is_granted") is True)
 
 
-def granted_digest(folder: Path) -> str:
-    """Return the hash of the content that the user trusts; empty for none."""
+def granted_digests(folder: Path) -> frozenset[str]:
+    """Return the hashes of the effects that the user allows."""
     answer = answer_for(folder)
-    return answer.digest if answer is not None and answer.is_granted else ""
+    return answer.digests if answer is not None and answer.is_granted else frozenset()
 
 
 def remember(folder: Path, answer: Answer) -> bool:
@@ -49,7 +51,10 @@ def remember(folder: Path, answer: Answer) -> bool:
     file = _file(folder)
     if file is None:
         return False
-    data = {"folder": str(folder.resolve()), **answer._asdict()}
+    digests = sorted(answer.digests)
+    data = {
+        "folder": str(folder.resolve()), "digests": digests, "is_granted": answer.is_granted,
+    }  # fmt: skip
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -44,10 +44,12 @@ class Inspection:
     owner: str = ""
 
     @property
-    def digest(self) -> str:
-        """Hash of everything that the effects depend on."""
-        text = json.dumps([self.owner, self.effects], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    def digests(self) -> frozenset[str]:
+        """A hash of each effect, with all that it depends on."""
+        effects = [*self.effects, *([self.owner] if self.owner else [])]
+        texts = [json.dumps(effect, sort_keys=True, default=str) for effect in effects]
+        hashed = (hashlib.sha256(text.encode("utf-8", "backslashreplace")) for text in texts)
+        return frozenset(item.hexdigest() for item in hashed)
 
     @property
     def lines(self) -> list[str]:
@@ -63,10 +65,10 @@ class Inspection:
     @property
     def is_granted(self) -> bool | None:
         """Whether the user has agreed to this content; None where the user was not asked."""
-        if not self.lines:
+        if not self.digests:
             return True
         answer = answer_for(self.folder)
-        return answer.is_granted if answer and answer.digest == self.digest else None
+        return answer.is_granted if answer and self.digests <= answer.digests else None
 
 
 def inspect_project(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from taskweaver.trust.inspection import Inspection, IsConfined, inspect_project,
 from taskweaver.utils.app_utils import config_file_of
 from taskweaver.utils.system.installation import own_command
 
-Trust = bool | str | None
-"""Consent to the effects of opening: yes, no, to those with this hash, or the stored answer."""
+Trust = bool | Collection[str] | None
+"""Consent to the effects of opening: yes, no, to those with these hashes, or the stored answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def read_project(
         trust = inspection.is_granted
         if trust is None:
             raise ProjectNotTrusted(str(src.app_base_path), inspection.lines)
-    if trust is True or trust == inspection.digest or not inspection.lines:
+    if trust is True or inspection.digests <= frozenset(trust or ()):
         src.follows_links = any(effect.is_link for effect in inspection.effects)
         return OpenedProject(src)
     withhold(src, is_confined, has_code=has_code)

@@ -329,7 +329,7 @@ def test_names_and_long_lines_cannot_change_the_question(
     monkeypatch.setattr(consent, "_can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     with pytest.raises(ProjectNotTrusted) if not typed else nullcontext():
-        assert consent.consent_to(folder) == ""
+        assert consent.consent_to(folder) == frozenset()
     question, program, *rest = capsys.readouterr().err.splitlines()
     assert question.endswith("runs, sends or loosens the following:")
     assert len(program) < 1100
@@ -337,7 +337,7 @@ def test_names_and_long_lines_cannot_change_the_question(
     assert "tail" in program
     said = " It is opened without these." if typed else " "
     assert rest == [f"Trust this project? [y/N]{said}"]
-    notice = read_project(folder, {}, "", lambda _: True).notice
+    notice = read_project(folder, {}, frozenset(), lambda _: True).notice
     assert "\n" not in notice
     assert "taskweaver trust '" in notice
 

@@ -36,7 +36,7 @@ def inspect(folder: Path, *, is_confined: bool = True) -> Inspection:
     return inspect_folder(folder, lambda _: is_confined)
 
 
-def read(folder: Path, granted: str = "") -> AppConfigSource:
+def read(folder: Path, granted: Any = ()) -> AppConfigSource:
     return read_project(folder, {}, granted, lambda _: True).src
 
 
@@ -129,7 +129,7 @@ def test_a_value_that_loosens_needs_consent_and_has_no_effect_without(
     assert any(line.startswith(key) for line in found.lines)
     setting = read(folder).lookup(key)
     assert setting is None or setting.source == "override" or setting.value == {}
-    assert read(folder, found.digest).lookup(key).value == NEEDING[key]  # type: ignore[union-attr]
+    assert read(folder, found.digests).lookup(key).value == NEEDING[key]  # type: ignore[union-attr]
 
 
 def test_a_value_that_the_environment_overrides_needs_no_consent(
@@ -228,17 +228,17 @@ def role(folder: Path, text: str = "x = 1\n") -> None:
 def test_only_a_change_of_listed_content_is_new(tmp_path: Path) -> None:
     folder = project(tmp_path / "p", session__roles=["planner", "own"])
     role(folder)
-    line, digests = only(folder), [inspect(folder).digest]
+    line, digests = only(folder), [inspect(folder).digests]
     project(folder, session__roles=["planner", "own"], planner__max_retry_count=7)
     (folder / "roles" / "own" / "__pycache__").mkdir()
-    assert inspect(folder).digest == digests[0]
+    assert inspect(folder).digests == digests[0]
     role(folder, "x = 2\n")
-    digests.append(inspect(folder).digest)
+    digests.append(inspect(folder).digests)
     (folder / "helper.py").write_text("y = 1\n")  # importable by roles
-    digests.append(inspect(folder).digest)
+    digests.append(inspect(folder).digests)
     (folder / "library").mkdir()
     (folder / "library" / "__init__.py").write_text("y = 1\n")
-    assert len({*digests, inspect(folder).digest}) == 4
+    assert len({*digests, inspect(folder).digests}) == 4
     assert only(folder) == line
     assert read(folder).get_list("session.roles") == ["planner"]
 
@@ -247,9 +247,9 @@ def test_a_program_in_the_folder_is_a_part_of_its_content(tmp_path: Path) -> Non
     servers = {"a": {"command": "sh", "args": ["run.sh"]}}
     folder = project(tmp_path / "p", mcp__servers=servers)
     (folder / "run.sh").write_text("true\n")
-    before = inspect(folder).digest
+    before = inspect(folder).digests
     (folder / "run.sh").write_text("false\n")
-    assert inspect(folder).digest != before
+    assert inspect(folder).digests != before
 
 
 @pytest.mark.parametrize("word", ["x" * 300, "a/" * 3000, "\0", "~x"])
@@ -277,7 +277,7 @@ def test_links_that_leave_the_folder_are_listed_and_others_are_not(tmp_path: Pat
     withheld = read(folder)
     assert withheld.link_root == folder
     assert not Path(withheld.get_path("logging.log_folder")).is_relative_to(tmp_path)
-    assert read(folder, found.digest).link_root is None
+    assert read(folder, found.digests).link_root is None
 
 
 def test_folders_that_are_links_are_replaced_by_empty_ones(tmp_path: Path) -> None:
@@ -366,8 +366,8 @@ def test_answers_are_kept_outside_of_the_folder_for_the_user_alone(
     state = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     folder = project(tmp_path / "p")
-    assert remember(folder, Answer("a", is_granted=True))
-    assert answer_for(folder) == Answer("a", is_granted=True)
+    assert remember(folder, Answer(frozenset({"a", "b"}), is_granted=True))
+    assert answer_for(folder) == Answer(frozenset({"a", "b"}), is_granted=True)
     (file,) = (state / "taskweaver" / "trust").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in folder.iterdir()] == [CONFIG_FILE]
@@ -398,9 +398,9 @@ def test_a_library_trusts_a_folder_it_names_and_no_other(
     with pytest.raises(ProjectNotTrusted, match=r"network.*--trust"):
         has_network(None, None)
     assert has_network(None, trust=True)
-    remember(folder, Answer(inspect(folder).digest, is_granted=True))
+    remember(folder, Answer(inspect(folder).digests, is_granted=True))
     assert has_network(None, None)
-    remember(folder, Answer(inspect(folder).digest, is_granted=False))
+    remember(folder, Answer(inspect(folder).digests, is_granted=False))
     assert not has_network(None, None)
 
 
@@ -410,7 +410,7 @@ def test_a_configuration_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(folder / CONFIG_FILE, NOBODY, NOBODY)
     with pytest.raises(ForeignProject, match="belongs to another user"):
         read(folder)
-    assert read(folder, inspect(folder).digest).names
+    assert read(folder, inspect(folder).digests).names
 
 
 @as_root
@@ -427,7 +427,7 @@ def test_a_folder_of_another_user_in_one_that_many_can_write_is_not_used(
     assert "another user" in only(tmp_path)
     (key,) = found.keys
     assert not Path(read(tmp_path).get_path(key)).is_relative_to(tmp_path)
-    assert Path(read(tmp_path, found.digest).get_path(key)).is_relative_to(tmp_path)
+    assert Path(read(tmp_path, found.digests).get_path(key)).is_relative_to(tmp_path)
 
 
 @as_root

@@ -53,7 +53,7 @@ def _reader(opening: Opening) -> Reader:
 
 def _open(
     project: Path | None,
-    granted: str,
+    granted: frozenset[str],
     files: Sequence[Path],
     surface: Surface,
     resume: str | None,

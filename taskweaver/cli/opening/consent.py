@@ -29,8 +29,8 @@ def _meta() -> dict[str, Any]:
     return {} if ctx is None else ctx.meta
 
 
-def consent_to(project: Path | None) -> str:
-    """Return the hash of the effects of opening a project that the user allows; empty for a no.
+def consent_to(project: Path | None) -> frozenset[str]:
+    """Return the hashes of the effects of opening a project, if the user allows them.
 
     Effects that are new are shown and asked about at a terminal, and the answer is kept.
 
@@ -39,11 +39,11 @@ def consent_to(project: Path | None) -> str:
         ProjectNotTrusted: If an answer is needed, and no person can be asked.
     """
     meta = _meta()
-    agreed: dict[Path | None, str] = meta.setdefault(_AGREED, {})
+    agreed: dict[Path | None, frozenset[str]] = meta.setdefault(_AGREED, {})
     if project not in agreed:
         inspection = inspect(project)
         is_granted = _decide(inspection, meta.get(TRUST_CHOICE))
-        agreed[project] = inspection.digest if is_granted else ""
+        agreed[project] = inspection.digests if is_granted else frozenset()
     return agreed[project]
 
 
@@ -53,12 +53,12 @@ def inspect(project: Path | None) -> Inspection:
     return inspect_folder(project, _is_confined)
 
 
-def stored_consent(project: Path | None) -> tuple[str, Inspection]:
+def stored_consent(project: Path | None) -> tuple[bool, Inspection]:
     """Return the consent given so far, and the effects of opening; for commands that never ask."""
     choice = _meta().get(TRUST_CHOICE)
     inspection = inspect(project)
     is_granted = _decide(inspection, choice) if choice is not None else inspection.is_granted
-    return inspection.digest if is_granted else "", inspection
+    return bool(is_granted), inspection
 
 
 def read_source(project: Path | None, *, has_code: bool = True) -> AppConfigSource:
@@ -67,8 +67,9 @@ def read_source(project: Path | None, *, has_code: bool = True) -> AppConfigSour
     Without `has_code` folders of roles and plugins stay in it, for a command that reads or writes
     the files in them and runs none.
     """
-    granted, _ = stored_consent(project)
-    return read_project(project, {}, granted, _is_confined, has_code=has_code).src
+    is_granted, inspection = stored_consent(project)
+    trust = inspection.digests if is_granted else False
+    return read_project(project, {}, trust, _is_confined, has_code=has_code).src
 
 
 def _is_confined(tier: str) -> bool:
@@ -89,7 +90,7 @@ def _decide(inspection: Inspection, choice: bool | None) -> bool:  # noqa: FBT00
         is_granted = _ask(inspection) if _can_ask() else None
     if is_granted is None:
         raise ProjectNotTrusted(str(folder), inspection.lines)
-    if not remember(folder, Answer(inspection.digest, is_granted)):
+    if not remember(folder, Answer(inspection.digests, is_granted)):
         click.echo("warning: the answer cannot be stored and holds for this time only.", err=True)
     return is_granted
 

@@ -32,7 +32,7 @@ def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> N
     if not inspection.lines:
         click.echo(f"{inspection.folder} runs and loosens nothing; it needs no trust.")
         return
-    if not consent_to(target):
+    if not inspection.digests <= consent_to(target):
         click.echo("Not trusted.")
         return
     click.echo("Trusted:")

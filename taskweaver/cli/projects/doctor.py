@@ -109,13 +109,13 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
     yield _system()
     yield _packages()
     try:
-        granted, inspection = stored_consent(project)
-        app = TaskWeaverApp(project, trust=granted)
+        is_granted, inspection = stored_consent(project)
+        app = TaskWeaverApp(project, trust=inspection.digests if is_granted else False)
     except TaskWeaverError as error:
         yield CheckResult("config", "fail", str(error), "Correct it; the other checks need it.")
         return
     with app:
-        yield from _trust(inspection, granted)
+        yield from _trust(inspection, is_granted=is_granted)
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded(
@@ -152,9 +152,9 @@ def _packages() -> CheckResult:
     return CheckResult("packages", "ok", f"all there{extra}")
 
 
-def _trust(inspection: Inspection, granted: str) -> Iterator[CheckResult]:
+def _trust(inspection: Inspection, *, is_granted: bool) -> Iterator[CheckResult]:
     """List the effects of opening the project; those not allowed are off in later checks."""
-    if not granted:
+    if not is_granted and inspection.lines:
         fix = f"Decide: {own_command('trust', inspection.folder)}"
         for line in inspection.lines:
             yield CheckResult("trust", "warn", f"off, not trusted: {line}", fix)

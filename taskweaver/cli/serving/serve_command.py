@@ -168,8 +168,8 @@ def _accounts(project: Path | None) -> Any:
 
     require_folder(project)
     require_packages()
-    granted, inspection = stored_consent(project)
-    if not granted and "server.database" in inspection.keys:
+    is_granted, inspection = stored_consent(project)
+    if not is_granted and "server.database" in inspection.keys:
         # Without it the users would be those of the files, which no server reads.
         raise ProjectNotTrusted(str(inspection.folder), inspection.lines)
     source = read_source(project)
