@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from traces import Recorded, collecting
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.logging import TelemetryLogger, Tracing
-from taskweaver.logging import telemetry as telemetry_module
 from taskweaver.logging.spans import AGENT, HISTOGRAMS, agent, tool
 from taskweaver.logging.tracing import get_tracer
 from taskweaver.logging.tracing_settings import TracingSettings
@@ -96,13 +96,13 @@ def test_spans_and_metrics_reach_a_collector_with_the_end_of_the_application() -
             "gen_ai.invoke_agent.duration": 1,
             "gen_ai.execute_tool.duration": 1,
         }
-        assert collector.requests == ["/v1/traces", "/v1/metrics"]
+        assert sorted(collector.requests) == ["/v1/metrics", "/v1/traces"]
     assert not [t for t in threading.enumerate() if t not in before and "Otel" in t.name]
     assert not tracing.enabled
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_collector_that_fails_is_asked_once_more_and_noted_in_the_log(
+def test_a_collector_that_fails_holds_up_the_end_by_some_seconds(
     tmp_path: Path, is_there: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with collecting() as collector, TelemetryLogger(tmp_path / "a.log") as log:
@@ -111,8 +111,10 @@ def test_a_collector_that_fails_is_asked_once_more_and_noted_in_the_log(
         tracing = Tracing(AppConfigSource(None, keys), log)
         with tracing.agent("Planner"):
             pass
+        since = time.monotonic()
         tracing.close()
-        assert collector.requests == (["/v1/traces"] if is_there else [])
+        assert time.monotonic() - since < 20
+        assert ("/v1/traces" in collector.requests) is is_there
     assert "Failed to export" in (tmp_path / "a.log").read_text()
     assert capfd.readouterr().err == ""
 
@@ -120,7 +122,7 @@ def test_a_collector_that_fails_is_asked_once_more_and_noted_in_the_log(
 def test_without_the_packages_one_line_says_so_and_work_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(telemetry_module, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     tracing = Tracing(AppConfigSource(None, ON))
     assert 'pip install "opentelemetry-sdk>=' in tracing.problem
     assert not tracing.enabled
@@ -154,10 +156,9 @@ def test_while_off_nothing_of_opentelemetry_is_imported() -> None:
         "import sys\n"
         "from taskweaver.logging import Tracing\n"
         "from taskweaver.logging.spans import agent\n"
-        "from taskweaver.module.tracing import get_tracer\n"
         "tracing = Tracing()\n"
         "with tracing.running(agent('a')) as span: span.fail('x')\n"
-        "with get_tracer().start_as_current_span('x'): Tracing.set_span_attribute('a', 1)\n"
+        "Tracing.set_span_attribute('a', 1)\n"
         "tracing.inject({})\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"
     )
