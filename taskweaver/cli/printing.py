@@ -1,4 +1,4 @@
-"""Tables and JSON of the command line, from texts of others."""
+"""Output of the command line, from texts of others: lines, tables, JSON, errors."""
 
 from __future__ import annotations
 
@@ -37,6 +37,19 @@ def colored(text: str, color: str | None) -> str:
 def say(text: str, color: str | None = None, *, err: bool = False) -> None:
     """Print a text of others, in a colour where these are welcome."""
     click.echo(safe(text) if err else colored(safe(text), color), err=err)
+
+
+def print_error(reason: str, *, is_debug: bool) -> None:
+    """Print an error in one line, with the traceback of the error being handled if asked for."""
+    from taskweaver.console.terminal.surface import is_plain
+    from taskweaver.utils.redact import redact
+
+    if is_debug:
+        import traceback
+
+        click.echo(redact(traceback.format_exc()), err=True, nl=False)
+    line = f"error: {safe(redact(' '.join(reason.split())))}"
+    click.secho(line, err=True, fg=None if is_plain(sys.stderr) else "red")
 
 
 def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

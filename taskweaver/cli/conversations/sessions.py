@@ -8,17 +8,25 @@ from pathlib import Path
 
 import click
 
+from taskweaver.cli.opening.consent import read_source
 from taskweaver.cli.options import JSON
 from taskweaver.cli.printing import print_json, safe
+from taskweaver.config.secrets import register_secrets
+from taskweaver.session.repair import repair_session
+from taskweaver.session.storage.stored_sessions import (
+    remove_session,
+    require_session,
+    stored_sessions,
+)
 from taskweaver.utils.text import counted
 
 _QUERY_CHARS = 60
 
 
-@click.group(invoke_without_command=True)
+@click.group("sessions", invoke_without_command=True)
 @JSON
 @click.pass_context
-def sessions(ctx: click.Context, *, as_json: bool) -> None:
+def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
     """List the sessions of a project, the newest first.
 
     A damaged one is listed with its readable rounds.
@@ -27,7 +35,6 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.session.storage.stored_sessions import stored_sessions
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:
@@ -45,27 +52,22 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
         click.echo("No sessions yet.")
 
 
-@sessions.command()
+@sessions_command.command()
 @click.argument("session_ids", nargs=-1, required=True)
 @click.pass_obj
 def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
     """Delete sessions with all their files."""
-    from taskweaver.session.storage.stored_sessions import remove_session
-
     for session_id in session_ids:
         remove_session(_folder(project), session_id)
         click.echo(f"{session_id} deleted")
 
 
-@sessions.command()
+@sessions_command.command()
 @click.argument("session_id")
 @JSON
 @click.pass_obj
 def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     """Save the readable rounds of a damaged session; the damaged file stays beside the new one."""
-    from taskweaver.session.repair import repair_session
-    from taskweaver.session.storage.stored_sessions import require_session
-
     done = repair_session(require_session(_folder(project), session_id))
     if as_json:
         print_json(asdict(done))
@@ -94,9 +96,6 @@ def _folder(project: Path | None) -> Path:
 
     Its secrets are known afterwards.
     """
-    from taskweaver.cli.opening.consent import read_source
-    from taskweaver.config.secrets import register_secrets
-
     src = read_source(project)
     register_secrets(src)
     return Path(src.get_path("workspace.workspace_path")) / "sessions"

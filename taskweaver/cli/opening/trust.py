@@ -6,22 +6,21 @@ from pathlib import Path
 
 import click
 
+from taskweaver.cli.opening.consent import consent_to, inspect, show_effects
+from taskweaver.cli.opening.folder import require_folder
 from taskweaver.cli.options import FOLDER
+from taskweaver.trust.answers import forget
 
 
-@click.command()
+@click.command("trust")
 @click.argument("folder", required=False, type=FOLDER)
 @click.option("--forget", "is_forgotten", is_flag=True, help="Forget the decision.")
 @click.pass_obj
-def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:
+def trust_command(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:
     """Show the code a project runs and the limits it loosens when opened, and decide again.
 
     At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` gives consent.
     """
-    from taskweaver.cli.opening.consent import consent_to, inspect, show_effects
-    from taskweaver.cli.opening.folder import require_folder
-    from taskweaver.trust.answers import forget
-
     target = folder or project
     require_folder(target)
     inspection = inspect(target)

@@ -29,7 +29,8 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.facts.learnt import LearntFacts, forget_models, stored_facts
+from taskweaver.llm.facts.learnt import LearntFacts, stored_facts
+from taskweaver.llm.facts.learnt import forget_models as forget_learnt
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
@@ -74,18 +75,21 @@ class CheckResult:
     fix: str = ""
 
 
-def examine(
-    project: Path | None, *, as_json: bool = False, are_models_forgotten: bool = False
-) -> int:
-    """Check everything a session needs, print the results, and return 1 when one fails, else 0.
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option(
+    "--forget-models", is_flag=True, help="First forget what was learnt of models' endpoints."
+)
+@click.pass_obj
+def doctor_command(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
+    """Check what works here, and name the remedy for the rest."""
+    if forget_models:
+        forget_learnt()
+    sys.exit(examine(project, as_json=as_json))
 
-    Args:
-        project: Folder of the project.
-        as_json: Whether the results are printed as JSON.
-        are_models_forgotten: Whether the facts learnt of models are deleted first.
-    """
-    if are_models_forgotten:
-        forget_models()
+
+def examine(project: Path | None, *, as_json: bool = False) -> int:
+    """Check everything a session needs, print the results, and return 1 when one fails, else 0."""
     findings = []
     for found in _findings(project):
         finding = replace(found, detail=redact(found.detail), fix=redact(found.fix))

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from taskweaver.cli.opening.folder import require_folder
 from taskweaver.cli.options import FILE, PATH
 
 _EXAMPLES = """\b
@@ -48,17 +47,18 @@ class SearchGroup(click.Group):
 
 
 @click.group(
-    cls=SearchGroup, epilog=_EXAMPLES, subcommand_metavar="IDEA | --resume RUN | COMMAND ..."
+    "search",
+    cls=SearchGroup,
+    epilog=_EXAMPLES,
+    subcommand_metavar="IDEA | --resume RUN | COMMAND ...",
 )
-@click.pass_obj
-def search(project: Path | None) -> None:
+def search_command() -> None:
     """Search for the best experiment: drafts, repairs, improvements, tuning, ablations.
 
     IDEA is a Markdown file with the task and the way to measure it. Ctrl-C stops cleanly:
     finished work is kept, and --resume continues. Runs are kept in the folder experiments/ of the
     project, with a report and a page each.
     """
-    require_folder(project)
 
 
 def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -83,7 +83,7 @@ def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> f
 _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
 
 
-@search.command()
+@search_command.command()
 @click.argument("idea", required=False)
 @click.option("--load_ideas", "--load-ideas", type=PATH, hidden=True)
 @click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
@@ -144,7 +144,7 @@ def run(project: Path | None, /, *, idea: str | None, resume: str | None, **opti
     sys.exit(search_and_show(project, choice, is_plain=is_plain, is_owned=is_owned))
 
 
-@search.command(name="list")
+@search_command.command(name="list")
 @click.pass_obj
 def list_(project: Path | None) -> None:
     """List the runs of the project, the newest first."""
@@ -153,7 +153,7 @@ def list_(project: Path | None) -> None:
     list_runs(project)
 
 
-@search.command()
+@search_command.command()
 @click.argument("run", default="latest")
 @click.pass_obj
 def show(project: Path | None, run: str) -> None:
@@ -163,7 +163,7 @@ def show(project: Path | None, run: str) -> None:
     show_run(project, run)
 
 
-@search.command()
+@search_command.command()
 @click.argument("run", default="latest")
 @click.pass_obj
 def report(project: Path | None, run: str) -> None:
@@ -173,7 +173,7 @@ def report(project: Path | None, run: str) -> None:
     write_report(project, run)
 
 
-@search.command(name="open")
+@search_command.command(name="open")
 @click.argument("run", default="latest")
 @click.pass_obj
 def open_(project: Path | None, run: str) -> None:
