@@ -11,17 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_endpoint import Call, good, serving
-from search_lab import FAST, IDEA
-from support import make_project
-from test_cli_search import LastingClimber
+from test_cli_search import LastingClimber, climbing, configure
 from warm_commands import BARE_FIGURES, WarmCommands
-
-from taskweaver.llm.types import ModelRequest
 
 pytestmark = pytest.mark.measured
 
-FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)}
+FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)} | {"memory.enabled": False}
 
 
 def drawn_until(handle: int, text: str, drawn: str = "") -> str:
@@ -42,19 +37,8 @@ def project(tmp_path: Path) -> Iterator[Path]:
     """A project whose model answers by rules; each attempt after the first lasts."""
     climber = LastingClimber()
     climber.lasts = True
-
-    def play(call: Call) -> None:
-        if "messages" not in call.body:
-            call.answer(200, {"data": [{"id": "m"}]})
-            return
-        messages = call.body["messages"]
-        call.stream(good(climber(messages, ModelRequest(messages))))
-
-    with serving(play) as endpoint:
-        model = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
-        keys = FAST | FORTY | model | {"llm.api_key": "k", "memory.enabled": False}
-        project = make_project(tmp_path / "lab", keys)
-        (project / "climb.md").write_text(IDEA.format("maximize"))
+    with climbing(tmp_path, climber) as project:
+        configure(project, FORTY)
         yield project
 
 

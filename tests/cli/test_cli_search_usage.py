@@ -14,22 +14,15 @@ WRONG_USAGE = [
     (["--plain"], "Give an idea, or --resume RUN"),
     (["idea.md", "--resume", "latest"], "Give an idea, or --resume RUN"),
     (["idea.md", "--time", "soon"], "write a time with its unit, like 8h"),
-    (["idea.md", "--time", ""], "write a time with its unit, like 8h"),
-    (["idea.md", "--time", "8"], "write a time with its unit, like 8h"),
     (["idea.md", "--time", "1h30"], "write a time with its unit, like 8h"),
     (["idea.md", "--budget", "much"], "write an amount like 5"),
-    (["idea.md", "--policy", "luck"], "luck"),
     (["idea.md", "--workers", "0"], "Invalid value for '--workers'"),
-    (["idea.md", "--steps", "-1"], "Invalid value for '--steps'"),
     (["idea.md", "--resources", "none.yaml"], "Invalid value for '--resources'"),
     (["idea.md", "--name", "../up"], "is no name of a run"),
-    (["idea.md", "--name", ".."], "is no name of a run"),
     (["missing.md"], "There is no file missing.md"),
     (["lst"], "There is no file lst. Did you mean `search list`?"),
-    (["shwo", "latest"], "There is no file shwo. Did you mean `search show`?"),
     (["empty.md"], "empty.md is empty"),
     (["list.json", "--idea_idx", "2"], "there is no number 2"),
-    (["list.json", "--idea_idx", "-1"], "there is no number -1"),
     (["broken.json"], "is not JSON"),
     (["untitled.json"], "holds no idea"),
     (["latin.md"], "not UTF-8"),
@@ -47,10 +40,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_project_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
-    for arguments in (["list"], ["show"], [str(IDEA)], ["--resume", "latest"]):
-        result = ask(tmp_path / "nope", "search", *arguments)
-        assert result.exit_code == 2, (arguments, result.output)
-        assert "There is no folder" in result.output
+    result = ask(tmp_path / "nope", "search", str(IDEA))
+    assert result.exit_code == 2
+    assert "There is no folder" in result.output
     assert not list(tmp_path.iterdir())
     result = ask(tmp_path, "search", "list")
     assert "is not a project" in result.output
@@ -90,11 +82,8 @@ def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
     wrong = [
         ([str(IDEA), "--memory_db", str(taken)], "is there already, and each run has a memory"),
         ([str(IDEA), "--memory_db", str(taken / "m")], "cannot be made"),
-        ([str(IDEA), "--memory_db", "/proc/nowhere/m.sqlite"], "cannot be made"),
         ([str(IDEA), "--memory_db", str(tmp_path / "m"), "--no-memory"], "has none to keep"),
-        ([str(project / "plain.md"), "--memory_db", str(tmp_path / "m")], "No model is configured"),
     ]
-    (project / "plain.md").write_text("just try something\n")
     for arguments, reason in wrong:
         result = ask(project, "search", *arguments)
         assert result.exit_code == 2, (arguments, result.output)

@@ -68,8 +68,6 @@ def test_a_saved_conversation_is_replayed(tmp_path: Path) -> None:
     assert [step["verdict"] for step in steps] == ["differs", "differs"]  # profile and result
     assert "'8' was recorded, now '80'" in steps[1]["details"][0]
     assert taskweaver(project, "replay", str(file), "--set", "nonsense").exit_code == 2
-    elsewhere = taskweaver(project / "data", "replay", str(file))
-    assert f"{project / 'data'} is not a project" in elsewhere.stderr
 
 
 def test_a_session_is_branched_in_the_chat(project: Path) -> None:

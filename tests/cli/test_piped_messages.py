@@ -57,15 +57,6 @@ def test_the_text_of_an_option_is_one_message_except_for_commands() -> None:
     assert messages_in("one\ntwo\n/reset\nthree") == ["one\ntwo", "/reset", "three"]
 
 
-def test_messages_and_commands_are_shown_before_their_outcomes(project: Path) -> None:
-    script = "run this code: 20 * 20\n/fork idea\nrun this code: 20 * 30\n"
-    shown = ask(project, text=script).stdout
-    parts = ("> run this code: 20 * 20", "400", "> /fork idea", "now on idea", "* 30", "600")
-    places = [shown.index(part) for part in parts]
-    assert places == sorted(places)
-    assert shown.count("> ") >= 3
-
-
 def test_two_lines_are_two_rounds_and_an_option_is_not_echoed(project: Path) -> None:
     piped = ask(project, "--json", text="run this code: 1 + 1\nrun this code: 2 + 2\n")
     rounds = [json.loads(line) for line in piped.stdout.splitlines()]
