@@ -201,15 +201,8 @@ def test_older_forms_of_the_original_are_read(
     ("text", "problem"),
     [
         ("user_query: hi", "scoring_points are missing"),
-        (
-            "user_query: hi\nscoring_points: [{score_point: a, weight: 0}]",
-            "scoring_points.1.weight: Input should be greater than 0",
-        ),
         ("user_query: hi\nscoring_pts: 1", "did you mean 'scoring_points'?"),
-        (
-            "eval_query: []\nscoring_points: [{score_point: a}]",
-            "steps: Value should have at least 1 item",
-        ),
+        ("eval_query: []\nscoring_points: [{score_point: a}]", "steps: Value should have at least"),
     ],
 )
 def test_mistakes_in_the_form_of_the_original(tmp_path: Path, text: str, problem: str) -> None:

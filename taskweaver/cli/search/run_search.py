@@ -79,7 +79,7 @@ def search_and_show(
             )
         with search:
             _introduce(app, search)
-            with _shown(search, plain=is_plain) as (changed, say), _stopping(search, say):
+            with _shown(search, plain=is_plain) as (changed, tell), _stopping(search, tell):
                 if is_owned:
                     Thread(target=_stop_with_input, args=(search,), daemon=True).start()
                 search.run(changed)
@@ -112,12 +112,12 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
         say(f"continues after {counted(known, 'node')}")
 
 
-def _stopping(search: Search, say: Callable[[str], None]) -> AbstractContextManager[None]:
+def _stopping(search: Search, tell: Callable[[str], None]) -> AbstractContextManager[None]:
     """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
 
     def stop() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        say("stopping: what is being tried is given up, the rest is kept ...")
+        tell("stopping: what is being tried is given up, the rest is kept ...")
         search.stop()
 
     return handling(signal.SIGINT, stop)
