@@ -139,25 +139,6 @@ def test_init_refuses_a_folder_that_holds_something(project: Path) -> None:
     assert "not empty" in result.output
 
 
-def test_doctor_finds_a_new_project_well(new_project: Path) -> None:
-    result = ask(new_project, "doctor")
-    assert result.exit_code == 0, result.output
-    assert "fail" not in result.output
-    for part in ("python", "packages", "config", "model", "kernel", "sandbox", "plugins", "roles"):
-        assert part in result.output
-
-
-def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
-    text = "name: late\ndescription: d\nparameters: []\nreturns: []\n"
-    (project / "plugins" / "late.yaml").write_text(text)
-    (project / "plugins" / "late.py").write_text("raise SystemExit(3)\n")
-    result = ask(project, "doctor")
-    assert result.exit_code == 1
-    (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
-    assert "'late'" in line
-    assert "SystemExit" in line
-
-
 @contextmanager
 def at_terminal(project: Path) -> Iterator[Screen]:
     """Give a chat at a terminal, which ends with the block."""

@@ -36,10 +36,8 @@ def ask(project: Path, *arguments: str, text: str = "") -> Result:
         ("```never closed\na\nb", ["```never closed\na\nb"]),
         ("```x``` is code\nnext", ["```x``` is code", "next"]),
         ("one \\\ntwo\nthree", ["one \ntwo", "three"]),
-        ("/fork\n  one\ntwo", ["/fork", "one", "two"]),
         ("/fork\n\n\n  one\n  two", ["/fork", "one\n  two"]),
         ("`" * 100_000 + "x`\nnext", ["`" * 100_000 + "x`", "next"]),
-        ("x:" + "\n  y" * 100_000, ["x:" + "\n  y" * 100_000]),
         ("/home/me/a.csv\nb", ["/home/me/a.csv", "b"]),
         ("  \n\n", []),
     ],
@@ -59,11 +57,8 @@ def test_the_text_of_an_option_is_one_message_except_for_commands() -> None:
 
 def test_two_lines_are_two_rounds_and_an_option_is_not_echoed(project: Path) -> None:
     piped = ask(project, "--json", text="run this code: 1 + 1\nrun this code: 2 + 2\n")
-    rounds = [json.loads(line) for line in piped.stdout.splitlines()]
-    assert [facts["user_query"] for facts in rounds] == [
-        "run this code: 1 + 1",
-        "run this code: 2 + 2",
-    ]
+    rounds = [json.loads(line)["user_query"] for line in piped.stdout.splitlines()]
+    assert rounds == ["run this code: 1 + 1", "run this code: 2 + 2"]
     assert "> run this code: 2 + 2" in piped.stderr
     assert "> run" not in ask(project, "-m", "run this code: 1 + 1").stdout
 
