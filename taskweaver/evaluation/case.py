@@ -19,7 +19,7 @@ from pydantic import (
 
 from taskweaver.evaluation.checks import Check
 from taskweaver.evaluation.errors import EvaluationError
-from taskweaver.evaluation.form import Form, Many, Words, mistake
+from taskweaver.evaluation.form import Many, StrictForm, Words, mistake
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import inside, read_yaml
@@ -77,14 +77,14 @@ def _as_json(value: Any) -> Any:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-class RecordedCall(Form):
+class RecordedCall(StrictForm):
     """A tool call of a recorded reply."""
 
     name: Words
     arguments: Annotated[str, BeforeValidator(_as_json)] = "{}"
 
 
-class RecordedReply(Form):
+class RecordedReply(StrictForm):
     """A reply of a model: its text and calls as they stand, or the fields of a ``response``."""
 
     text: str = ""
@@ -103,7 +103,7 @@ class RecordedReply(Form):
         return self
 
 
-class CaseStep(Form):
+class CaseStep(StrictForm):
     """A step of a case, with one action.
 
     Attributes:
@@ -151,7 +151,7 @@ class CaseStep(Form):
         return str(getattr(self, self.action))
 
 
-class ScoringPoint(Form):
+class ScoringPoint(StrictForm):
     """A scoring point in the form of the original: words for a judge, or code that decides."""
 
     score_point: Words
@@ -159,7 +159,7 @@ class ScoringPoint(Form):
     eval_code: str = ""
 
 
-class EvalCase(Form):
+class EvalCase(StrictForm):
     """A case of an evaluation.
 
     Attributes:
@@ -236,14 +236,14 @@ class EvalCase(Form):
         return found
 
 
-class _CaseFile(Form):
+class _CaseFile(StrictForm):
     """Several cases in one file."""
 
     kind: str = "other"
     cases: list[dict[str, Any]]
 
 
-class _Query(Form):
+class _Query(StrictForm):
     """A question in an older form of the original."""
 
     model_config = ConfigDict(extra="ignore")
@@ -256,7 +256,7 @@ class _Query(Form):
         return {"user_query": value} if isinstance(value, str) else value
 
 
-class _OriginalCase(Form):
+class _OriginalCase(StrictForm):
     """A case of the original's ``auto_eval``.
 
     Read are the form with a ``task_description``, which a model plays the user of, and the older

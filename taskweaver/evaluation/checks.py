@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from taskweaver.evaluation.form import Form, Many, Pattern, Words
+from taskweaver.evaluation.form import Many, Pattern, StrictForm, Words
 from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.answers.numbers import Number, numbers_in
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -96,7 +96,7 @@ class Examiner:
     judge: Callable[[str], JudgeVerdict]
 
 
-class NumberForm(Form):
+class NumberCheck(StrictForm):
     """A number of the answer; without a tolerance as exact as the answer shows it, up to 1 %."""
 
     value: float
@@ -110,14 +110,14 @@ class NumberForm(Form):
         return rounded + abs(self.value) * _ROUNDING_ERROR
 
 
-class CountForm(Form):
+class CountCheck(StrictForm):
     """Bounds on a number of things."""
 
     least: int = 0
     most: int | None = None
 
 
-class FileForm(Form):
+class FileCheck(StrictForm):
     """A file of the working directory; the columns and rows are those of a CSV table."""
 
     name: Words
@@ -135,13 +135,13 @@ def _short(*names: str) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-_Counts = Many[Annotated[CountForm, _short("least", "most")]]
+_Counts = Many[Annotated[CountCheck, _short("least", "most")]]
 
 
-class Check(Form):
+class Check(StrictForm):
     """Checks of one mapping, by kind."""
 
-    number: Many[Annotated[NumberForm, _short("value")]] = ()
+    number: Many[Annotated[NumberCheck, _short("value")]] = ()
     contains: Many[Words] = ()
     lacks: Many[Words] = ()
     matches: Many[Pattern] = ()
@@ -150,7 +150,7 @@ class Check(Form):
     supported: Many[bool] = ()
     answered: Many[bool] = ()
     judge: Many[Words] = ()
-    file: Many[Annotated[FileForm, _short("name")]] = ()
+    file: Many[Annotated[FileCheck, _short("name")]] = ()
     no_file: Many[Words] = ()
     code: Many[Pattern] = ()
     code_not: Many[Pattern] = ()
@@ -196,7 +196,7 @@ def _is(found: bool, wanted: bool, absent: str, present: str) -> str:  # noqa: F
     return absent if wanted else present
 
 
-def _number(wanted: NumberForm, seen: Observed, _: Examiner) -> str:
+def _number(wanted: NumberCheck, seen: Observed, _: Examiner) -> str:
     def fits(number: Number) -> bool:
         sign = math.copysign(1, wanted.value) if number.sign == 0 else number.sign
         return any(
@@ -262,7 +262,7 @@ def _content(seen: Observed, name: str) -> str | None:
         return None
 
 
-def _file(wanted: FileForm, seen: Observed, _: Examiner) -> str:
+def _file(wanted: FileCheck, seen: Observed, _: Examiner) -> str:
     name, text = wanted.name, _content(seen, wanted.name)
     if text is None:
         return f"there is no file {name}"
@@ -271,7 +271,7 @@ def _file(wanted: FileForm, seen: Observed, _: Examiner) -> str:
     return _table(wanted, text) if wanted.columns or wanted.rows is not None else ""
 
 
-def _table(wanted: FileForm, text: str) -> str:
+def _table(wanted: FileCheck, text: str) -> str:
     name = wanted.name
     try:
         header, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
@@ -290,7 +290,7 @@ def _prompt(text: str, seen: Observed, _: Examiner, *, is_wanted: bool) -> str:
     return _is(is_there, is_wanted, f"{text!r} is in no prompt", f"{text!r} is in a prompt")
 
 
-def _count(wanted: CountForm, seen: Observed, _: Examiner, *, kind: str) -> str:
+def _count(wanted: CountCheck, seen: Observed, _: Examiner, *, kind: str) -> str:
     count = seen.count(kind)
     if wanted.least <= count and (wanted.most is None or count <= wanted.most):
         return ""

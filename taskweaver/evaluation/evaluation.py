@@ -93,14 +93,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
             _setup(project, dict(config or {}), model, trust, is_trusted=is_trusted)
         )
         file = stack.enter_context(ResultFile(out)) if out is not None else None
-        digests = {case.name: case.digest for case in chosen}
-        # Rows of a file stay right for the same case, answered by the same.
-        known = {
-            row.case: row
-            for row in (file.rows if file is not None else ())
-            if row.is_scored
-            and (row.digest, row.by, row.model) == (digests.get(row.case), setup.by, setup.model)
-        }
+        known = _known(file.rows if file is not None else (), chosen, setup)
         due = [case for case in chosen if case.name not in known]
         on_start(announcement, len(due))
         played: dict[str, ResultRow] = {}
@@ -123,6 +116,19 @@ def _chosen(cases: list[EvalCase], only: Sequence[str], *, is_held_out: bool) ->
             hint = f"did you mean {near[0]!r}?" if near else f"there are {len(names)} others."
             raise EvaluationError(name, f"there is no case of this name; {hint}")
     return [case for case in cases if case.name in only]
+
+
+def _known(
+    rows: Sequence[ResultRow], cases: Sequence[EvalCase], setup: PlaySetup
+) -> dict[str, ResultRow]:
+    """Return the rows of a file that are still right: of the same case, answered by the same."""
+    digests = {case.name: case.digest for case in cases}
+    return {
+        row.case: row
+        for row in rows
+        if row.is_scored
+        and (row.digest, row.by, row.model) == (digests.get(row.case), setup.by, setup.model)
+    }
 
 
 def _play_all(cases: Sequence[EvalCase], setup: PlaySetup, jobs: int) -> Iterator[ResultRow]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 T = TypeVar("T")
 
 
-class Form(BaseModel):
+class StrictForm(BaseModel):
     """A mapping of a file: each name is known, and no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -48,7 +48,7 @@ def mistake(error: ValidationError) -> str:
     place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        known = [name for form in _forms(Form) for name in form.model_fields]
+        known = [name for form in _forms(StrictForm) for name in form.model_fields]
         near = get_close_matches(str(first["loc"][-1]), known, n=1)
         problem = "is not known" + (f"; did you mean {near[0]!r}?" if near else "")
     elif isinstance(first["input"], str | int | float | None) and first["type"] != "value_error":
@@ -56,5 +56,5 @@ def mistake(error: ValidationError) -> str:
     return f"{place}: {problem}" if place else problem
 
 
-def _forms(form: type[Form]) -> list[type[Form]]:
+def _forms(form: type[StrictForm]) -> list[type[StrictForm]]:
     return [form, *(deep for below in form.__subclasses__() for deep in _forms(below))]

@@ -15,7 +15,7 @@ _MOST_BYTES = 64 << 20
 _CACHES = "__pycache__"
 
 
-class Effect(NamedTuple):
+class TrustEffect(NamedTuple):
     """An effect of opening a project that needs consent.
 
     Attributes:

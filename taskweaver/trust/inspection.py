@@ -11,7 +11,7 @@ from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.trust.answers import answer_for
-from taskweaver.trust.content import Effect, digest_of_file, digests_below
+from taskweaver.trust.content import TrustEffect, digest_of_file, digests_below
 from taskweaver.trust.errors import ForeignProject
 from taskweaver.trust.keys import known_key
 from taskweaver.trust.places import PACKAGE, is_shipped, risky_places, set_apart
@@ -40,7 +40,7 @@ class Inspection:
     """
 
     folder: Path
-    effects: tuple[Effect, ...]
+    effects: tuple[TrustEffect, ...]
     owner: str = ""
 
     @property
@@ -98,7 +98,7 @@ def user_name(uid: int) -> str:
         return f"uid {uid}"
 
 
-def _code(src: AppConfigSource, is_confined: IsConfined) -> Iterator[Effect]:
+def _code(src: AppConfigSource, is_confined: IsConfined) -> Iterator[TrustEffect]:
     """Yield the code that runs with the user's rights: roles, and plugins without a sandbox.
 
     Roles are one effect with the modules and packages beside their folder: any of them can import
@@ -113,12 +113,12 @@ def _code(src: AppConfigSource, is_confined: IsConfined) -> Iterator[Effect]:
                 content[f"../{path.name}"] = digest_of_file(path)
             elif path != folder and (path / "__init__.py").is_file():
                 content |= {f"../{path.name}/{name}": h for name, h in digests_below(path).items()}
-        yield Effect(f"code of roles, with your rights: {names}", content, (_ROLES,))
+        yield TrustEffect(f"code of roles, with your rights: {names}", content, (_ROLES,))
     folder = Path(src.get_path(_PLUGINS))
     plugins = ", ".join(sorted(path.stem for path in folder.glob("*.py")))
     if plugins and not is_shipped(folder) and not is_confined(src.get_enum("execution.sandbox")):
         line = f"plugins without a sandbox, with your rights: {plugins}"
-        yield Effect(line, digests_below(folder), (_PLUGINS,))
+        yield TrustEffect(line, digests_below(folder), (_PLUGINS,))
 
 
 def _names_of_roles(folder: Path) -> list[str]:

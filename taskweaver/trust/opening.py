@@ -12,7 +12,7 @@ from typing import Any
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.plain_folder import defaults_at, state_place
-from taskweaver.trust.content import Effect
+from taskweaver.trust.content import TrustEffect
 from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.inspection import Inspection, IsConfined, inspect_project, withhold
 from taskweaver.utils.app_utils import config_file_of
@@ -32,7 +32,7 @@ class OpenedProject:
     """
 
     src: AppConfigSource
-    withheld: tuple[Effect, ...] = ()
+    withheld: tuple[TrustEffect, ...] = ()
 
     @property
     def notice(self) -> str:

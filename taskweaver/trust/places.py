@@ -12,7 +12,7 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
-from taskweaver.trust.content import Effect, is_inside, links_out
+from taskweaver.trust.content import TrustEffect, is_inside, links_out
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.system.installation import state_folder
@@ -49,7 +49,7 @@ _OWN = frozenset({_WORKSPACE, _PLUGINS, _RUNS, _LOGS})
 """Folders that hold code, or that this program writes in."""
 
 
-def risky_places(src: AppConfigSource) -> Iterator[Effect]:
+def risky_places(src: AppConfigSource) -> Iterator[TrustEffect]:
     """Yield the folders of a project that lie elsewhere, and links in them that lead elsewhere."""
     root = src.app_base_path
     links: dict[str, list[str]] = {}
@@ -58,7 +58,7 @@ def risky_places(src: AppConfigSource) -> Iterator[Effect]:
             continue
         problem = _problem(src, name, path)
         if problem:
-            yield Effect(f"{name}: {path}, {problem}", str(path), (name,))
+            yield TrustEffect(f"{name}: {path}, {problem}", str(path), (name,))
         if not is_inside(path, root):
             continue
         for folder in _folders(name, path):
@@ -66,7 +66,7 @@ def risky_places(src: AppConfigSource) -> Iterator[Effect]:
                 keys = links.setdefault(f"{os.path.relpath(link, root)} -> {target}", [])
                 keys += [] if name in _CHECKED_BY_READERS else [name]
     for shown, names in links.items():
-        yield Effect(f"link {shown}", shown, tuple(names), is_link=True)
+        yield TrustEffect(f"link {shown}", shown, tuple(names), is_link=True)
 
 
 def _problem(src: AppConfigSource, name: str, path: Path) -> str:

@@ -13,7 +13,7 @@ import psutil
 from taskweaver.config.coercion import coerce
 from taskweaver.config.config_mgt import AppConfigSource, env_name
 from taskweaver.config.keys.key import Key
-from taskweaver.trust.content import Effect, digest_of_file, is_inside
+from taskweaver.trust.content import TrustEffect, digest_of_file, is_inside
 from taskweaver.trust.keys import Risk, known_key, risk_of
 
 _LOCAL_MODELS = frozenset(
@@ -24,7 +24,7 @@ _USUAL = {("llm.api_type", "openai"), ("llm.api_base", _OPENAI), ("llm.openai.ap
 _WEB_ROLES = frozenset({"web_search", "web_explorer"})
 
 
-def risky_values(src: AppConfigSource) -> Iterator[Effect]:
+def risky_values(src: AppConfigSource) -> Iterator[TrustEffect]:
     """Yield the values of the configuration file that need consent, with the files they name.
 
     A value that cannot be read as its type has no effect: opening the project is an error. Neither
@@ -50,9 +50,9 @@ def risky_values(src: AppConfigSource) -> Iterator[Effect]:
             yield _shown(name, value, files, name)
 
 
-def _shown(place: str, value: Any, files: Any, name: str) -> Effect:
+def _shown(place: str, value: Any, files: Any, name: str) -> TrustEffect:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return Effect(f"{place}: {text}", [value, files], (name,))
+    return TrustEffect(f"{place}: {text}", [value, files], (name,))
 
 
 def _is_usual(src: AppConfigSource, name: str, value: Any) -> bool:
