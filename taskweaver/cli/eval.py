@@ -106,7 +106,8 @@ def print_results(done: Evaluation) -> None:
     """Print the table, its sums and means, and the problems."""
     rows, sums = done.rows, sums_of(done.rows)
     parts = {"sum": 1.0, "mean of a case": sums["cases"], "mean of a question": sums["questions"]}
-    means = [_sum_cells(name, sums, part or 1.0) for name, part in parts.items()]
+    about = "~" if any(row.is_estimated for row in rows) else ""
+    means = [_sum_cells(name, sums, part or 1.0, about) for name, part in parts.items()]
     print_table("", _HEAD, [*map(_cells, rows), *means])
     say(_MARKS)
     if any(row.by == "recording" for row in rows):
@@ -178,10 +179,12 @@ def _cells(row: ResultRow) -> tuple[str, ...]:
     return (row.case + marks, row.kind, by, outcome, *costs)
 
 
-def _sum_cells(name: str, sums: dict[str, float], parts: float) -> tuple[str, ...]:
+def _sum_cells(name: str, sums: dict[str, float], parts: float, about: str) -> tuple[str, ...]:
     passed = f"{sums['passed']:g} of {sums['cases']:g}" if name == "sum" else ""
     calls = f"{sums['calls'] / parts:,.{0 if name == 'sum' else 1}f}"
-    tokens = [f"{sums[kind] / parts:,.0f}" for kind in ("prompt_tokens", "completion_tokens")]
+    tokens = [
+        f"{about}{sums[kind] / parts:,.0f}" for kind in ("prompt_tokens", "completion_tokens")
+    ]
     return (name, "", "", passed, calls, *tokens, f"{sums['time_s'] / parts:.1f} s")
 
 

@@ -39,6 +39,11 @@ def say(text: str, color: str | None = None, *, err: bool = False) -> None:
     click.echo(safe(text) if err else colored(safe(text), color), err=err)
 
 
+def say_marked(mark: str, color: str | None, text: str) -> None:
+    """Print a text of others behind a mark in a colour."""
+    click.echo(f"{colored(mark, color)} {safe(text)}")
+
+
 def print_error(reason: str, *, is_debug: bool) -> None:
     """Print an error in one line, with the traceback of the error being handled if asked for."""
     from taskweaver.console.terminal.surface import is_plain

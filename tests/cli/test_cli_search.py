@@ -383,7 +383,9 @@ def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
     assert not list(project.glob("experiments/*"))
 
 
-FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)} | {"memory.enabled": False}
+FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)} | {
+    "memory.enabled": False, "search.num_drafts": 3, "search.num_seeds": 3,
+}  # fmt: skip
 
 
 def drawn_until(handle: int, text: str, drawn: str = "") -> str:

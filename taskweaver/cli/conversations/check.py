@@ -13,7 +13,7 @@ import click
 
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.options import DATA, JSON, PATH, paths
-from taskweaver.cli.printing import colored, print_json, say
+from taskweaver.cli.printing import print_json, say, say_marked
 from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.text import counted
 
@@ -40,8 +40,7 @@ def check_command(
         print_json(facts, indent=None)
     else:
         if verdict.difference is None:
-            cells = counted(verdict.cells, "cell")
-            click.echo(f"{colored('same', 'green')} ({cells} run again)")
+            say_marked("same", "green", f"({counted(verdict.cells, 'cell')} run again)")
         else:
             say(str(verdict.difference), "red")
         for note in verdict.notes:

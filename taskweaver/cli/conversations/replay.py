@@ -10,7 +10,7 @@ import click
 
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.options import DATA, FILE, JSON, pairs, paths
-from taskweaver.cli.printing import colored, print_json, safe, say
+from taskweaver.cli.printing import print_json, say, say_marked
 from taskweaver.session.replay import ReplayedCell
 from taskweaver.utils.text import counted
 
@@ -53,8 +53,8 @@ def replay_command(
 
 
 def _show(step: ReplayedCell) -> None:
-    verdict = colored(f"{step.verdict:8}", _COLORS[step.verdict])
     first, *rest = step.code.strip().splitlines() or [""]
-    click.echo(f"{verdict} {step.number}. {safe(first)}{' ...' if rest else ''}")
+    text = f"{step.number}. {first}{' ...' if rest else ''}"
+    say_marked(f"{step.verdict:8}", _COLORS[step.verdict], text)
     for line in step.details:
-        click.echo(f"{'':9}{safe(line)}")
+        say(f"{'':9}{line}")

@@ -10,7 +10,7 @@ import click
 
 from taskweaver.cli.opening.consent import read_source
 from taskweaver.cli.options import JSON
-from taskweaver.cli.printing import print_json, safe
+from taskweaver.cli.printing import print_json, safe, say
 from taskweaver.config.secrets import register_secrets
 from taskweaver.session.repair import repair_session
 from taskweaver.session.storage.stored_sessions import (
@@ -47,7 +47,7 @@ def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
         rounds = counted(item.rounds, "round")
         click.echo(f"{item.session_id}  {when}  {rounds:>10}  {query}{is_open}")
         if item.problem:
-            click.echo(f"  cannot be opened: {safe(' '.join(item.problem.split()))}")
+            say(f"  cannot be opened: {' '.join(item.problem.split())}")
     if not found:
         click.echo("No sessions yet.")
 
@@ -79,10 +79,10 @@ def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     if unknown:
         click.echo(f"a part of these tables could not be read: {', '.join(unknown)}")
     if done.unfit_file is not None:
-        click.echo(f"{done.unfit} rows fit no more; they are in {safe(str(done.unfit_file))}")
+        say(f"{done.unfit} rows fit no more; they are in {done.unfit_file}")
     if done.remade:
-        click.echo(f"made anew: {safe(', '.join(done.remade))}")
-    click.echo(f"The damaged file is kept as {safe(str(done.damaged_file))}")
+        say(f"made anew: {', '.join(done.remade)}")
+    say(f"The damaged file is kept as {done.damaged_file}")
 
 
 def _rows(counts: Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ import click
 from taskweaver.cli.memory.erasing import checked_erasure, erasure_options, run_erasure
 from taskweaver.cli.opening.folder import register_secrets_around
 from taskweaver.cli.options import FILE, JSON, NEW_FILE
-from taskweaver.cli.printing import print_json, print_table, safe
+from taskweaver.cli.printing import print_json, print_table, say
 from taskweaver.console.terminal.text import depth_first
 from taskweaver.memory.branched import (
     BranchedMemory,
@@ -101,9 +101,9 @@ def tree(file: Path, *, as_json: bool) -> None:
     for depth, branch in depth_first(roots, lambda branch: children.get(branch.number, [])):
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
         wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
-        deep = f"({depth} deep, of {safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
-        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{safe(branch.id)}"
-        click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))
+        deep = f"({depth} deep, of {ids[branch.parent]}) " if depth > _MOST_INDENTED else ""
+        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{branch.id}"
+        say("  ".join(filter(None, [line, " ".join(marks), wrote])))
 
 
 @memory_command.command()
@@ -120,7 +120,7 @@ def show(
     with _open(file) as opened:
         shown = _branch(opened, branch)
         if as_prompt:
-            click.echo(safe(shown.render(at=at).text))
+            say(shown.render(at=at).text)
             return
         names = {item.number: item.id for item in opened.branches()}
         core = list(shown.core.entries(at=at).values())
@@ -138,8 +138,8 @@ def show(
         (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
     ))  # fmt: skip
     if digest is not None:
-        click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
-        click.echo(f"{safe(digest.text)}\n")
+        by = names[digest.branch]
+        say(f"summary of {digest.count} earlier events, by {by}\n{digest.text}\n")
     print_table("events", ("id", "kind", "text", "times", "of"), (
         (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
     ))  # fmt: skip
@@ -170,13 +170,12 @@ def search(
     if as_json:
         print_json([plain_record(item, names) for item in found])
         return
-    seen_by = safe(searched.id)
     is_newest = bool(found) and found[0].match == "recency"
     if tags and not found:
-        click.echo(f"Branch {seen_by} has no record with these tags.")
+        say(f"Branch {searched.id} has no record with these tags.")
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
-        click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
+        say(f"Nothing matches in the records and events that {searched.id} sees.{newest}")
     print_table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
     if events and is_newest:
         return
@@ -210,7 +209,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
             *((f"record {id_}", texts[id_]) for id_ in ids),
         ])  # fmt: skip
     if not (found.core or any(found.events) or any(found.archival)):
-        click.echo(f"{safe(first)} and {safe(second)} see the same.")
+        say(f"{first} and {second} see the same.")
 
 
 @memory_command.command()
@@ -270,7 +269,7 @@ def import_(file: Path, source: Path) -> None:
         if is_new:
             remove_database(file)
         raise
-    click.echo(f"{_branches(len(names))} added: {safe(', '.join(names))}")
+    say(f"{_branches(len(names))} added: {', '.join(names)}")
 
 
 @memory_command.command()
@@ -290,7 +289,7 @@ def delete(file: Path, branch: str, number: int) -> None:
                 forget(number)
             except RecordNotVisible:
                 continue
-            click.echo(f"{kind} {number} is hidden from {safe(branch)} on")
+            say(f"{kind} {number} is hidden from {branch} on")
             return
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
 
@@ -322,7 +321,7 @@ def verify(file: Path, *, as_json: bool) -> None:
         print_json(asdict(health))
     else:
         for problem in health.problems:
-            click.echo(f"problem: {safe(problem)}")
+            say(f"problem: {problem}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
         state = "sound" if health.is_sound else "damaged"
         click.echo(f"{state}: {_branches(health.branches)}, {rows or 'no rows'}")

@@ -23,7 +23,7 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import stored_consent
-from taskweaver.cli.printing import colored, print_json, safe
+from taskweaver.cli.printing import print_json, safe, say, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.blocks import format_seconds
@@ -102,10 +102,11 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
 
 
 def _print(finding: CheckResult) -> None:
-    sign = colored(f"{finding.status:5}", _COLORS[finding.status])
-    click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
-    if finding.fix:
-        click.echo(f"{'':15} -> {safe(' '.join(finding.fix.split()))}")
+    detail, fix = (" ".join(text.split()) for text in (finding.detail, finding.fix))
+    mark = f"{finding.status:5}"
+    say_marked(mark, _COLORS[finding.status], f"{finding.name:9} {detail}")
+    if fix:
+        say(f"{'':15} -> {fix}")
 
 
 def _findings(project: Path | None) -> Iterator[CheckResult]:

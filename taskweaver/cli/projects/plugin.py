@@ -16,7 +16,7 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import read_source
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.printing import colored, safe
+from taskweaver.cli.printing import safe, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.plugin.errors import PluginError
@@ -153,7 +153,7 @@ def _tell(what: str, failure: str) -> bool:
     sign = "FAIL" if failure else "ok"
     lines = safe(failure).strip().splitlines()
     reason = f": {lines[-1]}" if lines else ""
-    click.echo(f"{colored(f'{sign:4}', _COLORS[sign])} {safe(what)}{reason}")
+    say_marked(f"{sign:4}", _COLORS[sign], f"{what}{reason}")
     for line in lines[:-1]:
         click.echo(f"       {line}")
     return bool(failure)

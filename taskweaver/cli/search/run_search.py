@@ -23,7 +23,7 @@ from taskweaver.app.search_service import (
     start_search,
 )
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.printing import print_table, safe, say
+from taskweaver.cli.printing import print_table, say
 from taskweaver.cli.search.search_options import SearchOptions
 from taskweaver.cli.signals import handling
 from taskweaver.console.terminal.surface import is_plain
@@ -161,7 +161,7 @@ class _PlainView:
         ended = [node for node in state.journal.finished if node.id not in self._seen]
         for node in ended:
             self._seen.add(node.id)
-            click.echo(_marked(node, state.journal))
+            say(_marked(node, state.journal))
         for remark in state.remarks[self._remarks :]:
             say(remark, "yellow")
         self._remarks = len(state.remarks)
@@ -175,7 +175,7 @@ def _line(node: Node, journal: Journal) -> str:
     name = " fresh" * node.is_fresh + (f" {node.name}" if node.name else "")
     origin = f" of {node.parent}" if node.parent else ""
     why = f" ({node.error.kind})" if node.error else ""
-    return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}")
+    return f"{node.id} {node.kind}{name}{origin}: {value}{why}"
 
 
 def _marked(node: Node, journal: Journal) -> str:
@@ -261,7 +261,7 @@ def show_run(project: Path | None, run: str) -> None:
     roots = [node for node in journal.nodes if node.parent is None]
     for depth, node in depth_first(roots, lambda node: journal.children(node.id)):
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
-        click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
+        say(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
     for said in (*run_statistics.overruled(journal), *state.remarks):
         say(said)
     for passed in state.passed:
