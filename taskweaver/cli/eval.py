@@ -136,33 +136,35 @@ def print_results(done: Evaluation) -> None:
 def print_comparison(rows: Sequence[ResultRow], earlier: Sequence[ResultRow]) -> None:
     """Print what changed since an earlier run."""
     now, before = {row.case: row for row in rows}, {row.case: row for row in earlier}
-    both = [name for name in now if name in before]
-    by = sorted({before[name].by for name in both})
+    both = [(before[name], now[name]) for name in now if name in before]
+    by = sorted({was.by for was, _ in both})
     say(f"\nagainst the earlier run, answered by: {', '.join(by) or '-'}")
-    if {now[name].by for name in both} - {*by}:
+    if {is_now.by for _, is_now in both} - {*by}:
         say("Another one answers now: passes are not compared like with like.")
-    for name in both:
-        was, is_now = before[name], now[name]
+    for was, is_now in both:
         if was.outcome != is_now.outcome and "passed" in (was.outcome, is_now.outcome):
-            _say_line(f"  {name}: {was.outcome} -> {is_now.outcome}")
+            _say_line(f"  {is_now.case}: {was.outcome} -> {is_now.outcome}")
         elif was.calls != is_now.calls:
-            _say_line(f"  {name}: calls {was.calls} -> {is_now.calls}")
-    scored = [name for name in both if now[name].is_scored and before[name].is_scored]
-    say(f"mean of the {counted(len(scored), 'case')} that both played:")
-    ones, twos = (sums_of([run[name] for name in scored]) for run in (before, now))
+            _say_line(f"  {is_now.case}: calls {was.calls} -> {is_now.calls}")
+    _print_means([pair for pair in both if pair[0].is_scored and pair[1].is_scored])
+    for label, names in (("new", now.keys() - before), ("gone", before.keys() - now)):
+        if names:
+            _say_line(f"{label}: {', '.join(sorted(names))}")
+
+
+def _print_means(pairs: Sequence[tuple[ResultRow, ResultRow]]) -> None:
+    """Print the means of two runs over the cases that both played."""
+    say(f"mean of the {counted(len(pairs), 'case')} that both played:")
+    before, now = (sums_of([pair[place] for pair in pairs]) for place in (0, 1))
     for name, unit in (
         ("passed", " %"), ("calls", ""), ("prompt_tokens", ""), ("completion_tokens", ""),
         ("time_s", " s"),
     ):  # fmt: skip
         digits = 0 if "tokens" in name else 2
-        share = (100 if name == "passed" else 1) / (len(scored) or 1)
+        share = (100 if name == "passed" else 1) / (len(pairs) or 1)
         label = name.removesuffix("_s").replace("_", " ")
-        one, two = ones[name] * share, twos[name] * share
+        one, two = before[name] * share, now[name] * share
         say(f"  {label}: {one:,.{digits}f}{unit} -> {two:,.{digits}f}{unit}")
-    for label, run, other in (("new", now, before), ("gone", before, now)):
-        names = [name for name in run if name not in other]
-        if names:
-            _say_line(f"{label}: {', '.join(names)}")
 
 
 def _cells(row: ResultRow) -> tuple[str, ...]:

@@ -138,24 +138,29 @@ def withhold(src: AppConfigSource, is_confined: IsConfined, *, has_code: bool = 
     if inspection.owner:
         raise ForeignProject(str(src.app_base_path / CONFIG_FILE), inspection.owner)
     store, keys = src.json_file_store, inspection.keys
-    src.trusts_addresses = not any(key.startswith(("llm.", "ext_llms.")) for key in keys)
+    has_endpoint = any(key.startswith("llm.") for key in keys)
+    has_models = "ext_llms.llm_configs" in keys
+    src.trusts_addresses = not (has_endpoint or has_models)
     for name in list(store):
-        is_of_model = "ext_llms.llm_configs" in keys and name.endswith(("llm_alias", "vlm_alias"))
-        is_of_endpoint = any(key.startswith("llm.") for key in keys) and _is_of_endpoint(name)
-        if name in keys or is_of_model or is_of_endpoint:
+        is_alias = has_models and name.endswith(("llm_alias", "vlm_alias"))
+        if name in keys or is_alias or (has_endpoint and _is_of_endpoint(name)):
             del store[name]
     if has_code and store.get(_TAKING_PART) is not None:
-        packaged = {
-            name for part in PACKAGE.iterdir() if part.is_dir() for name in _names_of_roles(part)
-        }
-        taking_part = [name for name in src.get_list(_TAKING_PART) if name in packaged]
-        del store[_TAKING_PART]
-        if taking_part:
-            store[_TAKING_PART] = taking_part
+        _keep_packaged_roles(src)
     # Without its value a key has its default: that folder may lead elsewhere or hold code, too.
     for key in inspect_project(src, is_confined, has_code=has_code).keys:
         set_apart(src, key)
     src.follows_links = False
+
+
+def _keep_packaged_roles(src: AppConfigSource) -> None:
+    """Take the project's roles out of the list of those that take part."""
+    parts = [part for part in PACKAGE.iterdir() if part.is_dir()]
+    packaged = {name for part in parts for name in _names_of_roles(part)}
+    taking_part = [name for name in src.get_list(_TAKING_PART) if name in packaged]
+    del src.json_file_store[_TAKING_PART]
+    if taking_part:
+        src.json_file_store[_TAKING_PART] = taking_part
 
 
 def _is_of_endpoint(name: str) -> bool:
