@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry import trace
 from traces import Recorded, collecting
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -41,9 +40,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     [
         ({}, {}, False),
         ({}, {"enabled": True}, True),
-        ({"OTEL_TRACES_EXPORTER": "console"}, {}, True),
         ({"OTEL_TRACES_EXPORTER": "otlp"}, {}, True),
-        ({"OTEL_TRACES_EXPORTER": "none"}, {}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": DEAD}, {}, True),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": DEAD, "OTEL_TRACES_EXPORTER": "none"}, {}, False),
         ({"OTEL_TRACES_EXPORTER": "console"}, {"enabled": False}, False),
@@ -134,9 +131,7 @@ def test_without_the_packages_one_line_says_so_and_work_goes_on(
     ("name", "value", "reason"),
     [
         ("OTEL_METRIC_EXPORT_INTERVAL", "0", "interval value 0.0 is invalid"),
-        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many", "must be a non-negative integer"),
         ("OTEL_METRICS_EXEMPLAR_FILTER", "zz", "Unknown exemplar filter 'zz'"),
-        ("OTEL_BSP_SCHEDULE_DELAY", "0", "schedule_delay_millis must be positive"),
     ],
 )
 def test_a_variable_that_cannot_be_used_switches_tracing_off(
@@ -241,23 +236,8 @@ def test_the_metrics_are_those_of_the_conventions() -> None:
     }
 
 
-@pytest.mark.parametrize("keys", [ON, {}], ids=["on", "off"])
-def test_a_span_of_the_tracer_has_the_methods_of_opentelemetry(
-    recorded: Recorded, keys: dict[str, Any]
-) -> None:
-    tracing = Tracing(AppConfigSource(None, keys))
-    tracer = get_tracer()
-    with tracer.start_as_current_span("x") as span, tracer.start_span("y") as other:
-        for one in (span, other):
-            one.set_attribute("prompt_size", 1)
-            one.set_attributes({"a": "b"})
-            one.add_event("e", {"k": 1})
-            one.record_exception(ValueError("v"))
-            one.set_status(trace.StatusCode.ERROR, "why")
-            one.update_name("z")
-            assert one.is_recording() is bool(keys)
-            assert one.get_span_context().is_valid is bool(keys)
-    tracing.close()
-    assert [item.name for item in recorded.spans] == ["z", "z"] * bool(keys)
-    with pytest.raises(ValueError, match="mine"), get_tracer().start_as_current_span("x"):
-        raise ValueError("mine")
+def test_the_tracer_records_nothing_while_tracing_is_off(recorded: Recorded) -> None:
+    with get_tracer().start_as_current_span("x") as span:
+        span.set_attribute("prompt_size", 1)
+        assert not span.get_span_context().is_valid
+    assert recorded.spans == []
