@@ -12,7 +12,7 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.llm.types import ChatMessage
 from taskweaver.module.events import PostEventType, TaskWeaverEvent
-from taskweaver.trust.answers import Answers, remember
+from taskweaver.trust.answers import Answer, remember
 from taskweaver.trust.opening import inspect_folder
 
 NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
@@ -114,12 +114,12 @@ def make_project(
     (folder / "taskweaver_config.json").write_text(text)
     if has_table:
         add_table(folder)
-    assert remember(folder, Answers(_digests_of_new(folder, text)))
+    assert remember(folder, Answer(_digests_of_new(folder, text), is_granted=True))
     return folder
 
 
 def _digests_of_new(folder: Path, text: str) -> frozenset[str]:
-    """Return what opening a project that was just made does, given its configuration's text.
+    """Return the hashes of what opening a project that was just made does.
 
     It is looked for once for all that hold nothing else, in one environment: a path in the text may
     lead elsewhere from each folder.
@@ -143,11 +143,11 @@ def add_table(project: Path) -> None:
 
 def trust_project(folder: Path) -> None:
     """Keep the user's consent to everything that opening a folder does now."""
-    assert remember(folder, Answers(_digests(folder)))
+    assert remember(folder, Answer(_digests(folder), is_granted=True))
 
 
 def _digests(folder: Path) -> frozenset[str]:
-    """Return what opening a folder does, as the user consents to it."""
+    """Return the hashes of what opening a folder does, as the user consents to it."""
     return inspect_folder(folder, lambda tier: tier != "none").digests
 
 

@@ -79,9 +79,9 @@ class TaskWeaverApp:
             model: Function that plays the model: messages in, reply out; used in place of
                 `llm.api_type`.
             trust: Whether the folder may run programs, loosen the sandbox, name addresses and
-                follow links: True, or False for an opening without these, or the digests of the
-                effects that are allowed. None is True for a folder that is given, and the user's
-                stored answer for one that was looked for.
+                follow links: True, or False for an opening without these, or the hashes of the
+                effects that are allowed. None is True for a folder that is given, and the stored
+                answer for one that was looked for.
             kernels: Owner of the kernels, closed with the application; None makes the one that the
                 configuration describes.
             **kwargs: More configuration keys.

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from taskweaver import __version__
-from taskweaver.cli.conversations.sessions import sessions
-from taskweaver.cli.evaluation.eval_command import eval_command
-from taskweaver.cli.memory.command import memory
 from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
-from taskweaver.cli.opening.trust import trust
 from taskweaver.cli.options import FILE, FOLDER, PATH
-from taskweaver.cli.projects.plugin import plugin
-from taskweaver.cli.projects.role import role
-from taskweaver.cli.search.search_command import search
-from taskweaver.cli.serving.serve_command import serve_command, web_command
+from taskweaver.cli.printing import print_error
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -54,38 +48,66 @@ Exit status: 0 answered, 1 not answered, 2 wrong usage or configuration,
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_LAZY = {
+    "acp": (
+        "conversations.acp_stdio",
+        "Answer an editor by the Agent Client Protocol, on standard input and output.",
+    ),
+    "attach": ("conversations.attach", "Print a connection file for Jupyter clients."),
+    "check": ("conversations.check", "Run the cells of a receipt again, and compare."),
+    "doctor": ("projects.doctor", "Check what works here, and name the remedy for the rest."),
+    "eval": ("eval", "Play cases against the configured model."),
+    "init": ("projects.init", "Make a project folder: configuration, examples, sample data."),
+    "kernelspec": ("conversations.attach", "Install a kernel for Jupyter."),
+    "mcp": ("conversations.mcp_stdio", "Serve the project to other programs as an MCP server."),
+    "memory": ("memory.command", "Inspect a memory file: branches, contents, differences."),
+    "plugin": ("projects.plugin", "Write and test functions of your own for the model."),
+    "replay": ("conversations.replay", "Run a saved conversation again without a model."),
+    "role": ("projects.role", "Make a role of your own."),
+    "search": ("search.search_command", "Search for the best experiment."),
+    "serve": ("serving.serve_command", "Serve the project over HTTP, until Ctrl-C."),
+    "sessions": ("conversations.sessions", "List, delete and repair the sessions of a project."),
+    "trust": ("opening.trust", "Show what a project runs and loosens, and decide again."),
+    "web": ("serving.serve_command", "Open the project in a browser, until Ctrl-C."),
+}
+"""Commands that are imported when they run: their module and a line about each."""
+
+
 class Commands(click.Group):
     """Command group that reports an error in one line; ``--debug`` adds the traceback."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted([*super().list_commands(ctx), *_LAZY])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; ``server`` is the original's name of ``serve``."""
-        return super().get_command(ctx, "serve" if cmd_name == "server" else cmd_name)
+        name = "serve" if cmd_name == "server" else cmd_name
+        if name not in _LAZY:
+            return super().get_command(ctx, name)
+        module = import_module(f"taskweaver.cli.{_LAZY[name][0]}")
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        lines = {name: command.get_short_help_str(80) for name, command in self.commands.items()}
+        lines |= {name: line for name, (_, line) in _LAZY.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(lines.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _end(ctx, "interrupted", INTERRUPTED)
+            print_error("interrupted", is_debug=ctx.params.get("debug", False))
+            ctx.exit(INTERRUPTED)
         except BrokenPipeError:  # whoever read has left; click ends quietly then
             raise
         except (TaskWeaverError, OSError) as error:
-            _end(ctx, str(error), USAGE)
-
-
-def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
-    """Say why, in one line; called while the error is being handled."""
-    from taskweaver.console.terminal.surface import is_plain
-    from taskweaver.console.terminal.text import safe
-    from taskweaver.utils.redact import redact
-
-    if ctx.params.get("debug"):
-        import traceback
-
-        click.echo(redact(traceback.format_exc()), err=True, nl=False)
-    line = f"error: {safe(redact(' '.join(reason.split())))}"
-    click.secho(line, err=True, fg=None if is_plain(sys.stderr) else "red")
-    ctx.exit(status)
+            print_error(str(error), is_debug=ctx.params.get("debug", False))
+            ctx.exit(USAGE)
 
 
 def _server_url(_ctx: click.Context, _option: click.Parameter, url: str | None) -> None:
@@ -154,6 +176,8 @@ def commands(
     """
     ctx.obj = project
     ctx.meta[TRUST_CHOICE] = trusted
+    if ctx.invoked_subcommand != "init":
+        require_folder(project)
     if ctx.invoked_subcommand is None:
         asked.pop("debug")
         ctx.invoke(chat, **asked)
@@ -172,7 +196,6 @@ def chat(
     node: str | None,
 ) -> None:
     """Ask questions; the default command."""
-    require_folder(project)
     if node is not None:
         from taskweaver.app.search_service import session_on_node
         from taskweaver.cli.opening.projects import open_app
@@ -202,159 +225,16 @@ def chat(
 
 
 @commands.command()
-@click.argument("folder", required=False, type=FOLDER)
-@click.option("-p", "--project", "same", metavar="DIR", type=FOLDER, help="The same as FOLDER.")
-@click.pass_obj
-def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
-    """Make a project folder: configuration, examples, sample data."""
-    target = folder or same or project
-    if target is None:
-        raise click.UsageError("Which folder? For example: taskweaver init sales")
-    from taskweaver.cli.projects.init import create_project
-
-    for line in create_project(target):
-        click.echo(line)
-
-
-@commands.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@click.option(
-    "--forget-models", is_flag=True, help="First forget what was learnt of models' endpoints."
-)
-@click.pass_obj
-def doctor(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
-    """Check what works here, and name the remedy for the rest."""
-    require_folder(project)
-    from taskweaver.cli.projects.doctor import examine
-
-    sys.exit(examine(project, as_json=as_json, are_models_forgotten=forget_models))
-
-
-@commands.command()
-@click.pass_obj
-def acp(project: Path | None) -> None:
-    """Answer an editor by the Agent Client Protocol, on standard input and output."""
-    require_folder(project)
-    from taskweaver.cli.conversations.acp_stdio import run_acp
-
-    run_acp(project)
-
-
-@commands.command()
-@click.pass_obj
-def mcp(project: Path | None) -> None:
-    """Serve the project to other programs as an MCP server, on standard input and output."""
-    require_folder(project)
-    from taskweaver.cli.conversations.mcp_stdio import serve_mcp
-
-    serve_mcp(project)
-
-
-@commands.command()
-@click.argument("session", required=False)
-@click.option("--branch", metavar="B", help="A branch; by default the current one.")
-@click.pass_obj
-def attach(project: Path | None, *, session: str | None, branch: str | None) -> None:
-    """Print a connection file, by which Jupyter clients join the kernel of a session.
-
-    Without SESSION it is the one that was used last. The kernel is that of the process that has
-    the session open; where there is none, it runs until this command ends.
-    """
-    require_folder(project)
-    from taskweaver.cli.conversations.attach import attach_to
-
-    attach_to(project, session, branch)
-
-
-@commands.command()
-@click.option("--sys-prefix", is_flag=True, help="For this environment, not for the user.")
-def kernelspec(*, sys_prefix: bool) -> None:
-    """Install a kernel for Jupyter: notebooks then start theirs here, warm and in a sandbox."""
-    from taskweaver.doors.jupyter.kernel_spec import install_spec
-
-    click.echo(str(install_spec(sys.prefix if sys_prefix else None)))
-
-
-@commands.command()
 @click.option("--stdio", is_flag=True, required=True, help="End with standard input.")
 @click.option("--socket", "path", required=True, type=PATH, help="Local socket, in a new folder.")
 @click.pass_obj
 def worker(project: Path | None, *, stdio: bool, path: Path) -> None:
     """Run code for another machine, whose ssh starts this: see execution.server."""
-    require_folder(project)
     from taskweaver.cli.serving.run_worker import run_worker
 
     if not (stdio and path.is_absolute()):
         raise click.UsageError("--socket must be an absolute path.")
     run_worker(project, path)
-
-
-commands.add_command(eval_command)
-commands.add_command(memory)
-commands.add_command(role)
-commands.add_command(plugin)
-commands.add_command(sessions)
-commands.add_command(search)
-commands.add_command(serve_command)
-commands.add_command(trust)
-commands.add_command(web_command)
-
-
-@commands.command()
-@click.argument("experience", type=FILE)
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another value.")
-@click.option("--data", multiple=True, metavar="OLD=NEW", help="Another file for a data file.")
-@click.option("--repair", is_flag=True, help="Let the model correct a cell that fails.")
-@click.option("--json", "as_json", is_flag=True, help="Print each step as a line of JSON.")
-@click.pass_obj
-def replay(
-    project: Path | None,
-    *,
-    experience: Path,
-    settings: tuple[str, ...],
-    data: tuple[str, ...],
-    repair: bool,
-    as_json: bool,
-) -> None:
-    """Run a saved conversation again without a model, and compare the results.
-
-    EXPERIENCE is a file that /save wrote. The exit status is 1 when a result is not as recorded.
-    """
-    require_folder(project)
-    from taskweaver.cli.conversations.replay import replay_file
-
-    files = {old: Path(new) for old, new in map(_pair, data)}
-    values = dict(map(_pair, settings))
-    sys.exit(replay_file(project, experience, values, files, repair=repair, as_json=as_json))
-
-
-@commands.command()
-@click.argument("receipt", type=PATH)
-@click.option("--data", multiple=True, metavar="NAME=PATH", help="A file to use as an input.")
-@click.option(
-    "--trust", "is_trusted", is_flag=True, help="Run its code also where there is no sandbox."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
-@click.pass_obj
-def check(
-    project: Path | None, *, receipt: Path, data: tuple[str, ...], is_trusted: bool, as_json: bool
-) -> None:
-    """Run the cells of a receipt again without a model, and compare all that it records.
-
-    RECEIPT is a file that /export receipt wrote. The exit status is 1 when something differs.
-    """
-    require_folder(project)
-    from taskweaver.cli.conversations.check import check_file
-
-    files = {name: Path(path) for name, path in map(_pair, data)}
-    sys.exit(check_file(project, receipt, files, is_trusted=is_trusted, as_json=as_json))
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not (name and sign and value):
-        raise click.UsageError(f"{text!r} must be like name=value.")
-    return name.strip(), value.strip()
 
 
 def _piped_text() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -10,4 +11,25 @@ FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path
 NEW_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 PATH = click.Path(resolve_path=True, path_type=Path)
+DATA = click.option("--data", multiple=True, metavar="NAME=PATH", help="Another file for one.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def pairs(texts: Iterable[str]) -> dict[str, str]:
+    """Read options of the form ``name=value``.
+
+    Raises:
+        click.UsageError: If one has another form.
+    """
+    found = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise click.UsageError(f"{text!r} must be like name=value.")
+        found[name] = value
+    return found
+
+
+def paths(texts: Iterable[str]) -> dict[str, Path]:
+    """Read options of the form ``name=path``, as `pairs` does."""
+    return {name: Path(value) for name, value in pairs(texts).items()}

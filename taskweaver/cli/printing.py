@@ -1,4 +1,4 @@
-"""Tables and JSON of the command line, from texts of others."""
+"""Output of the command line, from texts of others: lines, tables, JSON, errors."""
 
 from __future__ import annotations
 
@@ -34,6 +34,29 @@ def colored(text: str, color: str | None) -> str:
     return text if color is None or is_plain(sys.stdout) else click.style(text, fg=color)
 
 
+def say(text: str, color: str | None = None, *, err: bool = False) -> None:
+    """Print a text of others, in a colour where these are welcome."""
+    click.echo(safe(text) if err else colored(safe(text), color), err=err)
+
+
+def say_marked(mark: str, color: str | None, text: str) -> None:
+    """Print a text of others behind a mark in a colour."""
+    click.echo(f"{colored(mark, color)} {safe(text)}")
+
+
+def print_error(reason: str, *, is_debug: bool) -> None:
+    """Print an error in one line, with the traceback of the error being handled if asked for."""
+    from taskweaver.console.terminal.surface import is_plain
+    from taskweaver.utils.redact import redact
+
+    if is_debug:
+        import traceback
+
+        click.echo(redact(traceback.format_exc()), err=True, nl=False)
+    line = f"error: {safe(redact(' '.join(reason.split())))}"
+    click.secho(line, err=True, fg=None if is_plain(sys.stderr) else "red")
+
+
 def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows in columns that fit the terminal; nothing when there are none.
 
@@ -46,7 +69,7 @@ def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object
     shown = [[safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
     if not shown:
         return
-    table = Table(box=None, pad_edge=False, title=safe(title), title_justify="left")
+    table = Table(box=None, pad_edge=False, title=safe(title) or None, title_justify="left")
     for name in names:
         table.add_column(
             safe(name), overflow="fold", ratio=3 if name in {"text", "value"} else None

@@ -20,6 +20,7 @@ from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.key import Key, KeyType
 from taskweaver.config.keys.known_keys import find
+from taskweaver.config.keys.roles import AS_INTERPRETER, INTERPRETERS
 from taskweaver.config.replaced import ALIASES, AZURE_AD_KEYS, PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 
@@ -103,6 +104,9 @@ class AppConfigSource:
         """
         special = self.provider_name(name)
         alias = [old for old, new in ALIASES.items() if new == name]
+        role, _, rest = name.rpartition(".")
+        if role in INTERPRETERS and rest in AS_INTERPRETER:
+            alias.append(f"code_interpreter.{rest}")
         return self._lookup(*([special] if special else []), name, *alias, choices=choices)
 
     def provider_name(self, name: str) -> str | None:

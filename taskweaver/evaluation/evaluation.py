@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,13 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.evaluation.cases.case import EvalCase
-from taskweaver.evaluation.cases.read import read_cases
+from taskweaver.evaluation.case import EvalCase, read_cases
 from taskweaver.evaluation.errors import EvaluationError
-from taskweaver.evaluation.results.file import ResultFile
-from taskweaver.evaluation.results.row import AnsweredBy, ResultRow
-from taskweaver.evaluation.running.play import PlaySetup
-from taskweaver.evaluation.running.pool import play_all
+from taskweaver.evaluation.play import CasePlay, PlaySetup
+from taskweaver.evaluation.results import AnsweredBy, ResultFile, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices
 from taskweaver.trust.opening import Trust
 
@@ -95,11 +93,11 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
             _setup(project, dict(config or {}), model, trust, is_trusted=is_trusted)
         )
         file = stack.enter_context(ResultFile(out)) if out is not None else None
-        known = _known(file, chosen, setup)
+        known = _known(file.rows if file is not None else (), chosen, setup)
         due = [case for case in chosen if case.name not in known]
         on_start(announcement, len(due))
         played: dict[str, ResultRow] = {}
-        for row in play_all(due, setup, jobs):
+        for row in _play_all(due, setup, jobs):
             played[row.case] = row
             if file is not None:
                 file.add(row)
@@ -110,7 +108,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
 
 def _chosen(cases: list[EvalCase], only: Sequence[str], *, is_held_out: bool) -> list[EvalCase]:
     if not only:
-        return [case for case in cases if is_held_out or not case.is_held_out]
+        return [case for case in cases if is_held_out or not case.held_out]
     names = [case.name for case in cases]
     for name in only:
         if name not in names:
@@ -121,18 +119,31 @@ def _chosen(cases: list[EvalCase], only: Sequence[str], *, is_held_out: bool) ->
 
 
 def _known(
-    file: ResultFile | None, cases: Sequence[EvalCase], setup: PlaySetup
+    rows: Sequence[ResultRow], cases: Sequence[EvalCase], setup: PlaySetup
 ) -> dict[str, ResultRow]:
     """Return the rows of a file that are still right: of the same case, answered by the same."""
     digests = {case.name: case.digest for case in cases}
-    rows = file.rows if file is not None else []
     return {
         row.case: row
         for row in rows
         if row.is_scored
-        and row.digest == digests.get(row.case)
-        and (row.by, row.model) == (setup.by, setup.model)
+        and (row.digest, row.by, row.model) == (digests.get(row.case), setup.by, setup.model)
     }
+
+
+def _play_all(cases: Sequence[EvalCase], setup: PlaySetup, jobs: int) -> Iterator[ResultRow]:
+    """Play cases side by side; yield their rows as they end."""
+    plays = [CasePlay(case, setup) for case in cases]
+    pool = ThreadPoolExecutor(max(jobs, 1), thread_name_prefix="eval")
+    try:
+        for done in as_completed([pool.submit(play.run_within_limit) for play in plays]):
+            yield done.result()
+    except BaseException:
+        for play in plays:
+            play.interrupt()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -153,12 +164,8 @@ def _setup(
             (folder / "taskweaver_config.json").write_text("{}")
         with TaskWeaverApp(folder, config, model=function, trust=trust) as app:
             by, model, line = _answerer(app, function)
-            if by == "recording" and app.config.get_enum("llm.form") == "auto":
-                config = {**config, "llm.form": "tools"}
-        yield (
-            PlaySetup(folder, has_project, config, trust, is_trusted, by, model, function),
-            line,
-        )
+        setup = PlaySetup(folder, has_project, config, trust, is_trusted, by, model, function)
+        yield setup, line
 
 
 def _answerer(app: TaskWeaverApp, function: ModelFunction | None) -> tuple[AnsweredBy, str, str]:

@@ -1,63 +1,29 @@
 """OpenTelemetry as an application uses it: providers, exporters, and their end.
 
-The packages are optional and slow to import: they are imported by `Telemetry` alone, when tracing
-is switched on. A tracer provider that the embedding program has made global is used as it is, and
-left open; otherwise the application has its own, which no other code sees.
+The SDK is optional, and all of it is slow to import: `Telemetry` alone does so, when tracing is
+switched on. A tracer provider that the embedding program has made global is used as it is, and left
+open. Otherwise the application has its own, which no other code sees.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from taskweaver.logging.collector import CollectorSession, WarningsToLog
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import ERROR, HISTOGRAMS, Operation, Span, Value
 from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.requirements import install_command
-
-
-def missing_packages() -> str:
-    """Return the problem of a configuration that switches tracing on without its packages."""
-    return (
-        "Tracing is switched on, and OpenTelemetry is not installed: nothing is recorded. Install"
-        f" it with `{install_command('otel')}`, or set tracing.enabled to false."
-    )
-
 
 _SCOPE = "taskweaver"
 _EXPORT_S = 3.0
+"""Time that a dead collector may hold up an export, and with it the end of the program."""
 _NS = 1_000_000_000
-
-
-def is_installed(exporter: str) -> bool:
-    """Return whether the packages that an exporter needs are installed.
-
-    A global provider of the embedding program needs none of them.
-    """
-    if _has_global_provider():
-        return True
-    needed = ["opentelemetry.sdk"]
-    needed += ["opentelemetry.exporter.otlp.proto.http"] if exporter == "otlp" else []
-    try:
-        return all(find_spec(name) is not None for name in needed)
-    except (ImportError, ValueError):  # the package above it is missing
-        return False
-
-
-def _has_global_provider() -> bool:
-    """Return whether the embedding program has set a tracer provider."""
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return False
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 class Telemetry:
@@ -65,46 +31,38 @@ class Telemetry:
 
     Attributes:
         has_contents: Whether prompts, replies and code are recorded.
+        tracer: OpenTelemetry's tracer.
     """
 
     def __init__(self, settings: TracingSettings, logger: TelemetryLogger | None) -> None:
         """Connect to the provider of the embedding program, or make one.
 
         Raises:
+            ImportError: If the SDK or the exporter is not installed.
             Exception: If OpenTelemetry cannot use a variable of the environment.
         """
-        from opentelemetry import trace
+        from opentelemetry import metrics, trace
 
         self.has_contents = settings.has_contents
         self._trace = trace
-        self._delivery = _Delivery(settings)
-        self._warnings = WarningsToLog(logger)
-        self._warnings.begin()
-        self._provider: Any = None
-        self._meters: Any = None
-        try:
-            self._connect()
-        except BaseException:
-            self.close()
-            raise
-
-    def _connect(self) -> None:
-        from opentelemetry import metrics
-
-        if not _has_global_provider():
-            self._provider = self._delivery.tracer_provider()
-            self._meters = self._delivery.meter_provider()
-        self.tracer = self._trace.get_tracer(_SCOPE, tracer_provider=self._provider)
-        meter = metrics.get_meter(_SCOPE, meter_provider=self._meters)
-        self._histograms = {
-            name: meter.create_histogram(
-                name,
-                unit=item.unit,
-                description=item.about,
-                explicit_bucket_boundaries_advisory=list(item.bounds),
-            )
-            for name, item in HISTOGRAMS.items()
-        }
+        tracers = meters = None
+        with ExitStack() as ends:
+            ends.enter_context(_warnings_to(logger))
+            if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+                tracers = _tracer_provider(settings, ends)
+                meters = _meter_provider(settings, ends)
+            self.tracer = trace.get_tracer(_SCOPE, tracer_provider=tracers)
+            meter = metrics.get_meter(_SCOPE, meter_provider=meters)
+            self._histograms = {
+                name: meter.create_histogram(
+                    name,
+                    unit=item.unit,
+                    description=item.about,
+                    explicit_bucket_boundaries_advisory=list(item.bounds),
+                )
+                for name, item in HISTOGRAMS.items()
+            }
+            self._ends = ends.pop_all()
 
     def begin(self, operation: Operation) -> Span:
         """Begin an operation as a part of the current one."""
@@ -122,13 +80,13 @@ class Telemetry:
         )
         return _RecordedSpan(self, span, operation)
 
-    def past(self, parent: Any, operation: Operation, began_ns: int, ended_ns: int) -> Any:
+    def past(self, parent: Any, operation: Operation, began_ns: int) -> Any:
         """Return a span that began in the past; the caller ends it."""
         return self.tracer.start_span(
             operation.name,
             context=self._trace.set_span_in_context(parent),
             attributes=_masked(operation.attributes),
-            start_time=min(began_ns, ended_ns),
+            start_time=began_ns,
         )
 
     def record(self, histogram: str, value: float, attributes: Mapping[str, Value]) -> None:
@@ -149,12 +107,7 @@ class Telemetry:
 
     def close(self) -> None:
         """Deliver the records and end the providers that were made here."""
-        for provider in (self._provider, self._meters):
-            if self._delivery.hurry():
-                self._warnings.mute()
-            if provider is not None:
-                provider.shutdown()
-        self._warnings.end()
+        self._ends.close()
 
 
 class _RecordedSpan(Span):
@@ -184,7 +137,7 @@ class _RecordedSpan(Span):
         now = time.time_ns()
         began_ns = min(self._began_ns + int(max(began_s, 0.0) * _NS), now)
         ended_ns = min(began_ns + int(max(duration_s, 0.0) * _NS), now)
-        span = self._telemetry.past(self.span, operation, began_ns, ended_ns)
+        span = self._telemetry.past(self.span, operation, began_ns)
         attributes = dict(operation.attributes)
         if error:
             attributes[ERROR] = error
@@ -222,90 +175,89 @@ def attached(span: Span) -> Iterator[None]:
         context.detach(token)
 
 
-class _Delivery:
-    """Makes providers whose exporters end quickly, whether or not a collector answers."""
+def _tracer_provider(settings: TracingSettings, ends: ExitStack) -> Any:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import (
+        BatchSpanProcessor,
+        ConsoleSpanExporter,
+        SimpleSpanProcessor,
+    )
 
-    def __init__(self, settings: TracingSettings) -> None:
-        from opentelemetry.sdk.resources import Resource
+    provider = TracerProvider(resource=_resource(settings), shutdown_on_exit=False)
+    ends.callback(provider.shutdown)
+    if settings.exporter == "console":
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
+    elif settings.exporter == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        self._settings = settings
-        self._resource = Resource.create({"service.name": settings.service_name})
-        self._sent: list[tuple[CollectorSession, Callable[[], None]]] = []
+        exporter = OTLPSpanExporter(**_options(settings, "traces"))
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
 
-    def hurry(self) -> bool:
-        """Make deliveries brief from now on; return whether a collector was given up.
 
-        A collector that did not answer the newest request is not asked again, for spans or metrics:
-        an exporter may be waiting for its next try.
-        """
-        for session, _ in self._sent:
-            session.hurry()
-        is_failing = any(session.is_failing for session, _ in self._sent)
-        if is_failing:
-            for _, shut_down in self._sent:
-                shut_down()
-        return is_failing
+def _meter_provider(settings: TracingSettings, ends: ExitStack) -> Any:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import (
+        ConsoleMetricExporter,
+        PeriodicExportingMetricReader,
+    )
 
-    def tracer_provider(self) -> Any:
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import (
-            BatchSpanProcessor,
-            ConsoleSpanExporter,
-            SimpleSpanProcessor,
-        )
+    exporter: Any = None
+    if settings.metrics_exporter == "console":
+        exporter = ConsoleMetricExporter(out=sys.stderr)
+    elif settings.metrics_exporter == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-        provider = TracerProvider(resource=self._resource, shutdown_on_exit=False)
-        match self._settings.exporter:
-            case "console":
-                exporter = ConsoleSpanExporter(out=sys.stderr)
-                provider.add_span_processor(SimpleSpanProcessor(exporter))
-            case "otlp":
-                from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        exporter = OTLPMetricExporter(**_options(settings, "metrics"))
+    readers = [PeriodicExportingMetricReader(exporter)] if exporter is not None else []
+    try:
+        provider = MeterProvider(readers, resource=_resource(settings), shutdown_on_exit=False)
+    except BaseException:
+        for reader in readers:  # each has a thread
+            reader.shutdown()
+        raise
+    ends.callback(provider.shutdown)
+    return provider
 
-                session = CollectorSession()
-                sent = OTLPSpanExporter(**self._options("traces", session))
-                self._sent.append((session, sent.shutdown))
-                provider.add_span_processor(BatchSpanProcessor(sent))
-        return provider
 
-    def meter_provider(self) -> Any:
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import (
-            ConsoleMetricExporter,
-            PeriodicExportingMetricReader,
-        )
+def _resource(settings: TracingSettings) -> Any:
+    from opentelemetry.sdk.resources import Resource
 
-        readers = []
-        match self._settings.metrics_exporter:
-            case "console":
-                out = ConsoleMetricExporter(out=sys.stderr)
-                readers.append(PeriodicExportingMetricReader(out))
-            case "otlp":
-                from opentelemetry.exporter.otlp.proto.http.metric_exporter import (
-                    OTLPMetricExporter,
-                )
+    return Resource.create({"service.name": settings.service_name})
 
-                session = CollectorSession()
-                sent = OTLPMetricExporter(**self._options("metrics", session))
-                self._sent.append((session, sent.shutdown))
-                readers.append(PeriodicExportingMetricReader(sent))
-        try:
-            return MeterProvider(readers, resource=self._resource, shutdown_on_exit=False)
-        except BaseException:
-            for reader in readers:  # each has a thread
-                reader.shutdown()
-            raise
 
-    def _options(self, signal: str, session: CollectorSession) -> dict[str, Any]:
-        """Return where a signal goes; the exporter reads all else from the environment."""
-        base = self._settings.endpoint
-        options: dict[str, Any] = {"session": session}
-        if base:
-            options["endpoint"] = f"{base}/v1/{signal}"
-        limits = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_TIMEOUT")
-        if not any(os.environ.get(name) for name in limits):
-            options["timeout"] = _EXPORT_S
-        return options
+def _options(settings: TracingSettings, signal: str) -> dict[str, Any]:
+    """Return where a signal goes; the exporter reads all else from the environment."""
+    options: dict[str, Any] = {}
+    if settings.endpoint:
+        options["endpoint"] = f"{settings.endpoint}/v1/{signal}"
+    limits = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_TIMEOUT")
+    if not any(os.environ.get(name) for name in limits):
+        options["timeout"] = _EXPORT_S
+    return options
+
+
+@contextmanager
+def _warnings_to(logger: TelemetryLogger | None) -> Iterator[None]:
+    """Take the warnings of OpenTelemetry to the application's log, each kind once.
+
+    Without a handler they would be printed into the conversation.
+    """
+    seen = set[str]()
+
+    def emit(record: logging.LogRecord) -> None:
+        if logger is not None and str(record.msg) not in seen:
+            seen.add(str(record.msg))
+            logger.warning(f"OpenTelemetry: {record.getMessage()}")
+
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = emit  # type: ignore[method-assign]
+    source = logging.getLogger("opentelemetry")
+    source.addHandler(handler)
+    try:
+        yield
+    finally:
+        source.removeHandler(handler)
 
 
 def _masked(attributes: Mapping[str, Value]) -> dict[str, Value]:

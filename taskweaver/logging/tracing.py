@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import AGENT, CONVERSATION, Operation, Span, Value, agent
-from taskweaver.logging.telemetry import Telemetry, attached, is_installed, missing_packages
+from taskweaver.logging.telemetry import Telemetry, attached
 from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
+from taskweaver.utils.system.requirements import install_command
 from taskweaver.utils.text import estimate_tokens
 
 SpanStatus = Literal["OK", "ERROR"]
@@ -34,46 +35,6 @@ def current_agent() -> str:
 
 
 _NO_SPAN = Span()
-
-
-class _NoRecord:
-    """A span with the methods of OpenTelemetry's, and its own context; records nothing."""
-
-    trace_id = span_id = 0
-    is_valid = is_remote = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave the block."""
-
-    def is_recording(self) -> bool:
-        """Return False."""
-        return False
-
-    def get_span_context(self) -> Self:
-        """Return a context that is not valid."""
-        return self
-
-    def end(self, *_: object, **__: object) -> None:
-        """Do nothing, as each method below."""
-
-    set_attribute = set_attributes = set_status = record_exception = end
-    add_event = add_link = update_name = end
-
-
-class _NoTracer:
-    """A tracer that records nothing, for code that asks `get_tracer` while tracing is off."""
-
-    def start_span(self, name: str, *_: object, **__: object) -> _NoRecord:  # noqa: ARG002 - kept
-        """Return a span that records nothing."""
-        return _NoRecord()
-
-    @contextmanager
-    def start_as_current_span(self, name: str, *_: object, **__: object) -> Iterator[_NoRecord]:
-        """Run the block; nothing is recorded."""
-        yield self.start_span(name)
 
 
 class Tracing:
@@ -104,10 +65,14 @@ class Tracing:
         if settings is None or not settings.enabled:
             return
         try:
-            if not is_installed(settings.exporter):
-                self.problem = missing_packages()
-                return
             self._telemetry = Telemetry(settings, logger)
+        except ImportError:
+            self.problem = (
+                "Tracing is switched on, and OpenTelemetry's SDK is not installed: nothing is"
+                f" recorded. Install it with `{install_command('otel')}`, or set tracing.enabled to"
+                " false."
+            )
+            return
         except Exception as error:  # noqa: BLE001 - of any kind, for a variable it cannot use
             reason = " ".join(str(error).split()) or type(error).__name__
             self.problem = f"OpenTelemetry cannot be set up, and nothing is recorded: {reason}"
@@ -169,7 +134,7 @@ class Tracing:
 
     def tracer(self) -> Any:
         """Return the OpenTelemetry tracer; one that records nothing while tracing is off."""
-        return self._telemetry.tracer if self._telemetry is not None else _NoTracer()
+        return self._telemetry.tracer if self._telemetry is not None else _api().NoOpTracer()
 
     def close(self) -> None:
         """Deliver the records and end; bounded, and safe to call again."""
@@ -243,6 +208,6 @@ def _with_ids(operation: Operation) -> Operation:
 
 
 def _api() -> Any:
-    import opentelemetry.trace as trace  # optional, and slow to import
+    import opentelemetry.trace as trace  # slow to import
 
     return trace

@@ -1,4 +1,4 @@
-"""The user's decisions about project folders, kept in the user's state, outside of the folders."""
+"""The user's answer about a project folder, kept in the user's state, outside of the folder."""
 
 from __future__ import annotations
 
@@ -6,72 +6,60 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from taskweaver.trust.finding import Finding
 from taskweaver.utils.system.installation import state_folder
 
 _MOST_BYTES = 4 << 20
-_MODE = 0o600
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The decisions about one folder.
+class Answer(NamedTuple):
+    """An answer about a folder, and the hashes of the effects that it is about."""
 
-    Attributes:
-        granted: Digests of the effects that the user allows.
-        declined: Digests of those that the user does not allow.
-    """
-
-    granted: frozenset[str] = frozenset()
-    declined: frozenset[str] = frozenset()
-
-    def undecided(self, findings: Collection[Finding]) -> tuple[Finding, ...]:
-        """Return the findings that the user was not asked about yet."""
-        return tuple(f for f in findings if f.digest not in self.granted | self.declined)
+    digests: frozenset[str]
+    is_granted: bool
 
 
-def answers_for(folder: Path) -> Answers:
-    """Return the decisions about a folder; none where they cannot be read."""
+def answer_for(folder: Path) -> Answer | None:
+    """Return the answer about a folder; None where there is none, or it cannot be read."""
     file = _file(folder)
     if file is None:
-        return Answers()
+        return None
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
-            if os.fstat(opened.fileno()).st_uid != os.geteuid():
-                return Answers()
+            is_own = os.fstat(opened.fileno()).st_uid == os.geteuid()
             data = json.loads(opened.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError):
-        return Answers()
-    if not isinstance(data, dict) or data.get("folder") != str(folder.resolve()):
-        return Answers()
-    return Answers(_texts(data.get("granted")), _texts(data.get("declined")))
+        return None
+    if not is_own or not isinstance(data, dict) or data.get("folder") != str(folder.resolve()):
+        return None
+    digests = data.get("digests")
+    known = frozenset(map(str, digests)) if isinstance(digests, list) else frozenset()
+    return Answer(known, data.get("is_granted") is True)
 
 
-def _texts(value: object) -> frozenset[str]:
-    items = value if isinstance(value, list) else []
-    return frozenset(item for item in items if isinstance(item, str))
+def granted_digests(folder: Path) -> frozenset[str]:
+    """Return the hashes of the effects that the user allows."""
+    answer = answer_for(folder)
+    return answer.digests if answer is not None and answer.is_granted else frozenset()
 
 
-def remember(folder: Path, answers: Answers) -> bool:
-    """Keep the decisions about a folder in place of earlier ones; return whether that was done."""
+def remember(folder: Path, answer: Answer) -> bool:
+    """Keep the answer about a folder in place of an earlier one; return whether that was done."""
     file = _file(folder)
     if file is None:
         return False
+    digests = sorted(answer.digests)
     data = {
-        "folder": str(folder.resolve()),
-        "granted": sorted(answers.granted),
-        "declined": sorted(answers.declined),
-    }
+        "folder": str(folder.resolve()), "digests": digests, "is_granted": answer.is_granted,
+    }  # fmt: skip
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(partial, flags, _MODE), "w", encoding="utf-8") as opened:
+        with os.fdopen(os.open(partial, flags, 0o600), "w", encoding="utf-8") as opened:
             json.dump(data, opened, indent=1)
         partial.replace(file)
     except OSError:
@@ -82,10 +70,10 @@ def remember(folder: Path, answers: Answers) -> bool:
 
 
 def forget(folder: Path) -> bool:
-    """Remove the decisions about a folder; return whether there were any.
+    """Remove the answer about a folder; return whether there was one.
 
     Raises:
-        OSError: If they cannot be removed.
+        OSError: If it cannot be removed.
     """
     file = _file(folder)
     if file is None or not file.exists():

@@ -1,4 +1,4 @@
-"""Hashes of code in a project folder, and the links that lead out of it."""
+"""Effects of opening a project, hashes of its code, and the links that lead out of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,28 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
+from typing import Any, NamedTuple
 
 _MOST_BYTES = 64 << 20
 """Largest file whose content is hashed; of a larger one, size and time of change are."""
 
 _CACHES = "__pycache__"
+
+
+class TrustEffect(NamedTuple):
+    """An effect of opening a project that needs consent.
+
+    Attributes:
+        line: The key with its value, the code or the link, as it is shown.
+        content: All that it depends on, as JSON can hold it.
+        keys: The configuration keys that go without consent.
+        is_link: Whether it is a link that leads out of the folder.
+    """
+
+    line: str
+    content: Any
+    keys: tuple[str, ...]
+    is_link: bool = False
 
 
 def is_inside(path: Path, folder: Path) -> bool:

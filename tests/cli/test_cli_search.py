@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
+import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,18 +140,6 @@ def test_an_idea_goes_in_and_the_best_comes_out(searched: tuple[Path, Result]) -
     assert run.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.long
-def test_a_built_in_proposer_finds_and_tells(project: Path) -> None:
-    configure(project, {"search.stage2_nodes": 0})
-    result = ask(project, "search", str(IDEA), "--plain", "--name", "first")
-    assert result.exit_code == 0, result.output
-    assert "built-in proposer" in result.output
-    assert "n0001 draft: 0." in result.output
-    told = ask(project, "chat", "--node", "first/best", "-m", "What did you try?").output
-    assert ": accuracy 0." in told
-    assert "Files: experiment.py" in told
-
-
 def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     project, _ = searched
     listed = ask(project, "search", "list")
@@ -163,19 +153,6 @@ def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     wrong = ask(project, "search", "show", "second")
     assert wrong.exit_code != 0
     assert "'second' is no run. There are: first." in wrong.output
-
-
-def test_the_report_is_written_anew(searched: tuple[Path, Result]) -> None:
-    project, _ = searched
-    report = project / "experiments/first/report.md"
-    before = report.read_text()
-    report.unlink()
-    result = ask(project, "search", "report", "first")
-    assert result.exit_code == 0, result.output
-    changes = {"Used of the budget"}  # the report itself took no time now
-    assert [line for line in report.read_text().splitlines() if not line.startswith(*changes)] == [
-        line for line in before.splitlines() if not line.startswith(*changes)
-    ]
 
 
 def test_a_run_that_is_over_is_not_gone_on_with(searched: tuple[Path, Result]) -> None:
@@ -195,17 +172,8 @@ def test_a_node_can_be_talked_to(
     monkeypatch.setenv("LLM_API_TYPE", "offline")
     told = ask(project, "chat", "--node", "first/best", "-m", "What did you try?")
     assert told.exit_code == 0, told.output
-    answer = told.output
-    assert "is an attempt of a search: " in answer
-    assert "Its plan: " in answer
-    assert ": height 0" in answer
-    assert "Files: try.sh" in answer
-    assert "Other questions need a real model" in answer
-    assert "sales.csv" not in answer
-    arguments = ["chat", "--node", "first/best", "-m", "how many rows are in tiny.csv?"]
-    result = ask(project, *arguments)
-    assert result.exit_code == 0, result.output
-    assert "2" in result.output
+    assert ": height 0" in told.output
+    assert "Files: try.sh" in told.output
     wrong = ask(project, "chat", "--node", "first/n9999", "-m", "hello")
     assert wrong.exit_code != 0
     assert "has no node 'n9999'; it has n0001" in wrong.output
@@ -224,18 +192,8 @@ def test_a_memory_elsewhere_is_found_again(climbed: Path, tmp_path: Path) -> Non
     assert more.exit_code == 0, more.output
     assert "n0002" in ask(project, "memory", "tree", str(file)).output
     assert ask(project, "search", "report", "a").exit_code == 0
-    page = (project / "experiments/a/tree.html").read_text()
-    assert "node_created" in page
-    configure(project, {"llm.api_type": "offline"})
-    told = ask(project, "chat", "--node", "a/best", "-m", "how many rows are in tiny.csv?")
-    assert told.exit_code == 0, told.output
-    configure(project, {"llm.api_type": "openai"})
     moved = ask(project, "search", "--resume", "a", "--memory_db", str(tmp_path / "b"))
     assert "--memory_db: only for a new run" in moved.output
-    own = project / "experiments/b/memory/memory.sqlite"
-    named = ask(project, "search", idea, "--name", "b", "--memory-db", str(own), *again)
-    assert named.exit_code == 0, named.output
-    assert not own.is_symlink()
     file.unlink()
     gone = ask(project, "chat", "--node", "a/best", "-m", "hello")
     assert gone.exit_code != 0
@@ -243,37 +201,8 @@ def test_a_memory_elsewhere_is_found_again(climbed: Path, tmp_path: Path) -> Non
     assert not file.exists()
 
 
-METRICS = [
-    ("hit rate (maximize)", "optimises hit rate, higher is better", False),
-    ("error, lower is better", "optimises error, lower is better", False),
-    ("wins, the more the better", "optimises wins, higher is better", False),
-    ("hit rate, no less than 0.5", "optimises hit rate, higher is better", True),
-    ("loss", "optimises loss, lower is better", True),
-    ("share, maximised before, now minimised", "optimises share, higher is better", True),
-]
-
-
-def test_only_what_is_written_decides_what_is_better(project: Path) -> None:
-    for line, said, is_open in METRICS:
-        idea = project / "idea.md"
-        idea.write_text(f"# Try\n\nMetric: {line}\n\nBuilt-in proposer: `tabular`\n")
-        result = ask(project, "search", str(idea), "--plain", "--time", "0.001s", "--no-memory")
-        assert said in result.output, result.output
-        assert "built-in proposer" in result.output
-        assert ("The idea does not say whether" in result.output) == is_open, result.output
-
-
-def test_an_idea_without_headings_and_one_of_a_list(climbed: Path) -> None:
-    project = climbed
-    plain = project / "plain.md"
-    plain.write_text("Classify the data.\n")
-    result = ask(project, "search", str(plain), "--plain", "--steps", "1", "--no-memory")
-    assert result.exit_code == 0, result.output
-    assert "The idea names no metric" in result.output
-    assert "over: limit of the run reached: 1 node" in result.output
-    (run,) = (project / "experiments").iterdir()
-    assert run.name.endswith("classify_the_data")
-    ideas = project / "ideas.json"
+def test_an_idea_of_a_list_is_chosen_by_its_number(climbed: Path) -> None:
+    project, ideas = climbed, climbed / "ideas.json"
     second = {"Title": "Second", "Evaluation": "Metric: error, lower is better"}
     ideas.write_text(json.dumps([{"Title": "A"}, second]))
     arguments = ["--idea_idx", "1", "--name", "two", "--time", "0.001s", "--no-memory", "--plain"]
@@ -294,28 +223,22 @@ def test_settings_of_the_original_are_understood(climbed: Path) -> None:
         "  multi_seed_eval: {num_seeds: 0}\n  search: {num_drafts: 1, debug_prob: 0.25}\n"
         "memory:\n  enabled: false\n"
     )
-    arguments = ["--config", str(file), "--name", "b", "--plain", "--seed", "7"]
-    result = ask(project, "search", idea, *arguments)
-    assert result.exit_code == 0, result.output
-    assert ids(project, "b") == ["n0001"]
-    assert not (project / "experiments/b/memory").exists()
-    kept = json.loads((project / "experiments/b/config.json").read_text())
-    assert kept["search.run_timeout_s"] == 77
-    assert kept["search.stage3_nodes"] == 0  # agent.steps
-    (told,) = [line for line in result.output.splitlines() if "not used of" in line]
-    named = told.partition(": ")[2].partition(";")[0].split(", ")
-    assert named == ["exec.format_tb_ipython", "exec.singularity_image", "agent.unknown",
-                     "agent.code"]  # fmt: skip
-    assert "not used: the model gpt-5.2" in result.output
     configure(project, {"ext_llms.llm_configs": {"gpt-5.2": {"llm.model": "m"}}})
-    arguments[3] = "c"
+    arguments = ["--config", str(file), "--name", "b", "--plain", "--seed", "7"]
     result = ask(project, "search", idea, *arguments, "--time", "0.001s")
     assert "over: its time of 0.001 s is over" in result.output
-    assert "gpt-5.2" not in result.output
-    kept = json.loads((project / "experiments/c/config.json").read_text())
-    assert kept["search.code_alias"] == "gpt-5.2"
-    assert kept["search.seed"] == 7
-    assert kept["search.steps"] == 0
+    (told,) = [line for line in result.output.splitlines() if "not used of" in line]
+    named = "exec.format_tb_ipython, exec.singularity_image, agent.unknown, agent.code;"
+    assert told.partition("bfts_config.yaml: ")[2].startswith(named)
+    assert not (project / "experiments/b/memory").exists()
+    kept = json.loads((project / "experiments/b/config.json").read_text())
+    expected = {
+        "search.run_timeout_s": 77, "search.workers": 1, "search.steps": 0, "search.num_seeds": 0,
+        "search.stage1_nodes": 1, "search.stage2_nodes": 0, "search.stage3_nodes": 0,
+        "search.stage4_nodes": 0, "search.num_drafts": 1, "search.debug_prob": 0.25,
+        "search.code_alias": "gpt-5.2", "search.seed": 7, "memory.enabled": False,
+    }  # fmt: skip
+    assert {name: kept[name] for name in expected} == expected
 
 
 def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
@@ -382,17 +305,131 @@ def test_a_resource_file_counts_from_the_current_folder(
     assert "not used of bfts_config.yaml: memory.db_path" in ask(project, "search", *more).output
 
 
-def test_the_branch_of_a_node_that_was_made_again_is_named(climbed: Path) -> None:
-    project, idea = climbed, str(climbed / "climb.md")
-    steps = ["--plain", "--steps", "1"]
-    assert ask(project, "search", idea, "--name", "a", *steps).exit_code == 0
-    folder = project / "experiments/a"
-    log = (folder / "journal.jsonl").read_text().splitlines()
-    first = next(n for n, line in enumerate(log) if json.loads(line)["t"] == "node")
-    (folder / "journal.jsonl").write_text(
-        "\n".join(log[: first + 1]) + "\n"
-    )  # as kill -9 leaves it
-    assert ask(project, "search", "--resume", "a", *steps).exit_code == 0
-    assert "best  (memory branch n0001-2)" in ask(project, "search", "show", "a").output
-    assert "| branch of its memory | n0001-2 |" in (folder / "report.md").read_text()
-    assert '"branch":"n0001-2"' in (folder / "tree.html").read_text()
+WRONG_USAGE = [
+    (["--plain"], "Give an idea, or --resume RUN"),
+    (["idea.md", "--resume", "latest"], "Give an idea, or --resume RUN"),
+    (["idea.md", "--time", "soon"], "write a time with its unit, like 8h"),
+    (["idea.md", "--time", "1h30"], "write a time with its unit, like 8h"),
+    (["idea.md", "--budget", "much"], "write an amount like 5"),
+    (["idea.md", "--workers", "0"], "Invalid value for '--workers'"),
+    (["idea.md", "--resources", "none.yaml"], "Invalid value for '--resources'"),
+    (["idea.md", "--name", "../up"], "is no name of a run"),
+    (["missing.md"], "There is no file missing.md"),
+    (["lst"], "There is no file lst. Did you mean `search list`?"),
+    (["empty.md"], "empty.md is empty"),
+    (["list.json", "--idea_idx", "2"], "there is no number 2"),
+    (["broken.json"], "is not JSON"),
+    (["untitled.json"], "holds no idea"),
+    (["latin.md"], "not UTF-8"),
+    (["--resume", "latest"], "There are: none"),
+    (["--resume", "x", "--name", "a", "--idea_idx", "3"], "--name and --idea_idx: only for a new"),
+    (["idea.md", "--config", "none.yaml"], "There is no file none.yaml"),
+    (["idea.md", "--config", "list.json"], "must be a mapping"),
+    (["plain.md"], "No model is configured, and no built-in one knows this idea"),
+]
+
+
+def test_a_project_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
+    result = ask(tmp_path / "nope", "search", str(IDEA))
+    assert result.exit_code == 2
+    assert "There is no folder" in result.output
+    assert not list(tmp_path.iterdir())
+    result = ask(tmp_path, "search", "list")
+    assert "is not a project" in result.output
+    assert "There are no runs yet" in result.output
+
+
+def test_the_help_of_the_group_shows_the_options_of_a_search() -> None:
+    result = CliRunner().invoke(commands, ["search", "--help"])
+    for word in ("--workers", "--steps", "--time", "--budget", "--resume", "list", "show"):
+        assert word in result.output
+    assert "--memory_core_max_chars" not in result.output  # hidden
+
+
+def test_what_cannot_be_done_is_told_and_leaves_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    Path("idea.md").write_text(IDEA.read_text())
+    Path("plain.md").write_text("just try something\n")
+    Path("empty.md").write_text(" \n\n")
+    Path("latin.md").write_bytes("# Größe".encode("latin-1"))
+    Path("list.json").write_text('[{"Title": "a"}, {"Title": "b"}]')
+    Path("broken.json").write_text("[{")
+    Path("untitled.json").write_text('{"Name": "x"}')
+    for arguments, reason in WRONG_USAGE:
+        result = ask(project, "search", *arguments)
+        assert result.exit_code in {1, 2}, (arguments, result.output)
+        assert reason in " ".join(result.output.split()), (arguments, result.output)
+        assert "Traceback" not in result.output
+    assert not list(project.glob("experiments/*"))
+    assert "no runs yet" in ask(project, "search", "list").output
+
+
+def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken.sqlite"
+    taken.write_bytes(b"somebody's")
+    wrong = [
+        ([str(IDEA), "--memory_db", str(taken)], "is there already, and each run has a memory"),
+        ([str(IDEA), "--memory_db", str(taken / "m")], "cannot be made"),
+        ([str(IDEA), "--memory_db", str(tmp_path / "m"), "--no-memory"], "has none to keep"),
+    ]
+    for arguments, reason in wrong:
+        result = ask(project, "search", *arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert reason in " ".join(result.output.split()), (arguments, result.output)
+    assert taken.read_bytes() == b"somebody's"
+    assert not (tmp_path / "m").exists()
+    assert not list(project.glob("experiments/*"))
+
+
+FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)} | {
+    "memory.enabled": False, "search.num_drafts": 3, "search.num_seeds": 3,
+}  # fmt: skip
+
+
+def drawn_until(handle: int, text: str, drawn: str = "") -> str:
+    """Read what a terminal is sent until a text is in it, or all of it; return it."""
+    while not text or text not in drawn:
+        try:
+            read = os.read(handle, 65536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            break
+        if not read:
+            break
+        drawn += read
+    return drawn
+
+
+@pytest.mark.measured
+def test_what_is_said_stands_above_the_live_tree(
+    climbed: Path, climber: LastingClimber, warm_commands: WarmCommands
+) -> None:
+    project = climbed
+    climber.lasts = True
+    configure(project, FORTY)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    arguments = ["-p", str(project), "search", str(project / "climb.md"), "--name", "a"]
+    with subprocess.Popen(
+        [*warm_commands.program, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": "", BARE_FIGURES: "1"},
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        drawn = drawn_until(ours, "n0002")
+        assert "stage 1, initial implementation" in drawn
+        assert "Ctrl-C stops" in drawn
+        process.send_signal(signal.SIGINT)
+        rest = drawn_until(ours, "", "")
+    os.close(ours)
+    assert process.returncode == 0, drawn + rest
+    # It is written where the tree was taken away, and the tree again below it.
+    assert "\x1b[2Kstopping: what is being tried is given up, the rest is kept ..." in rest
+    last = rest.rpartition("initial implementation")[2]
+    assert " of 40 nodes" in last
+    assert "Ctrl-C stops" not in last
+    assert "stopped; continue with: " in last

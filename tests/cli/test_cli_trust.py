@@ -9,27 +9,24 @@ import pty
 import py_compile
 import sys
 import threading
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from fake_endpoint import Call, good, serving
-from screen import Screen
+from fake_endpoint import good, serving
 from support import planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.cli.opening import consent
-from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.opening import read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 
 pytestmark = pytest.mark.usefixtures("no_states")
 KEY = "sk-proj-the-users-own-key-0123456789"
 NOBODY = 65534
-PROMPT = ">\x1b"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
 
 
@@ -111,19 +108,18 @@ def test_with_consent_everything_acts_and_a_change_asks_again(strangers: Strange
     strangers.write_role("x = 2")
     said = strangers.run("-m", "/info")
     assert said.exit_code == 2
-    assert "roles of the project" in said.output
-    assert "Run the program" not in said.output
+    assert "code of roles" in said.output
 
 
 def test_without_an_answer_a_script_is_refused_with_the_reasons(strangers: Strangers) -> None:
     said = strangers.run("-m", QUESTION)
     assert said.exit_code == 2
     for part in (
-        "MCP server theirs",
-        "without a sandbox",
-        "before each cell",
-        "roles of the project",
-        "leak.csv",
+        "mcp.servers.theirs: {",
+        'execution.sandbox: "none"',
+        "code_interpreter.code_prefix",
+        "code of roles, with your rights: theirs",
+        "data/leak.csv -> ",
         "--trust",
         "--no-trust",
     ):
@@ -142,7 +138,7 @@ def test_without_trust_the_chat_works_and_none_of_it_acts(strangers: Strangers) 
     assert strangers.traces == set()
     with TaskWeaverApp(strangers.folder, trust=False) as app:
         assert app.sandbox == _with_defaults(strangers.folder.parent).sandbox
-        assert [item.kind for item in app.withheld].count("value") == 3
+        assert len(app.withheld) == 5
 
 
 def _with_defaults(place: Path) -> TaskWeaverApp:
@@ -153,8 +149,8 @@ def _with_defaults(place: Path) -> TaskWeaverApp:
 
 def test_the_doctor_lists_and_runs_nothing_unless_trusted(strangers: Strangers) -> None:
     said = strangers.run("doctor")
-    assert "off, not trusted: Run the program" in said.output
-    assert "not imported: the project is not trusted" in said.output
+    assert "off, not trusted: mcp.servers.theirs" in said.output
+    assert "off, not trusted: code of roles" in said.output
     assert strangers.traces == set()
     said = strangers.run("--trust", "doctor")
     assert "not trusted" not in said.output
@@ -164,18 +160,13 @@ def test_the_doctor_lists_and_runs_nothing_unless_trusted(strangers: Strangers) 
 @pytest.mark.parametrize(
     "command",
     [
-        ["role", "list"],
         ["role", "new", "mine"],
-        ["plugin", "list"],
         ["plugin", "test"],
         ["sessions"],
         ["search", "list"],
-        ["search", str(Path(__file__).parents[2] / "project/ideas/tabular.md")],
         ["mcp"],
         ["chat"],
-        ["replay", __file__],
         ["check", __file__],
-        ["trust"],
     ],
     ids=lambda command: command[0],
 )
@@ -201,7 +192,7 @@ def test_a_person_is_asked_once_and_again_after_a_change(
     monkeypatch.setattr(consent, "_can_ask", lambda: True)
     said = strangers.run("-m", "/info", typed="y\n")
     assert said.exit_code == 0, said.output
-    assert "MCP server theirs" in said.stderr
+    assert "mcp.servers.theirs" in said.stderr
     assert "Trust this project? [y/N]" in said.stderr
     assert "role" in strangers.traces
     assert "Trust" not in strangers.run("-m", "/info").output  # the answer was kept
@@ -211,17 +202,15 @@ def test_a_person_is_asked_once_and_again_after_a_change(
     said = strangers.run("-m", "/info", typed="\n")
     assert said.exit_code == 0, said.output
     question, _, after = said.stderr.partition("Trust this project? [y/N]")
-    assert "something new" in question
-    assert "roles of the project" in question
-    assert "MCP server" not in question
+    assert "something changed since" in question
+    assert "code of roles" in question
     assert "opened without these" in after
-    assert "Not trusted and off: roles" in after
+    assert "Not trusted and off: mcp.servers, " in after
     assert "role" not in strangers.traces
 
 
-@pytest.mark.parametrize(("typed", "is_granted"), [("y", True), ("", False)])
 def test_a_terminal_is_a_place_where_a_person_is_asked(
-    strangers: Strangers, monkeypatch: pytest.MonkeyPatch, typed: str, *, is_granted: bool
+    strangers: Strangers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = pty.openpty()
     drawn = bytearray()
@@ -230,62 +219,18 @@ def test_a_terminal_is_a_place_where_a_person_is_asked(
         with suppress(OSError):  # the terminal is closed
             while b"[y/N]" not in drawn:
                 drawn.extend(os.read(ours, 4096))
-            os.write(ours, f"{typed}\n".encode())
+            os.write(ours, b"\n")
 
     asked = threading.Thread(target=person)
     with open(theirs) as keyboard, open(os.dup(theirs), "w") as screen:  # noqa: PTH123
         monkeypatch.setattr(sys, "stdin", keyboard)
         monkeypatch.setattr(sys, "stderr", screen)
-        os.write(ours, b"n\n" if typed else b"y\n")  # before the question, it is no answer
+        os.write(ours, b"y\n")  # before the question, it is no answer
         asked.start()
-        given = consent.consent_to(strangers.folder)
+        assert not consent.consent_to(strangers.folder)
     asked.join()
     os.close(ours)
-    assert bool(given) is is_granted
-    assert b"MCP server theirs" in drawn
-
-
-class at_terminal:  # noqa: N801 - reads as a context
-    """A chat at a terminal, ended with the block."""
-
-    def __init__(self, folder: Path, home: Path) -> None:
-        self._screen = Screen("-p", str(folder), HOME=str(home), NO_COLOR="1")
-
-    def __enter__(self) -> Screen:
-        return self._screen
-
-    def __exit__(self, *_: object) -> None:
-        if self._screen.process.poll() is None:
-            self._screen.process.kill()
-            self._screen.process.wait()
-
-
-@pytest.mark.long
-def test_at_a_terminal_a_person_is_asked_once_and_again_after_a_change(
-    strangers: Strangers, tmp_path: Path
-) -> None:
-    with at_terminal(strangers.folder, tmp_path) as screen:
-        screen.wait_for("MCP server theirs")
-        screen.wait_for("Trust this project? [y/N]")
-        assert strangers.traces == set()
-        screen.type("y\r")
-        screen.wait_for(PROMPT)
-        screen.wait_for("offline")
-        screen.type("/exit\r")
-        assert screen.wait_for_end() == 0
-    assert "role" in strangers.traces
-    strangers.write_role("x = 3")
-    with at_terminal(strangers.folder, tmp_path) as screen:
-        screen.wait_for("something new")
-        screen.wait_for("roles of the project")
-        screen.wait_for("Trust this project? [y/N]")
-        assert "MCP server" not in screen.drawn
-        screen.type("\r")
-        screen.wait_for("opened without these")
-        screen.wait_for("Not trusted and off: roles")
-        screen.wait_for(PROMPT)
-        screen.type("/exit\r")
-        assert screen.wait_for_end() == 0
+    assert b"mcp.servers.theirs" in drawn
 
 
 # A key of the environment
@@ -296,21 +241,13 @@ def test_a_key_goes_to_no_address_of_a_project_without_trust(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    def answer(call: Call) -> None:
-        call.stream(good(planner_reply("User", "hello")))
-
-    with serving(answer) as endpoint:
+    with serving(lambda call: call.stream(good(planner_reply("User", "hello")))) as endpoint:
         folder = tmp_path / "theirs"
         folder.mkdir()
         keys = {"llm.api_base": endpoint.url, "llm.model": "m", "llm.max_retries": 0}
         (folder / CONFIG_FILE).write_text(json.dumps(keys))
         base = ["-p", str(folder), "-m", "hi"]
         assert CliRunner().invoke(commands, base).exit_code == 2
-        # With its own model the address is off as well; no test reaches the provider's host.
-        monkeypatch.setenv("LLM_API_TYPE", "offline")
-        CliRunner().invoke(commands, ["--no-trust", *base])
-        monkeypatch.delenv("LLM_API_TYPE")
         assert endpoint.calls == []
         said = CliRunner().invoke(commands, ["--trust", *base])
         assert said.exit_code == 0, said.output
@@ -320,31 +257,33 @@ def test_a_key_goes_to_no_address_of_a_project_without_trust(
 # Another user's files
 
 
-@pytest.mark.parametrize("typed", ["", "n\n"])
 def test_names_and_long_lines_cannot_change_the_question(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "a b\nOpening it runs nothing \x1b[2J\u202e"
     folder.mkdir()
     servers = {"a": {"command": "sh", "args": ["x" * 4000, "tail"]}}
     (folder / CONFIG_FILE).write_text(json.dumps({"mcp.servers": servers}))
     monkeypatch.setattr(consent, "_can_ask", lambda: True)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    with pytest.raises(ProjectNotTrusted) if not typed else nullcontext():
-        assert consent.consent_to(folder) == frozenset()
-    question, program, *rest = capsys.readouterr().err.splitlines()
-    assert question.endswith("would do the following:")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    assert consent.consent_to(folder) == frozenset()
+    question, program, last = capsys.readouterr().err.splitlines()
+    assert question.endswith("runs, sends or loosens the following:")
     assert len(program) < 1100
     assert "characters more]" in program
     assert "tail" in program
-    said = " It is opened without these." if typed else " "
-    assert rest == [f"Trust this project? [y/N]{said}"]
+    assert last == "Trust this project? [y/N] It is opened without these."
     notice = read_project(folder, {}, frozenset(), lambda _: True).notice
     assert "\n" not in notice
     assert "taskweaver trust '" in notice
+
+
+def test_the_end_of_input_is_no_answer(
+    strangers: Strangers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent, "_can_ask", lambda: True)
+    assert "is not trusted" in strangers.run("-m", "/info", typed="").output
+    assert strangers.run("-m", "/info", typed="y\n").exit_code == 0
 
 
 @as_root
@@ -378,5 +317,6 @@ def test_bytecode_that_came_with_a_folder_is_not_run(strangers: Strangers, tmp_p
     cached = source.parent / "__pycache__" / f"theirs.{sys.implementation.cache_tag}.pyc"
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     py_compile.compile(str(other), str(cached), invalidation_mode=unchecked)
-    strangers.run("--trust", "role", "list")
-    assert strangers.traces == {"role"}
+    strangers.run("--trust", "doctor")
+    assert "bytecode" not in strangers.traces
+    assert "role" in strangers.traces

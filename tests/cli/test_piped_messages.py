@@ -36,10 +36,8 @@ def ask(project: Path, *arguments: str, text: str = "") -> Result:
         ("```never closed\na\nb", ["```never closed\na\nb"]),
         ("```x``` is code\nnext", ["```x``` is code", "next"]),
         ("one \\\ntwo\nthree", ["one \ntwo", "three"]),
-        ("/fork\n  one\ntwo", ["/fork", "one", "two"]),
         ("/fork\n\n\n  one\n  two", ["/fork", "one\n  two"]),
         ("`" * 100_000 + "x`\nnext", ["`" * 100_000 + "x`", "next"]),
-        ("x:" + "\n  y" * 100_000, ["x:" + "\n  y" * 100_000]),
         ("/home/me/a.csv\nb", ["/home/me/a.csv", "b"]),
         ("  \n\n", []),
     ],
@@ -57,22 +55,10 @@ def test_the_text_of_an_option_is_one_message_except_for_commands() -> None:
     assert messages_in("one\ntwo\n/reset\nthree") == ["one\ntwo", "/reset", "three"]
 
 
-def test_messages_and_commands_are_shown_before_their_outcomes(project: Path) -> None:
-    script = "run this code: 20 * 20\n/fork idea\nrun this code: 20 * 30\n"
-    shown = ask(project, text=script).stdout
-    parts = ("> run this code: 20 * 20", "400", "> /fork idea", "now on idea", "* 30", "600")
-    places = [shown.index(part) for part in parts]
-    assert places == sorted(places)
-    assert shown.count("> ") >= 3
-
-
 def test_two_lines_are_two_rounds_and_an_option_is_not_echoed(project: Path) -> None:
     piped = ask(project, "--json", text="run this code: 1 + 1\nrun this code: 2 + 2\n")
-    rounds = [json.loads(line) for line in piped.stdout.splitlines()]
-    assert [facts["user_query"] for facts in rounds] == [
-        "run this code: 1 + 1",
-        "run this code: 2 + 2",
-    ]
+    rounds = [json.loads(line)["user_query"] for line in piped.stdout.splitlines()]
+    assert rounds == ["run this code: 1 + 1", "run this code: 2 + 2"]
     assert "> run this code: 2 + 2" in piped.stderr
     assert "> run" not in ask(project, "-m", "run this code: 1 + 1").stdout
 

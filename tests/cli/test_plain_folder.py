@@ -76,13 +76,6 @@ def test_sessions_are_found_again_and_the_folder_holds_nothing_new(
     assert [path.stat().st_mode & 0o777 for path in made] == [0o700] * 3
 
 
-def test_another_folder_has_another_place(folder: Path) -> None:
-    place = state_place(folder)
-    assert place is not None
-    assert state_place(folder.parent) != place
-    assert state_place(folder.parent / "." / "my data") == place
-
-
 def test_sessions_of_an_earlier_version_stay_in_the_folder(without_table: Path) -> None:
     folder = without_table
     (folder / "workspace" / "sessions").mkdir(parents=True)
@@ -114,15 +107,12 @@ def test_a_link_of_another_user_to_a_folder_of_the_user_is_no_earlier_version(
     assert state_place(folder) is not None
 
 
-def test_a_state_folder_that_cannot_be_written_is_not_used(
+def test_a_state_folder_that_cannot_be_written_or_is_relative_is_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder.parent / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder.parent / "file" / "below"))
     assert state_place(folder) is None
-
-
-def test_a_relative_home_folder_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "home")
     assert state_place(folder) is None
@@ -132,18 +122,6 @@ def test_a_project_keeps_its_sessions(without_table: Path) -> None:
     (without_table / "taskweaver_config.json").write_text("{}")
     run("--trust", "-m", "run this code: 1 + 1")
     assert {"logs", "workspace"} < set(names(without_table))
-
-
-def test_a_chosen_workspace_is_used(without_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKSPACE_WORKSPACE_PATH", "here")
-    assert "are kept in" not in run("-m", "run this code: 1 + 1").stderr
-    assert "here" in names(without_table)
-
-
-def test_doctor_names_the_place(folder: Path) -> None:
-    result = CliRunner().invoke(commands, ["doctor", "--json"])
-    places = {item["name"]: item["detail"] for item in json.loads(result.stdout)}
-    assert str(state_place(folder)) in places["writing"]
 
 
 @pytest.mark.parametrize("has_old", [False, True])
@@ -179,34 +157,3 @@ def test_data_files_of_the_folder_are_its_data(folder: Path) -> None:
     assert place is not None
     copies = {path.name for path in place.rglob("cwd/*")}
     assert copies == {"tiny.csv"}
-
-
-def test_a_turn_shows_plan_code_and_decisions_once(folder: Path) -> None:
-    regions = "".join(f"Region {number},{number}\n" for number in range(40))
-    (folder / "tiny.csv").write_text(f"Region,Count\n{regions}")
-    output = run(text="mean Count of Region 7\nand of Region 8?\n").output
-    assert "\n7\n" in output
-    assert "\n8\n" in output
-    assert output.count("plan:") == 2
-    assert output.count("read_table('tiny.csv')") == 2
-    assert output.count("tiny.csv: 40 rows x 2 columns") == 1
-    assert output.count('column "') == 2
-    assert output.count(', matches only"') + output.count(", matches only\n") == 1
-    assert "**" not in output
-    assert "```" not in output
-
-
-def test_a_listing_is_bounded_and_copies_nothing(folder: Path) -> None:
-    for number in range(210):
-        (folder / f"table{number:03}.csv").write_text("a\n1\n")
-    output = run("-m", "how many files are there?").output
-    assert "There are 200 files" in output
-    place = state_place(folder)
-    assert place is not None
-    assert not list(place.rglob("cwd/*.csv"))
-
-
-def test_a_data_folder_goes_before_the_files_beside_it(folder: Path) -> None:
-    (folder / "data").mkdir()
-    (folder / "data" / "inner.csv").write_text("a\n1\n")
-    assert "There is 1 file:\n- `inner.csv`" in run("-m", "which files do I have?").output

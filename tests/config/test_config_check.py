@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -36,11 +33,7 @@ def test_an_unknown_key_is_told_the_nearest_known_one() -> None:
 def test_keys_of_a_further_role_are_its_own() -> None:
     assert len(warnings(parrot__mark="*")) == 1
     assert warnings(("parrot",), parrot__mark="*", parrot__use_example=False) == []
-
-
-def test_a_misspelt_key_of_a_packaged_role_is_told_the_nearest_one() -> None:
-    assert warnings(echo__decorator="*", echo__use_example=False) == []
-    (line,) = warnings(("echo",), echo__decoratr="*")
+    (line,) = warnings(("echo",), echo__decoratr="*", llm__seed=-5)
     assert line.endswith("did you mean echo.decorator?")
 
 
@@ -54,12 +47,9 @@ def test_a_value_of_the_wrong_type_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("session.max_internal_chat_round_num", -1),
         ("session.max_internal_chat_round_num", "0"),
         ("execution.cell_timeout_s", 0),
-        ("planner.compaction_threshold", 0),
         ("llm.max_retries", -1),
-        ("code_interpreter.max_retry_count", -2),
     ],
 )
 def test_a_number_below_its_least_value_is_an_error(name: str, value: object) -> None:
@@ -67,10 +57,6 @@ def test_a_number_below_its_least_value_is_an_error(name: str, value: object) ->
         check(AppConfigSource(None, {name: value}))
     with pytest.raises(ConfigError, match="at least"):
         AppConfigSource().set_config_value(name, "float", float(str(value)))
-
-
-def test_a_seed_may_be_any_number() -> None:
-    assert check(AppConfigSource(None, {"llm.seed": -5})) == []
 
 
 def test_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,16 +100,6 @@ def test_a_configuration_class_reads_what_its_name_stands_for(tmp_path: Path) ->
     assert config.examples == str(tmp_path / "examples" / "echo_examples")
 
 
-def test_a_text_or_path_nobody_set_is_empty() -> None:
-    class Config(ModuleConfig):
-        def _configure(self) -> None:
-            self.model = self._get_str("llm.model")
-            self.prompt = self._get_path("planner.prompt_file_path")
-
-    config = Config(AppConfigSource())
-    assert (config.model, config.prompt) == ("", "")
-
-
 def test_a_key_nobody_knows_needs_a_default() -> None:
     class Config(ModuleConfig):
         def _configure(self) -> None:
@@ -134,19 +110,6 @@ def test_a_key_nobody_knows_needs_a_default() -> None:
         Config(AppConfigSource())
 
 
-def test_an_error_survives_pickling() -> None:
-    error = ConfigError("a.key", "is odd.", "Remove it.")
-    copy = pickle.loads(pickle.dumps(error))
-    assert str(copy) == str(error) == "a.key: is odd. Remove it."
-
-
 def test_the_page_of_all_keys_is_current() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     assert page == render(), "run: python -m taskweaver.config.docs > docs/configuration.md"
-
-
-def test_the_page_is_printed_by_a_command() -> None:
-    command = [sys.executable, "-m", "taskweaver.config.docs"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == render()
-    assert not done.stderr

@@ -210,8 +210,6 @@ def test_a_value_that_nothing_stands_in_for_is_named_and_an_error_where_it_is_re
     assert line.endswith(".")
     with pytest.raises(ConfigError, match=f"cannot be '{value}' "):
         src.get_enum(name)
-    alias = {"ext_llms.llm_configs": {"other": {name: value}}}
-    assert check(AppConfigSource(None, alias)) == [line]
 
 
 def test_what_is_set_for_the_chosen_provider_goes_first() -> None:

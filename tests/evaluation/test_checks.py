@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.evaluation.checks.check import Examiner, JudgeVerdict, Observed
-from taskweaver.evaluation.checks.read import read_checks
+from taskweaver.evaluation.checks import Check, Examiner, JudgeVerdict, Observed
 from taskweaver.memory.reading.cells import ExecutedCell
 
 CELLS = (
@@ -23,7 +22,6 @@ def seen(tmp_path: Path) -> Observed:
     (tmp_path / "out.csv").write_text("name,units\nlamp,25\ndesk,4\n")
     (tmp_path / "link.csv").symlink_to("/etc/passwd")
     return Observed(
-        question="what is it?",
         answer="The mean is 1,234.57 in West, and -3 in East.",
         unsupported=("-3",),
         is_answered=True,
@@ -37,30 +35,26 @@ def seen(tmp_path: Path) -> Observed:
 
 
 def problem(seen: Observed, **check: Any) -> str:
-    checks = read_checks([check], "case", is_at_end=True)
     examiner = Examiner(
         lambda text: "" if text == "True" else f"{text} is false",
         lambda text: JudgeVerdict(text == "right", "no, it is not"),
     )
-    return " | ".join(filter(None, (each.problem(seen, examiner) for each in checks)))
+    return " | ".join(filter(None, Check.model_validate(check).problems(seen, examiner)))
 
 
-MET: list[dict[str, Any]] = [
-    {"number": 1234.57}, {"number": 1234.5678}, {"number": {"value": 1234, "within": 1}},
-    {"number": [-3, 1234.57]}, {"contains": "west"}, {"contains": ["mean", "East"]},
-    {"lacks": "PWNED"}, {"matches": r"\bmean\b.*west"}, {"matches_not": r"^\d+$"},
-    {"answered": True}, {"judge": "right"}, {"file": "out.csv"}, {"no_file": "gone.txt"},
-    {"file": {"name": "out.csv", "columns": ["units"], "rows": 2, "matches": "lamp,25"}},
-    {"code": r"mean_of\("}, {"code_not": r"os\.remove"}, {"code_ran": True}, {"refused": True},
-    {"role": "CodeInterpreter"}, {"prompt": "revenue is net"}, {"prompt_not": "gross"},
-    {"holds": "True"}, {"calls": {"most": 2}}, {"cells": 2}, {"failed_cells": {"least": 1}},
-    {"figures": 1},
-]  # fmt: skip
+MET: dict[str, Any] = {
+    "number": [1234.57, 1234.5678, {"value": 1234, "within": 1}, -3], "contains": ["west", "East"],
+    "lacks": "PWNED", "matches": r"\bmean\b.*west", "matches_not": r"^\d+$", "answered": True,
+    "judge": "right", "no_file": "gone.txt", "code": r"mean_of\(", "code_not": r"os\.remove",
+    "file": ["out.csv", {"name": "out.csv", "columns": ["units"], "rows": 2, "matches": "lamp,25"}],
+    "code_ran": True, "refused": True, "role": "CodeInterpreter", "prompt": "revenue is net",
+    "prompt_not": "gross", "holds": "True", "calls": {"most": 2}, "cells": 2,
+    "failed_cells": {"least": 1}, "figures": 1,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("check", MET)
-def test_a_check_is_met(seen: Observed, check: dict[str, Any]) -> None:
-    assert problem(seen, **check) == ""
+def test_checks_are_met(seen: Observed) -> None:
+    assert problem(seen, **MET) == ""
 
 
 NOT_MET: list[tuple[dict[str, Any], str]] = [
@@ -98,8 +92,7 @@ def test_a_check_that_is_not_met_says_why(
 @pytest.mark.parametrize(
     ("answer", "is_met"),
     [
-        ('{"mean": 2.5, "n": 4, "more": 1}', True),
-        ('```json\n{"mean": 2.50, "n": 4}\n```', True),
+        ('```json\n{"mean": 2.50, "n": 4, "more": 1}\n```', True),
         ('Here: {"mean": 2.5, "n": 4}', True),
         ('{"mean": 2.4, "n": 4}', False),
         ('{"mean": 2.5}', False),

@@ -16,8 +16,7 @@ from support import make_project
 
 from taskweaver.evaluation.errors import EvaluationError
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
-from taskweaver.evaluation.results.file import ResultFile, read_rows
-from taskweaver.evaluation.results.row import ResultRow
+from taskweaver.evaluation.results import ResultFile, ResultRow, read_rows
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -75,18 +74,7 @@ def test_a_row_has_result_cost_and_answers(tmp_path: Path, project: Path) -> Non
     assert row.prompt_tokens > 100
     assert row.is_estimated
     assert row.answers == ("It is 7.",)
-    assert ResultRow.from_dict(json.loads(json.dumps(row.to_dict()))) == row
-
-
-def test_problems_of_all_checks_make_the_score(tmp_path: Path, project: Path) -> None:
-    step = {
-        "ask": "what?",
-        "replies": [say("It is 7.")],
-        "checks": [{"number": [7, 8]}, {"lacks": "7"}, {"contains": "it"}],
-    }
-    row = only(play(write_cases(tmp_path, {"name": "half", "steps": [step]}), project))
-    assert (row.outcome, row.score, len(row.problems)) == ("failed", 0.5, 2)
-    assert row.problems[0].startswith("step 1: the number 8 is not in the answer")
+    assert ResultRow.model_validate_json(row.model_dump_json()) == row
 
 
 def test_steps_run_cells_fork_and_begin_sessions(tmp_path: Path, project: Path) -> None:
@@ -145,44 +133,30 @@ def test_a_killed_run_goes_on(tmp_path: Path, project: Path) -> None:
     assert done.resumed == {"one", "three"}
     assert [row.outcome for row in done.rows] == ["passed", "passed", "failed"]
     assert [row.case for row in read_rows(out)] == ["one", "three", "two"]
-    assert out.read_text().endswith("\n")
+    out.write_text(out.read_text().replace('"outcome":"failed"', '"outcome":"error"'))
+    assert play(cases, project, out=out).resumed == {"one", "two"}  # an error is tried again
     changed = write_cases(tmp_path, talk("one", "7"), talk("two"), talk("three"))
     assert play(changed, project, out=out).resumed == {"two"}
 
 
-def test_an_error_is_tried_again_by_the_next_run(tmp_path: Path, project: Path) -> None:
-    cases, out = write_cases(tmp_path, talk("one")), tmp_path / "r.jsonl"
-    broken = json.loads(json.dumps(only(play(cases, project)).to_dict())) | {"outcome": "error"}
-    out.write_text(json.dumps(broken) + "\n")
-    done = play(cases, project, out=out)
-    assert (done.resumed, only(done).outcome) == (frozenset(), "passed")
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("hello\nworld\n", "line 1: is no result"),
-        ('{"format": 1, "case": "a"}\n', "lacks a field"),
-        ('{"format": 9}\n', "is no row of format 1"),
-        ("[1]\n", "is no row of format 1"),
-    ],
-)
-def test_a_file_of_something_else_is_not_written(
-    tmp_path: Path, project: Path, text: str, problem: str
+def test_a_file_of_results_is_no_other_file_and_has_one_writer(
+    tmp_path: Path, project: Path
 ) -> None:
-    out = tmp_path / "notes.txt"
-    out.write_text(text)
-    with pytest.raises(EvaluationError, match=problem):
-        play(write_cases(tmp_path, talk("one")), project, out=out)
-    assert out.read_text() == text
-
-
-def test_one_evaluation_writes_to_a_file(tmp_path: Path, project: Path) -> None:
+    cases, out = write_cases(tmp_path, talk("one")), tmp_path / "notes.txt"
+    for text, problem in (
+        ("hello\nworld\n", "line 1: is no result"),
+        ('{"format": 1, "case": "a"}\n', "line 1: is no result: kind: Field required"),
+        ('{"format": 9}\n', "is no result: format: Input should be 1"),
+    ):
+        out.write_text(text)
+        with pytest.raises(EvaluationError, match=problem):
+            play(cases, project, out=out)
+        assert out.read_text() == text
     with (
         ResultFile(tmp_path / "r.jsonl"),
         pytest.raises(EvaluationError, match="another evaluation writes to it"),
     ):
-        play(write_cases(tmp_path, talk("one")), project, out=tmp_path / "r.jsonl")
+        play(cases, project, out=tmp_path / "r.jsonl")
 
 
 def test_cases_are_chosen_by_name_and_held_out(tmp_path: Path, project: Path) -> None:
@@ -202,7 +176,7 @@ def test_a_live_model_answers_a_judge_decides_and_both_are_counted(
     cases = write_cases(tmp_path, {"name": "judged", "steps": [step]})
     with live("It is 7.") as (endpoint, config):
         row = only(play(cases, project, config=config))
-    assert (row.by, row.model, row.outcome) == ("live", "m", "failed")
+    assert (row.by, row.model, row.outcome, row.score) == ("live", "m", "failed", 0.6667)
     assert (row.calls, row.judge_calls, len(endpoint.calls)) == (1, 2, 3)
     assert row.problems == ("step 1: the judge denies 'it is odd': I looked",)
     recorded = step | {"replies": [say("It is 7.")]}
@@ -247,9 +221,8 @@ def test_programs_of_a_case_run_first_with_consent(tmp_path: Path, project: Path
         row = only(play(tmp_path / "o.yaml", project, config=config, is_trusted=True))
         assert (row.outcome, (tmp_path / "made.txt").exists()) == ("passed", True)
         for bad, problem in (
-            ("pre_command: ['false']", "'false' ended with 1"),
-            ("pre_command: ['no-such-program-here']", "cannot be run"),
             ("pre_command: ['echo why >&2; exit 3']", "ended with 3: why"),
+            ("pre_command: ['no-such-program-here']", "cannot be run"),
             ("dependencies: ['pandas<1']", "pandas<1 is needed"),
             ("dependencies: [no-such-package-here]", "is not installed"),
         ):
@@ -269,19 +242,6 @@ def test_a_case_that_hangs_ends_at_its_limit_and_the_others_go_on(
         done = play(cases, project, config=config, jobs=2)
     assert [row.outcome for row in done.rows] == ["timeout", "timeout"]
     assert "it took longer than 0.5 s" in done.rows[0].problems[0]
-
-
-def test_the_limit_counts_the_time_in_which_a_session_opens(tmp_path: Path, project: Path) -> None:
-    base = "from taskweaver.role.role import Role"
-    role = f"import time\n{base}\ntime.sleep(2)\nclass Slow(Role): ..."
-    (project / "roles" / "slow").mkdir(parents=True)
-    (project / "roles" / "slow" / "slow.py").write_text(role)
-    declared = "alias: Slow\nmodule: slow.slow.Slow\nintro: slow\n"
-    (project / "roles" / "slow" / "slow.role.yaml").write_text(declared)
-    config = RECORDED | {"session.roles": ["planner", "slow"]}
-    cases = write_cases(tmp_path, talk("a", limit_s=1))
-    row = only(play(cases, project, config=config, trust=True))
-    assert (row.outcome, row.problems[0]) == ("timeout", "it took longer than 1 s")
 
 
 def test_a_model_that_is_gone_is_an_error_of_each_case(tmp_path: Path, project: Path) -> None:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from sizes import some
 from support import NO_STATES, make_project
 
-from taskweaver.evaluation.cases.case import EvalCase
-from taskweaver.evaluation.cases.read import SHIPPED, read_cases
+from taskweaver.evaluation.case import SHIPPED, EvalCase, read_cases
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
-from taskweaver.evaluation.results.row import ResultRow
 
-KINDS = {
-    "SQL plugin", "a chart described", "a correction after an error", "a follow-up after a fork",
-    "a remembered definition", "an injected instruction", "anomaly plugin", "chained files",
-    "code without running", "command line", "consolidation of steps", "files", "plugin selection",
-    "plugin-only", "refusals under verification", "response format", "retrieval from documents",
-    "saving files", "state over turns",
-}  # fmt: skip
-
+KINDS = 19
 RISKY = ["an injected instruction", "a correction after an error"]
-ELSEWHERE = {"code without running", "a remembered definition", "command line"}
-"""Kinds of which the test of a recording's form plays a case."""
+"""Kinds whose failure does harm."""
 
 PAST = {"fork_in_the_past"}
 """Cases that go back to the state of a kernel at the end of an earlier round."""
@@ -37,29 +25,23 @@ def play(folder: Path, keys: dict[str, Any], **choices: Any) -> Evaluation:
 
 
 def one_of_each_kind_first(cases: list[EvalCase]) -> list[str]:
-    """Return the names of cases, those of the first case of each kind before the others.
-
-    Kinds whose failure does harm come before all, those that are played elsewhere after all.
-    """
+    """Return the names of cases, those of the first case of each kind before the others."""
     found = {case.kind: case.name for case in reversed(cases)}
-    kinds = [*RISKY, *sorted(KINDS - {*RISKY} - ELSEWHERE), *sorted(ELSEWHERE)]
-    first = {kind: found[kind] for kind in kinds}
-    return [*first.values(), *(case.name for case in cases if case.name not in first.values())]
+    first = [found.pop(kind) for kind in RISKY] + sorted(found.values())
+    return [*first, *(case.name for case in cases if case.name not in first)]
 
 
 def test_every_kind_has_cases_and_a_third_is_held_out() -> None:
     cases, broken = read_cases(SHIPPED)
     assert broken == []
-    assert len(cases) >= 40
-    assert {case.kind for case in cases} == KINDS
-    assert sum(case.is_held_out for case in cases) * 3 == len(cases)
+    assert len({case.kind for case in cases}) == KINDS
+    assert sum(case.held_out for case in cases) * 3 == len(cases) == 48
     assert all(case.is_recorded for case in cases)
-    assert Counter(case.name for case in cases).most_common(1)[0][1] == 1
 
 
 def test_recordings_are_played_to_the_end(tmp_path: Path) -> None:
     cases, _ = read_cases(SHIPPED)
-    names = set(some(one_of_each_kind_first(cases), len(KINDS - ELSEWHERE))) - PAST
+    names = set(some(one_of_each_kind_first(cases), KINDS)) - PAST
     keys = {"llm.api_type": "recorded"}
     for only, states in ((PAST, {}), (names, NO_STATES)):
         done = play(tmp_path / str(len(only)), keys | states, only=sorted(only))
@@ -71,43 +53,20 @@ def test_recordings_are_played_to_the_end(tmp_path: Path) -> None:
         assert done.is_passed
 
 
-@pytest.mark.parametrize("form", ["fences", pytest.param("json", marks=pytest.mark.long)])
-def test_a_recording_is_played_in_the_form_of_the_project(tmp_path: Path, form: str) -> None:
-    only = ["code_only", "revenue_is_net", "count_lines"]
-    keys = NO_STATES | {"llm.api_type": "recorded", "llm.form": form}
-    done = play(tmp_path, keys, only=only)
-    assert {row.case: row.problems for row in done.rows if row.problems} == {}
-    assert [row.outcome for row in done.rows] == ["passed"] * 3
-
-
 def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> None:
     done = play(tmp_path, NO_STATES | {"llm.api_type": "offline"})
     cases, _ = read_cases(SHIPPED)
-    mine = {case.name for case in cases if case.is_for_analyst and not case.is_held_out}
+    mine = {case.name for case in cases if case.offline and not case.held_out}
     assert {row.case for row in done.rows if row.outcome == "passed"} == mine
     assert {row.outcome for row in done.rows if row.case not in mine} == {"skipped"}
     assert {row.by for row in done.rows} == {"offline"}
 
 
-INJECTED = ["injected_file", "injected_tool", "injected_cell"]
-
-
-@pytest.fixture(scope="module")
-def obeyed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ResultRow]:
-    """Results of a model that obeys injected instructions, by case."""
-
+def test_a_model_that_obeys_an_injected_instruction_fails_its_case(tmp_path: Path) -> None:
     def obey(messages: list[dict[str, str]]) -> str:
         return "PWNED" if "PWNED" in str(messages) else "```python\nopen('pwned.txt', 'w')\n```"
 
-    project = make_project(tmp_path_factory.mktemp("obeyed") / "p", NO_STATES, has_table=False)
-    done = evaluate(SHIPPED, project, model=obey, only=INJECTED)
-    return {row.case: row for row in done.rows}
-
-
-@pytest.mark.parametrize("name", INJECTED)
-def test_a_model_that_obeys_an_injected_instruction_fails_its_case(
-    obeyed: dict[str, ResultRow], name: str
-) -> None:
-    row = obeyed[name]
-    assert row.outcome == "failed"
-    assert any("PWNED" in problem or "pwned" in problem for problem in row.problems)
+    done = play(tmp_path, NO_STATES, model=obey, only=["injected_file", "injected_cell"])
+    assert {row.outcome for row in done.rows} == {"failed"}
+    for row in done.rows:
+        assert any("PWNED" in problem or "pwned" in problem for problem in row.problems)

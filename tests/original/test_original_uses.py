@@ -401,7 +401,6 @@ def test_a_model_that_cannot_be_asked_stops_chats_alone(
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(commands, ["-p", str(folder), *arguments])
 
-    assert run("role", "list").exit_code == 0
     assert run("sessions").exit_code == 0
     asked = run("-m", "hello")
     assert asked.exit_code == 2

@@ -5,7 +5,6 @@ make_stored.py made the archives; nothing in them is ever changed.
 
 from __future__ import annotations
 
-import json
 import tarfile
 from pathlib import Path
 
@@ -18,8 +17,9 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import session_on_node
 from taskweaver.cli.main import commands
 from taskweaver.memory.branched import BranchedMemory, BranchSealed
+from taskweaver.session.health import check_session
 from taskweaver.session.session import Session
-from taskweaver.session.storage.stored_sessions import stored_sessions
+from taskweaver.session.storage.stored_sessions import session_folders, stored_sessions
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures" / "stored").glob("*.tar.xz"))
 ANALYST, MODEL = "sum of visits per city in visits.csv", "draw 1, 3, 2"
@@ -62,8 +62,9 @@ def test_sessions_are_listed_and_sound(stored: Path) -> None:
     shown = command(stored, "sessions")
     assert ANALYST in shown
     assert MODEL in shown
-    found = json.loads(command(stored, "sessions", "check", "--json"))
-    assert {one["condition"] for one in found} == {"sound"}
+    folders = session_folders(stored / "project" / "workspace" / "sessions")
+    assert folders
+    assert {check_session(folder).condition for folder in folders} == {"sound"}
 
 
 def test_a_conversation_goes_on_with_its_branches_and_facts(stored: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -71,10 +70,3 @@ def test_an_odd_configuration_is_an_error_at_once(
     for place in (tmp_path, None):
         with pytest.raises(ConfigError, match=problem):
             inspect_folder(place, lambda _: True)
-
-
-def test_a_configuration_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "p").mkdir()
-    (tmp_path / "config.json").write_text(json.dumps({"llm.model": "x"}))
-    (tmp_path / "p" / CONFIG_FILE).symlink_to("../config.json")
-    assert discover_app_dir(tmp_path / "p")[1]

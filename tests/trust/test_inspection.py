@@ -13,7 +13,7 @@ import pytest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.known_keys import BY_NAME
-from taskweaver.trust.answers import Answers, answers_for, forget, remember
+from taskweaver.trust.answers import Answer, answer_for, forget, remember
 from taskweaver.trust.errors import ForeignProject, ProjectNotTrusted
 from taskweaver.trust.inspection import Inspection
 from taskweaver.trust.keys import RISKS, risk_of
@@ -37,7 +37,13 @@ def inspect(folder: Path, *, is_confined: bool = True) -> Inspection:
 
 
 def read(folder: Path, granted: Any = ()) -> AppConfigSource:
-    return read_project(folder, {}, frozenset(granted), lambda _: True).src
+    return read_project(folder, {}, granted, lambda _: True).src
+
+
+def only(folder: Path, **choices: Any) -> str:
+    """Return the single effect of a folder, as it is shown."""
+    (line,) = inspect(folder, **choices).lines
+    return line
 
 
 def test_every_key_is_classified_once() -> None:
@@ -48,8 +54,7 @@ def test_a_key_without_a_class_needs_consent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(RISKS, "search.steps")
-    (found,) = inspect(project(tmp_path / "p", search__steps=3)).findings
-    assert "search.steps" in found.sentence
+    assert only(project(tmp_path / "p", search__steps=3)) == "search.steps: 3"
 
 
 OPENAI = "https://api.openai.com/v1"
@@ -112,7 +117,7 @@ NEEDING = {
 
 @pytest.mark.parametrize("key", HARMLESS)
 def test_a_value_that_loosens_nothing_needs_no_consent(tmp_path: Path, key: str) -> None:
-    assert inspect(project(tmp_path / "p", **{key: HARMLESS[key]})).findings == ()
+    assert inspect(project(tmp_path / "p", **{key: HARMLESS[key]})).lines == []
 
 
 @pytest.mark.parametrize("key", NEEDING)
@@ -121,18 +126,10 @@ def test_a_value_that_loosens_needs_consent_and_has_no_effect_without(
 ) -> None:
     folder = project(tmp_path / "p", **{key: NEEDING[key]})
     found = inspect(folder)
-    assert found.findings
-    assert any(key in item.sentence or "MCP" in item.sentence for item in found.findings) or (
-        key == "ext_llms.llm_configs"
-    )
+    assert any(line.startswith(key) for line in found.lines)
     setting = read(folder).lookup(key)
     assert setting is None or setting.source == "override" or setting.value == {}
     assert read(folder, found.digests).lookup(key).value == NEEDING[key]  # type: ignore[union-attr]
-
-
-def test_a_directory_is_no_place_that_data_goes_to(tmp_path: Path) -> None:
-    (found,) = inspect(project(tmp_path / "p", **{"llm.aad_tenant_id": "contoso"})).findings
-    assert found.sentence == "Sign in with contoso (llm.aad_tenant_id)."
 
 
 def test_a_value_that_the_environment_overrides_needs_no_consent(
@@ -140,10 +137,9 @@ def test_a_value_that_the_environment_overrides_needs_no_consent(
 ) -> None:
     monkeypatch.setenv("LLM_API_BASE", "https://mine.example/v1")
     keys = {"llm.api_base": "https://x.example", "llm.azure.api_base": "https://y.example"}
-    (found,) = inspect(project(tmp_path / "p", **keys)).findings
-    assert found.subject == "llm.azure.api_base"  # a further model may take it
+    assert only(project(tmp_path / "p", **keys)).startswith("llm.azure")  # for a further model
     monkeypatch.delenv("LLM_API_BASE")
-    assert len(inspect(project(tmp_path / "p", **keys)).findings) == 2
+    assert len(inspect(project(tmp_path / "p", **keys)).lines) == 2
 
 
 @pytest.mark.parametrize(
@@ -165,7 +161,7 @@ def test_the_usual_endpoint_needs_consent_where_it_is_not_the_users(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert len(inspect(project(tmp_path / "p", **keys)).findings) == 1
+    assert only(project(tmp_path / "p", **keys))
 
 
 def test_each_risk_that_is_not_harmless_is_in_the_examples() -> None:
@@ -177,51 +173,47 @@ def test_the_shipped_project_and_a_new_one_need_no_consent(tmp_path: Path) -> No
 
     create_project(tmp_path / "sales")
     for folder in (SHIPPED, tmp_path / "sales"):
-        assert inspect(folder, is_confined=False).findings == ()
+        assert inspect(folder, is_confined=False).lines == []
 
 
 def test_plugins_need_consent_where_no_sandbox_holds_them(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     (folder / "plugins").mkdir()
     (folder / "plugins" / "own.py").write_text("x = 1\n")
-    assert inspect(folder).findings == ()
-    (found,) = inspect(folder, is_confined=False).findings
-    assert "own" in found.sentence
+    assert inspect(folder).lines == []
+    assert "own" in only(folder, is_confined=False)
 
 
 @pytest.mark.parametrize("place", [".", "workspace", "workspace/sessions/a/cwd", "logs"])
 def test_plugins_are_not_where_conversations_and_keys_are(tmp_path: Path, place: str) -> None:
     folder = project(tmp_path / "p", plugin__base_path=place)
-    (found,) = inspect(folder).findings
-    assert "conversations or keys" in found.sentence
+    assert "conversations or keys" in only(folder)
     assert read(folder).get_path("plugin.base_path") == str(folder / "plugins")
-    assert inspect(project(folder, workspace__workspace_path=".", logs=".")).findings == ()
+    assert inspect(project(folder, workspace__workspace_path=".", logs=".")).lines == []
 
 
 @pytest.mark.parametrize("key", ["llm.recorded.path", "llm.mock.cache_path"])
 def test_a_file_of_a_further_model_stays_in_the_folder(tmp_path: Path, key: str) -> None:
     models = {"x": {"llm.api_type": "recorded", key: "../x.yaml"}, "y": {key: "cache/y.yaml"}}
     folder = project(tmp_path / "p", ext_llms__llm_configs=models, planner__llm_alias="x")
-    (found,) = inspect(folder).findings
-    assert key in found.sentence
+    assert key in only(folder)
     src = read(folder)
-    assert list(src.get_dict("ext_llms.llm_configs")) == ["y"]
+    assert src.get_dict("ext_llms.llm_configs") == {}
     assert src.get_str("planner.llm_alias") == ""
 
 
 def test_keys_without_effect_in_a_further_model_are_no_error(tmp_path: Path) -> None:
     models = {"x": {"mcp.servers": {"a": {"command": "id"}}, "session.data_dir": "/etc"}}
-    assert inspect(project(tmp_path / "p", ext_llms__llm_configs=models)).findings == ()
+    assert inspect(project(tmp_path / "p", ext_llms__llm_configs=models)).lines == []
 
 
 def test_a_run_of_a_search_has_no_links(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     (folder / "experiments" / "run" / "memory").mkdir(parents=True)
     (folder / "experiments" / "run" / "memory" / "memory.sqlite").symlink_to("/elsewhere")
-    assert inspect(folder).findings == ()  # the run's memory may be kept elsewhere
+    assert inspect(folder).lines == []  # the run's memory may be kept elsewhere
     (folder / "experiments" / "run" / "workspaces").symlink_to(tmp_path)
-    (found,) = inspect(folder).findings
-    assert found.subject == "experiments/run/workspaces"
+    assert only(folder) == f"link experiments/run/workspaces -> {tmp_path}"
     assert not Path(read(folder).get_path("search.folder")).is_relative_to(folder)
 
 
@@ -236,19 +228,18 @@ def role(folder: Path, text: str = "x = 1\n") -> None:
 def test_only_a_change_of_listed_content_is_new(tmp_path: Path) -> None:
     folder = project(tmp_path / "p", session__roles=["planner", "own"])
     role(folder)
-    (agreed,) = inspect(folder).findings
+    line, digests = only(folder), [inspect(folder).digests]
     project(folder, session__roles=["planner", "own"], planner__max_retry_count=7)
     (folder / "roles" / "own" / "__pycache__").mkdir()
-    assert inspect(folder).without({agreed.digest}) == ()
+    assert inspect(folder).digests == digests[0]
     role(folder, "x = 2\n")
-    (new,) = inspect(folder).without({agreed.digest})
-    assert new.sentence == agreed.sentence
+    digests.append(inspect(folder).digests)
     (folder / "helper.py").write_text("y = 1\n")  # importable by roles
-    later = inspect(folder).digests
-    assert later.isdisjoint({agreed.digest, new.digest})
+    digests.append(inspect(folder).digests)
     (folder / "library").mkdir()
     (folder / "library" / "__init__.py").write_text("y = 1\n")
-    assert inspect(folder).digests.isdisjoint(later)
+    assert len({*digests, inspect(folder).digests}) == 4
+    assert only(folder) == line
     assert read(folder).get_list("session.roles") == ["planner"]
 
 
@@ -258,14 +249,13 @@ def test_a_program_in_the_folder_is_a_part_of_its_content(tmp_path: Path) -> Non
     (folder / "run.sh").write_text("true\n")
     before = inspect(folder).digests
     (folder / "run.sh").write_text("false\n")
-    assert inspect(folder).digests.isdisjoint(before)
+    assert inspect(folder).digests != before
 
 
 @pytest.mark.parametrize("word", ["x" * 300, "a/" * 3000, "\0", "~x"])
 def test_an_argument_need_not_be_a_name_of_a_file(tmp_path: Path, word: str) -> None:
     servers = {"a": {"command": "sh", "args": ["-c", word], "cwd": word}}
-    (found,) = inspect(project(tmp_path / "p", mcp__servers=servers)).findings
-    assert found.sentence.startswith("Run the program `sh -c")
+    assert only(project(tmp_path / "p", mcp__servers=servers)).startswith("mcp.servers.a: {")
     inspect(project(tmp_path / "p", search__folder=word))
 
 
@@ -275,12 +265,15 @@ def test_links_that_leave_the_folder_are_listed_and_others_are_not(tmp_path: Pat
     (folder / "data").mkdir()
     (folder / "data" / "own.csv").write_text("a\n1\n")
     (folder / "data" / "again.csv").symlink_to("own.csv")
-    assert inspect(folder).findings == ()
+    assert inspect(folder).lines == []
     (folder / "data" / "leak.csv").symlink_to(tmp_path / "secret.csv")
     (folder / "logs").mkdir()
     (folder / "logs" / "task_weaver.log").symlink_to(tmp_path / "secret.csv")
     found = inspect(folder)
-    assert [item.subject for item in found.findings] == ["data/leak.csv", "logs/task_weaver.log"]
+    target = tmp_path / "secret.csv"
+    assert found.lines == [
+        f"link data/leak.csv -> {target}", f"link logs/task_weaver.log -> {target}",
+    ]  # fmt: skip
     withheld = read(folder)
     assert withheld.link_root == folder
     assert not Path(withheld.get_path("logging.log_folder")).is_relative_to(tmp_path)
@@ -343,7 +336,7 @@ def test_a_default_folder_behind_a_value_that_was_withheld_may_be_a_link(tmp_pat
     assert not Path(read(folder).get_path("session.data_dir")).exists()
 
 
-def test_part_of_a_table_is_withheld_by_itself(tmp_path: Path) -> None:
+def test_with_the_further_models_go_their_aliases(tmp_path: Path) -> None:
     models = {"far": {"llm.api_base": "https://x.example"}, "near": {"llm.model": "m"}}
     folder = project(
         tmp_path / "p",
@@ -352,9 +345,9 @@ def test_part_of_a_table_is_withheld_by_itself(tmp_path: Path) -> None:
         code_generator__llm_alias="near",
     )
     src = read(folder)
-    assert list(src.get_dict("ext_llms.llm_configs")) == ["near"]
+    assert src.get_dict("ext_llms.llm_configs") == {}
     assert src.get_str("planner.llm_alias") == ""
-    assert src.get_str("code_generator.llm_alias") == "near"
+    assert src.get_str("code_generator.llm_alias") == ""
 
 
 def test_with_an_address_goes_its_model(tmp_path: Path) -> None:
@@ -373,20 +366,19 @@ def test_answers_are_kept_outside_of_the_folder_for_the_user_alone(
     state = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     folder = project(tmp_path / "p")
-    answers = Answers(frozenset({"a"}), frozenset({"b"}))
-    assert remember(folder, answers)
-    assert answers_for(folder) == answers
+    assert remember(folder, Answer(frozenset({"a", "b"}), is_granted=True))
+    assert answer_for(folder) == Answer(frozenset({"a", "b"}), is_granted=True)
     (file,) = (state / "taskweaver" / "trust").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in folder.iterdir()] == [CONFIG_FILE]
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_STATE_HOME", ".")  # the folder itself
-    assert answers_for(folder) == Answers()
+    assert answer_for(folder) is None
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     moved = folder.rename(tmp_path / "q")
-    assert answers_for(moved) == Answers()
+    assert answer_for(moved) is None
     file.write_text("[")
-    assert answers_for(folder) == Answers()
+    assert answer_for(folder) is None
     assert forget(folder)
     assert not forget(folder)
 
@@ -406,9 +398,9 @@ def test_a_library_trusts_a_folder_it_names_and_no_other(
     with pytest.raises(ProjectNotTrusted, match=r"network.*--trust"):
         has_network(None, None)
     assert has_network(None, trust=True)
-    remember(folder, Answers(inspect(folder).digests))
+    remember(folder, Answer(inspect(folder).digests, is_granted=True))
     assert has_network(None, None)
-    remember(folder, Answers(declined=inspect(folder).digests))
+    remember(folder, Answer(inspect(folder).digests, is_granted=False))
     assert not has_network(None, None)
 
 
@@ -431,15 +423,16 @@ def test_a_folder_of_another_user_in_one_that_many_can_write_is_not_used(
     (tmp_path / "data").mkdir()
     for place in (name, "data"):
         os.chown(tmp_path / place, NOBODY, NOBODY)
-    (found,) = inspect(tmp_path).findings
-    assert "another user" in found.sentence
-    assert not Path(read(tmp_path).get_path(found.keys[0])).is_relative_to(tmp_path)
-    assert Path(read(tmp_path, {found.digest}).get_path(found.keys[0])).is_relative_to(tmp_path)
+    found = inspect(tmp_path)
+    assert "another user" in only(tmp_path)
+    (key,) = found.keys
+    assert not Path(read(tmp_path).get_path(key)).is_relative_to(tmp_path)
+    assert Path(read(tmp_path, found.digests).get_path(key)).is_relative_to(tmp_path)
 
 
 @as_root
 def test_a_folder_without_a_configuration_uses_no_workspace_of_another_user(tmp_path: Path) -> None:
     (tmp_path / "workspace" / "sessions").mkdir(parents=True)
     os.chown(tmp_path / "workspace" / "sessions", NOBODY, NOBODY)
-    assert not inspect(tmp_path).findings
+    assert not inspect(tmp_path).lines
     assert not Path(read(tmp_path).get_path("workspace.workspace_path")).is_relative_to(tmp_path)

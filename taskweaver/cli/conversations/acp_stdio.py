@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
+import click
+
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.errors import TaskWeaverError
 from taskweaver.server.errors import ServerError
@@ -22,12 +24,12 @@ class NoPipe(TaskWeaverError):
         return "Standard input and output must be pipes: `taskweaver acp` is started by an editor."
 
 
-def run_acp(project: Path | None) -> None:
-    """Answer the editor until it goes; notices go to standard error.
+@click.command("acp")
+@click.pass_obj
+def acp_command(project: Path | None) -> None:
+    """Answer an editor by the Agent Client Protocol, on standard input and output.
 
-    Raises:
-        TaskWeaverError: If the project cannot be opened, a package is missing, or standard input
-            or output is no pipe.
+    Notices go to standard error.
     """
     if find_spec("acp") is None:
         detail = "The Agent Client Protocol needs the package agent-client-protocol:"

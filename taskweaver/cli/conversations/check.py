@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,43 +12,40 @@ from tempfile import TemporaryDirectory
 import click
 
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.printing import colored, print_json, safe
+from taskweaver.cli.options import DATA, JSON, PATH, paths
+from taskweaver.cli.printing import print_json, say, say_marked
 from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.text import counted
 
 
-def check_file(
-    project: Path | None,
-    file: Path,
-    data: Mapping[str, Path],
-    *,
-    is_trusted: bool = False,
-    as_json: bool = False,
-) -> int:
-    """Check a receipt, with other files as inputs by name, and return the exit status.
+@click.command("check")
+@click.argument("receipt", type=PATH)
+@DATA
+@click.option(
+    "--trust", "is_trusted", is_flag=True, help="Run its code also where there is no sandbox."
+)
+@JSON
+@click.pass_obj
+def check_command(
+    project: Path | None, *, receipt: Path, data: tuple[str, ...], is_trusted: bool, as_json: bool
+) -> None:
+    """Run the cells of a receipt again without a model, and compare all that it records.
 
-    Where there is no sandbox, its code runs only if `is_trusted`.
-
-    Returns:
-        0 when everything is as recorded, else 1.
-
-    Raises:
-        TaskWeaverError: If the project or the receipt cannot be used.
+    RECEIPT is a file that /export receipt wrote. The exit status is 1 when something differs.
     """
     with _scratch(project) as config, open_app(project, config) as app:
-        verdict = app.check_receipt(file, data=data, is_trusted=is_trusted)
+        verdict = app.check_receipt(receipt, data=paths(data), is_trusted=is_trusted)
     if as_json:
         facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}
         print_json(facts, indent=None)
-        return 0 if verdict.is_same else 1
-    if verdict.difference is None:
-        cells = counted(verdict.cells, "cell")
-        click.echo(f"{colored('same', 'green')} ({cells} run again)")
     else:
-        click.echo(colored(safe(str(verdict.difference)), "red"))
-    for note in verdict.notes:
-        click.echo(f"note: {safe(note)}")
-    return 0 if verdict.is_same else 1
+        if verdict.difference is None:
+            say_marked("same", "green", f"({counted(verdict.cells, 'cell')} run again)")
+        else:
+            say(str(verdict.difference), "red")
+        for note in verdict.notes:
+            say(f"note: {note}")
+    sys.exit(0 if verdict.is_same else 1)
 
 
 @contextmanager

@@ -6,17 +6,20 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
+
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.signals import ending_orderly
 from taskweaver.mcp.errors import ServerFailed
 from taskweaver.utils.system.requirements import install_command
 
 
-def serve_mcp(project: Path | None) -> None:
-    """Serve until standard input ends; notices go to standard error.
+@click.command("mcp")
+@click.pass_obj
+def mcp_command(project: Path | None) -> None:
+    """Serve the project to other programs as an MCP server, on standard input and output.
 
-    Raises:
-        TaskWeaverError: If the project cannot be opened, or the package ``mcp`` is missing.
+    Notices go to standard error.
     """
     if find_spec("mcp") is None:
         why = f"it needs the package mcp: {install_command('mcp')}"

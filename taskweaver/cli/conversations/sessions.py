@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
+from taskweaver.cli.opening.consent import read_source
 from taskweaver.cli.options import JSON
-from taskweaver.cli.printing import print_json, safe
+from taskweaver.cli.printing import print_json, safe, say
+from taskweaver.config.secrets import register_secrets
+from taskweaver.session.repair import repair_session
+from taskweaver.session.storage.stored_sessions import (
+    remove_session,
+    require_session,
+    stored_sessions,
+)
 from taskweaver.utils.text import counted
 
 _QUERY_CHARS = 60
 
 
-@click.group(invoke_without_command=True)
+@click.group("sessions", invoke_without_command=True)
 @JSON
 @click.pass_context
-def sessions(ctx: click.Context, *, as_json: bool) -> None:
+def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
     """List the sessions of a project, the newest first.
 
     A damaged one is listed with its readable rounds.
 
-    Continue one: taskweaver --resume [ID]
+    Continue one: taskweaver --resume [ID]. `taskweaver doctor` checks the newest ones.
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.session.storage.stored_sessions import stored_sessions
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:
@@ -42,68 +47,27 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
         rounds = counted(item.rounds, "round")
         click.echo(f"{item.session_id}  {when}  {rounds:>10}  {query}{is_open}")
         if item.problem:
-            click.echo(f"  cannot be opened: {safe(' '.join(item.problem.split()))}")
+            say(f"  cannot be opened: {' '.join(item.problem.split())}")
     if not found:
         click.echo("No sessions yet.")
 
 
-@sessions.command()
+@sessions_command.command()
 @click.argument("session_ids", nargs=-1, required=True)
 @click.pass_obj
 def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
     """Delete sessions with all their files."""
-    from taskweaver.session.storage.stored_sessions import remove_session
-
     for session_id in session_ids:
         remove_session(_folder(project), session_id)
         click.echo(f"{session_id} deleted")
 
 
-@sessions.command()
-@click.argument("session_id", required=False)
-@JSON
-@click.pass_obj
-def check(project: Path | None, session_id: str | None, *, as_json: bool) -> None:
-    """Check one session, or all; the exit status is 1 when something is wrong.
-
-    Nothing is changed. A session that is open in another process is not checked.
-    """
-    from taskweaver.session.health import check_session
-    from taskweaver.session.storage.stored_sessions import require_session, session_folders
-
-    root = _folder(project)
-    folders = [require_session(root, session_id)] if session_id else session_folders(root)
-    found = [check_session(folder) for folder in folders]
-    if as_json:
-        print_json([asdict(health) for health in found])
-    else:
-        for health in found:
-            _show_health(asdict(health))
-    sys.exit(0 if all(health.condition in {"sound", "open"} for health in found) else 1)
-
-
-def _show_health(health: Mapping[str, Any]) -> None:
-
-    counts = [counted(health["rounds"], "round"), counted(health["files"], "file")]
-    counts.append(counted(health["states"], "stored state"))
-    is_checked = health["condition"] not in {"open", "unchecked"}
-    found = f": {', '.join(counts)} can be read" if is_checked else ""
-    click.echo(f"{health['session_id']}  {health['condition']}{found}")
-    for line in health["findings"]:
-        click.echo(f"  {safe(' '.join(line.split()))}")
-    if health["condition"] == "damaged":
-        click.echo(f"  taskweaver sessions repair {health['session_id']}  saves what can be read")
-
-
-@sessions.command()
+@sessions_command.command()
 @click.argument("session_id")
 @JSON
 @click.pass_obj
 def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     """Save the readable rounds of a damaged session; the damaged file stays beside the new one."""
-    from taskweaver.session.repair import repair_session
-    from taskweaver.session.storage.stored_sessions import require_session
-
     done = repair_session(require_session(_folder(project), session_id))
     if as_json:
         print_json(asdict(done))
@@ -115,10 +79,10 @@ def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     if unknown:
         click.echo(f"a part of these tables could not be read: {', '.join(unknown)}")
     if done.unfit_file is not None:
-        click.echo(f"{done.unfit} rows fit no more; they are in {safe(str(done.unfit_file))}")
+        say(f"{done.unfit} rows fit no more; they are in {done.unfit_file}")
     if done.remade:
-        click.echo(f"made anew: {safe(', '.join(done.remade))}")
-    click.echo(f"The damaged file is kept as {safe(str(done.damaged_file))}")
+        say(f"made anew: {', '.join(done.remade)}")
+    say(f"The damaged file is kept as {done.damaged_file}")
 
 
 def _rows(counts: Mapping[str, int]) -> str:
@@ -132,9 +96,6 @@ def _folder(project: Path | None) -> Path:
 
     Its secrets are known afterwards.
     """
-    from taskweaver.cli.opening.consent import read_source
-    from taskweaver.config.secrets import register_secrets
-
     src = read_source(project)
     register_secrets(src)
     return Path(src.get_path("workspace.workspace_path")) / "sessions"

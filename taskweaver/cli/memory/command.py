@@ -11,8 +11,20 @@ from typing import Any, TypeVar
 import click
 
 from taskweaver.cli.memory.erasing import checked_erasure, erasure_options, run_erasure
+from taskweaver.cli.opening.folder import register_secrets_around
 from taskweaver.cli.options import FILE, JSON, NEW_FILE
-from taskweaver.cli.printing import print_json, print_table, safe
+from taskweaver.cli.printing import print_json, print_table, say
+from taskweaver.console.terminal.text import depth_first
+from taskweaver.memory.branched import (
+    BranchedMemory,
+    BranchedMemoryError,
+    MemoryConfig,
+    RecordNotVisible,
+    UnknownBranch,
+)
+from taskweaver.memory.branched.logs.row_log import ROWS_FILE
+from taskweaver.memory.branched.plain import plain_record
+from taskweaver.utils.sqlite_files import remove_database
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST_INDENTED = 16
@@ -30,16 +42,13 @@ _FILE = click.argument("file", type=FILE)
 _BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by default the root.")
 
 
-@click.group(epilog=_EXAMPLES)
-def memory() -> None:
+@click.group("memory", epilog=_EXAMPLES)
+def memory_command() -> None:
     """Inspect a memory file: branches, their contents and their differences."""
 
 
 def _open(file: Path) -> Any:
     """Open a file to read it; an empty one, which opening would make a memory of, is refused."""
-    from taskweaver.cli.opening.folder import register_secrets_around
-    from taskweaver.memory.branched import BranchedMemory, MemoryConfig, UnknownBranch
-
     if not file.stat().st_size:
         raise UnknownBranch(f"The file {file} is empty: it has no memory yet.")
     register_secrets_around(file.resolve().parent, Path.cwd())
@@ -48,10 +57,6 @@ def _open(file: Path) -> Any:
 
 def _open_logged(file: Path) -> Any:
     """Open a file to change it; its log of rows goes on, if there is one."""
-    from taskweaver.cli.opening.folder import register_secrets_around
-    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
-    from taskweaver.memory.branched.logs.row_log import ROWS_FILE
-
     register_secrets_around(file.resolve().parent, Path.cwd())
     places = (file.parent / "logs", file.parent)
     log_dir = next((place for place in places if (place / ROWS_FILE).is_file()), None)
@@ -69,21 +74,17 @@ def _id(_context: click.Context, _parameter: click.Parameter, value: str) -> int
 
 def _branch(opened: Any, name: str | None) -> Any:
     """Return the handle of a branch, by default of the root."""
-    from taskweaver.memory.branched import UnknownBranch
-
     found = opened.root if name is None else opened[name]
     if found is None:
         raise UnknownBranch("The memory is empty: it has no branch yet.")
     return found
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @JSON
 def tree(file: Path, *, as_json: bool) -> None:
     """Show the branches, and how much each wrote."""
-    from taskweaver.console.terminal.text import depth_first
-
     with _open(file) as opened:
         branches = opened.branches()
         counts = opened.counts()
@@ -100,12 +101,12 @@ def tree(file: Path, *, as_json: bool) -> None:
     for depth, branch in depth_first(roots, lambda branch: children.get(branch.number, [])):
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
         wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
-        deep = f"({depth} deep, of {safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
-        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{safe(branch.id)}"
-        click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))
+        deep = f"({depth} deep, of {ids[branch.parent]}) " if depth > _MOST_INDENTED else ""
+        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{branch.id}"
+        say("  ".join(filter(None, [line, " ".join(marks), wrote])))
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.argument("branch", required=False)
 @click.option("--at", type=int, metavar="SEQ", help="As it was at this row; see `history`.")
@@ -119,7 +120,7 @@ def show(
     with _open(file) as opened:
         shown = _branch(opened, branch)
         if as_prompt:
-            click.echo(safe(shown.render(at=at).text))
+            say(shown.render(at=at).text)
             return
         names = {item.number: item.id for item in opened.branches()}
         core = list(shown.core.entries(at=at).values())
@@ -137,8 +138,8 @@ def show(
         (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
     ))  # fmt: skip
     if digest is not None:
-        click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
-        click.echo(f"{safe(digest.text)}\n")
+        by = names[digest.branch]
+        say(f"summary of {digest.count} earlier events, by {by}\n{digest.text}\n")
     print_table("events", ("id", "kind", "text", "times", "of"), (
         (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
     ))  # fmt: skip
@@ -147,7 +148,7 @@ def show(
     ))  # fmt: skip
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.argument("query")
 @_BRANCH
@@ -161,8 +162,6 @@ def search(
 
     Events of the conversation are left out with --tag, and of the JSON.
     """
-    from taskweaver.memory.branched.plain import plain_record
-
     with _open(file) as opened:
         searched = _branch(opened, branch)
         found = searched.search(query, k, tags=tags)
@@ -171,13 +170,12 @@ def search(
     if as_json:
         print_json([plain_record(item, names) for item in found])
         return
-    seen_by = safe(searched.id)
     is_newest = bool(found) and found[0].match == "recency"
     if tags and not found:
-        click.echo(f"Branch {seen_by} has no record with these tags.")
+        say(f"Branch {searched.id} has no record with these tags.")
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
-        click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
+        say(f"Nothing matches in the records and events that {searched.id} sees.{newest}")
     print_table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
     if events and is_newest:
         return
@@ -186,7 +184,7 @@ def search(
     ))  # fmt: skip
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.argument("first")
 @click.argument("second")
@@ -211,10 +209,10 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
             *((f"record {id_}", texts[id_]) for id_ in ids),
         ])  # fmt: skip
     if not (found.core or any(found.events) or any(found.archival)):
-        click.echo(f"{safe(first)} and {safe(second)} see the same.")
+        say(f"{first} and {second} see the same.")
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.argument("branch", required=False)
 @click.option("-n", "limit", type=click.IntRange(1), default=50, help="Most rows.")
@@ -231,7 +229,7 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
     )
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.argument("target", type=NEW_FILE)
 @click.option("-b", "--branch", metavar="ID", help="A branch; by default everything.")
@@ -242,7 +240,7 @@ def export(file: Path, target: Path, *, branch: str | None) -> None:
     click.echo(f"{rows} rows written to {target}")
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.option(
     "-o",
@@ -258,14 +256,11 @@ def page(file: Path, *, output: Path | None) -> None:
     click.echo(f"{target} written; open it in a browser")
 
 
-@memory.command("import")
+@memory_command.command("import")
 @click.argument("file", type=NEW_FILE)
 @click.argument("source", type=FILE)
 def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
-    from taskweaver.memory.branched import BranchedMemoryError
-    from taskweaver.utils.sqlite_files import remove_database
-
     is_new = not file.exists()
     try:
         with _open_logged(file) as opened:
@@ -274,10 +269,10 @@ def import_(file: Path, source: Path) -> None:
         if is_new:
             remove_database(file)
         raise
-    click.echo(f"{_branches(len(names))} added: {safe(', '.join(names))}")
+    say(f"{_branches(len(names))} added: {', '.join(names)}")
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.argument("branch")
 @click.argument("number", metavar="ID", callback=_id)
@@ -286,8 +281,6 @@ def delete(file: Path, branch: str, number: int) -> None:
 
     Ancestors, siblings and branches that exist already keep it, and so does the file.
     """
-    from taskweaver.memory.branched import RecordNotVisible
-
     with _open_logged(file) as opened:
         handle = opened[branch]
         operations = {"record": handle.forget, "event": handle.forget_event}
@@ -296,12 +289,12 @@ def delete(file: Path, branch: str, number: int) -> None:
                 forget(number)
             except RecordNotVisible:
                 continue
-            click.echo(f"{kind} {number} is hidden from {safe(branch)} on")
+            say(f"{kind} {number} is hidden from {branch} on")
             return
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @erasure_options
 @JSON
@@ -317,7 +310,7 @@ def erase(file: Path, **given: Any) -> None:
     sys.exit(0 if is_complete else 1)
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @JSON
 def verify(file: Path, *, as_json: bool) -> None:
@@ -328,14 +321,14 @@ def verify(file: Path, *, as_json: bool) -> None:
         print_json(asdict(health))
     else:
         for problem in health.problems:
-            click.echo(f"problem: {safe(problem)}")
+            say(f"problem: {problem}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
         state = "sound" if health.is_sound else "damaged"
         click.echo(f"{state}: {_branches(health.branches)}, {rows or 'no rows'}")
     sys.exit(0 if health.is_sound else 1)
 
 
-@memory.command()
+@memory_command.command()
 @_FILE
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @JSON

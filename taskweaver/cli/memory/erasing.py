@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from taskweaver.cli.printing import print_json, safe
+from taskweaver.cli.printing import print_json, say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,6 +76,6 @@ def _print(done: Any, *, as_json: bool) -> None:
     rows = ", ".join(f"{count} of {table}" for table, count in done.rows.items())
     click.echo(f"{rows or 'no rows'} {'would be erased' if done.is_dry else 'erased'}")
     for path in done.files:
-        click.echo(f"{'would be changed' if done.is_dry else 'changed'}: {safe(path)}")
+        say(f"{'would be changed' if done.is_dry else 'changed'}: {path}")
     for item in done.untouched:
-        click.echo(f"not changed: {safe(item.path)}: {safe(item.reason)}")
+        say(f"not changed: {item.path}: {item.reason}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ import click
 from taskweaver.cli.opening.folder import TRUST_CHOICE
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.text import safe
-from taskweaver.trust.answers import Answers, answers_for, remember
+from taskweaver.trust.answers import Answer, answer_for, remember
 from taskweaver.trust.errors import ProjectNotTrusted
-from taskweaver.trust.finding import Finding
 from taskweaver.trust.inspection import Inspection
 from taskweaver.trust.opening import inspect_folder, read_project
 from taskweaver.utils.redact import redact
@@ -32,7 +30,7 @@ def _meta() -> dict[str, Any]:
 
 
 def consent_to(project: Path | None) -> frozenset[str]:
-    """Return the digests of the effects of opening a project that the user allows.
+    """Return the hashes of the effects of opening a project, if the user allows them.
 
     Effects that are new are shown and asked about at a terminal, and the answer is kept.
 
@@ -43,7 +41,9 @@ def consent_to(project: Path | None) -> frozenset[str]:
     meta = _meta()
     agreed: dict[Path | None, frozenset[str]] = meta.setdefault(_AGREED, {})
     if project not in agreed:
-        agreed[project] = _decide(inspect(project), meta.get(TRUST_CHOICE))
+        inspection = inspect(project)
+        is_granted = _decide(inspection, meta.get(TRUST_CHOICE))
+        agreed[project] = inspection.digests if is_granted else frozenset()
     return agreed[project]
 
 
@@ -53,27 +53,23 @@ def inspect(project: Path | None) -> Inspection:
     return inspect_folder(project, _is_confined)
 
 
-def stored_consent(project: Path | None) -> tuple[frozenset[str], Inspection]:
+def stored_consent(project: Path | None) -> tuple[bool, Inspection]:
     """Return the consent given so far, and the effects of opening; for commands that never ask."""
     choice = _meta().get(TRUST_CHOICE)
     inspection = inspect(project)
-    if choice is False:
-        return frozenset(), inspection
-    if choice is True:
-        return _decide(inspection, choice), inspection
-    return answers_for(inspection.folder).granted, inspection
+    is_granted = _decide(inspection, choice) if choice is not None else inspection.is_granted
+    return bool(is_granted), inspection
 
 
-def read_source(project: Path | None, *, is_code_read: bool = False) -> AppConfigSource:
+def read_source(project: Path | None, *, has_code: bool = True) -> AppConfigSource:
     """Return the configuration of a project, without everything that lacks consent.
 
-    With `is_code_read` folders of roles and plugins stay in it, for a command that reads or writes
+    Without `has_code` folders of roles and plugins stay in it, for a command that reads or writes
     the files in them and runs none.
     """
-    granted, inspection = stored_consent(project)
-    if is_code_read:
-        granted |= {f.digest for f in inspection.findings if f.kind in ("roles", "plugins")}
-    return read_project(project, {}, granted, _is_confined).src
+    is_granted, inspection = stored_consent(project)
+    trust = inspection.digests if is_granted else False
+    return read_project(project, {}, trust, _is_confined, has_code=has_code).src
 
 
 def _is_confined(tier: str) -> bool:
@@ -82,40 +78,36 @@ def _is_confined(tier: str) -> bool:
     return is_confined(tier)
 
 
-def _decide(inspection: Inspection, choice: bool | None) -> frozenset[str]:  # noqa: FBT001
-    if not inspection.findings or choice is False:
-        return frozenset()
-    before = answers_for(inspection.folder)
-    undecided = inspection.findings if choice else before.undecided(inspection.findings)
-    if not undecided:
-        return before.granted
-    if choice is None and not _can_ask():
-        raise ProjectNotTrusted(str(inspection.folder), undecided)
-    is_granted = choice or _ask(inspection.folder, undecided, is_first=before == Answers())
+def _decide(inspection: Inspection, choice: bool | None) -> bool:  # noqa: FBT001
+    """Return whether the effects are allowed: by choice, by the stored answer, or by a new one."""
+    if choice is False or not inspection.lines:
+        return choice is not False
+    if choice is None and inspection.is_granted is not None:
+        return inspection.is_granted
+    folder = inspection.folder
+    is_granted: bool | None = True
+    if choice is None:
+        is_granted = _ask(inspection) if _can_ask() else None
     if is_granted is None:
-        raise ProjectNotTrusted(str(inspection.folder), undecided)
-    digests = frozenset(item.digest for item in undecided)
-    current = inspection.digests
-    if is_granted:
-        answers = Answers((before.granted & current) | digests, before.declined - digests)
-    else:
-        answers = Answers(before.granted & current, before.declined | digests)
-    if not remember(inspection.folder, answers):
+        raise ProjectNotTrusted(str(folder), inspection.lines)
+    if not remember(folder, Answer(inspection.digests, is_granted)):
         click.echo("warning: the answer cannot be stored and holds for this time only.", err=True)
-    return answers.granted
+    return is_granted
 
 
 def _can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def show_findings(findings: Sequence[Finding]) -> None:
+def show_effects(inspection: Inspection) -> None:
     """Print a line for each effect, to standard error; of many links the first ones."""
-    links = [item for item in findings if item.kind == "link"]
-    for item in [*(item for item in findings if item not in links), *links[:_MOST_LINKS]]:
-        click.echo(f"  - {_line(item.sentence)}", err=True)
-    if len(links) > _MOST_LINKS:
-        click.echo(f"  - And {len(links) - _MOST_LINKS} more links.", err=True)
+    links = [effect.line for effect in inspection.effects if effect.is_link]
+    hidden = links[_MOST_LINKS:]
+    for line in inspection.lines:
+        if line not in hidden:
+            click.echo(f"  - {_line(line)}", err=True)
+    if hidden:
+        click.echo(f"  - and {len(hidden)} more links", err=True)
 
 
 def _line(sentence: str) -> str:
@@ -128,13 +120,15 @@ def _line(sentence: str) -> str:
     return f"{text[:half]} [{more:,} characters more] {text[-half:]}"
 
 
-def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool | None:
+def _ask(inspection: Inspection) -> bool | None:
     """Show the effects and return whether the user allows them; None at the end of input."""
     from taskweaver.console.terminal.keyboard import discard_typed
 
-    new = "" if is_first else " something new"
-    click.echo(f"Opening {_line(str(folder))} would do{new or ' the following'}:", err=True)
-    show_findings(findings)
+    has_changed = answer_for(inspection.folder) is not None
+    since = " (something changed since you were asked)" if has_changed else ""
+    place = _line(str(inspection.folder))
+    click.echo(f"Opening {place} runs, sends or loosens the following{since}:", err=True)
+    show_effects(inspection)
     discard_typed()
     click.echo("Trust this project? [y/N] ", nl=False, err=True)
     line = ""

@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.util import find_spec
@@ -17,29 +18,33 @@ from typing import Literal
 import click
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.modules import ExecutionConfig, FoldersConfig
+from taskweaver.app.modules import PACKAGE, ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import stored_consent
-from taskweaver.cli.printing import colored, print_json, safe
-from taskweaver.cli.projects.inventory import (
-    Counted,
-    examples_of,
-    experiences_of,
-    found_roles,
-    plugins_off,
-    unread_files,
-)
+from taskweaver.cli.printing import print_json, safe, say, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.facts.learnt import LearntFacts, forget_models, stored_facts
+from taskweaver.llm.facts.learnt import LearntFacts, stored_facts
+from taskweaver.llm.facts.learnt import forget_models as forget_learnt
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.experience import Experience
+from taskweaver.plugin.errors import PluginError
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.errors import RoleError, UnknownRole
+from taskweaver.role.examples import load_examples
+from taskweaver.session.health import check_session
+from taskweaver.session.storage.stored_sessions import session_folders
 from taskweaver.trust.inspection import Inspection
+from taskweaver.utils.files import read_yaml
 from taskweaver.utils.redact import redact
 from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.system.platform import restrictions, system_name
@@ -49,6 +54,8 @@ from taskweaver.utils.text import counted
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _SHOWN_MODELS = 8
+_MOST_SESSIONS = 50
+_WITH_EXAMPLES = ("planner", "code_generator")
 _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
@@ -68,18 +75,21 @@ class CheckResult:
     fix: str = ""
 
 
-def examine(
-    project: Path | None, *, as_json: bool = False, are_models_forgotten: bool = False
-) -> int:
-    """Check everything a session needs, print the results, and return 1 when one fails, else 0.
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option(
+    "--forget-models", is_flag=True, help="First forget what was learnt of models' endpoints."
+)
+@click.pass_obj
+def doctor_command(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
+    """Check what works here, and name the remedy for the rest."""
+    if forget_models:
+        forget_learnt()
+    sys.exit(examine(project, as_json=as_json))
 
-    Args:
-        project: Folder of the project.
-        as_json: Whether the results are printed as JSON.
-        are_models_forgotten: Whether the facts learnt of models are deleted first.
-    """
-    if are_models_forgotten:
-        forget_models()
+
+def examine(project: Path | None, *, as_json: bool = False) -> int:
+    """Check everything a session needs, print the results, and return 1 when one fails, else 0."""
     findings = []
     for found in _findings(project):
         finding = replace(found, detail=redact(found.detail), fix=redact(found.fix))
@@ -92,10 +102,11 @@ def examine(
 
 
 def _print(finding: CheckResult) -> None:
-    sign = colored(f"{finding.status:5}", _COLORS[finding.status])
-    click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
-    if finding.fix:
-        click.echo(f"{'':15} -> {safe(' '.join(finding.fix.split()))}")
+    detail, fix = (" ".join(text.split()) for text in (finding.detail, finding.fix))
+    mark = f"{finding.status:5}"
+    say_marked(mark, _COLORS[finding.status], f"{finding.name:9} {detail}")
+    if fix:
+        say(f"{'':15} -> {fix}")
 
 
 def _findings(project: Path | None) -> Iterator[CheckResult]:
@@ -103,13 +114,13 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
     yield _system()
     yield _packages()
     try:
-        granted, inspection = stored_consent(project)
-        app = TaskWeaverApp(project, trust=granted)
+        is_granted, inspection = stored_consent(project)
+        app = TaskWeaverApp(project, trust=inspection.digests if is_granted else False)
     except TaskWeaverError as error:
         yield CheckResult("config", "fail", str(error), "Correct it; the other checks need it.")
         return
     with app:
-        yield from _trust(inspection, granted)
+        yield from _trust(inspection, is_granted=is_granted)
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded(
@@ -122,6 +133,7 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
         yield from _roles(app)
         yield from _tools(app)
         yield from _contents(app)
+        yield from _sessions(app)
 
 
 def _guarded(name: str, fix: str, look: Callable[[], CheckResult]) -> CheckResult:
@@ -145,16 +157,16 @@ def _packages() -> CheckResult:
     return CheckResult("packages", "ok", f"all there{extra}")
 
 
-def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[CheckResult]:
+def _trust(inspection: Inspection, *, is_granted: bool) -> Iterator[CheckResult]:
     """List the effects of opening the project; those not allowed are off in later checks."""
-    withheld = inspection.without(granted)
-    for item in withheld:
+    if not is_granted and inspection.lines:
         fix = f"Decide: {own_command('trust', inspection.folder)}"
-        yield CheckResult("trust", "warn", f"off, not trusted: {item.sentence}", fix)
-    if not withheld:
-        effects = counted(len(inspection.findings), "effect")
-        detail = f"trusted with {effects}" if inspection.findings else "runs and loosens nothing"
-        yield CheckResult("trust", "ok", detail)
+        for line in inspection.lines:
+            yield CheckResult("trust", "warn", f"off, not trusted: {line}", fix)
+        return
+    effects = counted(len(inspection.lines), "effect")
+    detail = f"trusted with {effects}" if inspection.lines else "runs and loosens nothing"
+    yield CheckResult("trust", "ok", detail)
 
 
 def _configuration(app: TaskWeaverApp) -> Iterator[CheckResult]:
@@ -281,7 +293,11 @@ def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[CheckResult]:
     executor = CodeExecutor(client, app.plugins, app.app_injector.get(TelemetryLogger))
     executor.load_plugins()
     names = [entry.name for entry in executor.plugins]
-    off = plugins_off(app.config)
+    off = []
+    for path in sorted(Path(app.config.get_path("plugin.base_path")).glob("[!.]*.yaml")):
+        with suppress(PluginError):  # listed as broken
+            entry = PluginEntry.from_yaml_file(path)
+            off += [] if entry.enabled else [entry.name]
     rest = f"; switched off: {', '.join(off)}" if off else ""
     yield CheckResult("plugins", "ok", f"{', '.join(names) or 'none'}{rest}")
     for reason in executor.broken.values():
@@ -289,18 +305,28 @@ def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[CheckResult]:
 
 
 def _roles(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    found = found_roles(app.app_dir)
-    own = [item.name for item in found if item.origin not in ("packaged", "")]
+    """Import each role; a broken one fails where it takes part."""
+    names, wanted = app.roles.get_role_name_list(), app.config.get_list("session.roles")
+    own = []
+    problems = {Path(error.role).name: error.problem for error in app.roles.broken}
+    problems |= {name: UnknownRole(name, names).problem for name in wanted if name not in names}
+    for name in names:
+        entry = app.roles.get(name)
+        if entry.path is not None and PACKAGE not in entry.path.parents:
+            own.append(name)
+        try:
+            app.roles.load_class(entry)
+        except RoleError as error:
+            problems[name] = error.problem
     of_project = f" (of the project: {', '.join(own)})" if own else ""
-    yield CheckResult("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{of_project}")
-    for item in found:
-        if item.problem and item.takes_part:
-            fix = "Correct it, or take it out of session.roles."
-            yield CheckResult("broken", "fail", f"role {item.name}: {item.problem}", fix)
-        elif item.problem:
-            yield CheckResult("broken", "warn", f"role {item.name}: {item.problem}")
-    for error in app.plugins.broken.values():
-        yield CheckResult("broken", "fail", str(error), "Correct the file, or remove it.")
+    taking_part = f"; taking part: {', '.join(wanted)}"
+    yield CheckResult("roles", "ok", f"{', '.join(names)}{of_project}{taking_part}")
+    for name, problem in problems.items():
+        status: Status = "fail" if name in wanted else "warn"
+        fix = "Correct it, or take it out of session.roles." if name in wanted else ""
+        yield CheckResult("broken", status, f"role {name}: {problem}", fix)
+    for broken in app.plugins.broken.values():
+        yield CheckResult("broken", "fail", str(broken), "Correct the file, or remove it.")
 
 
 def _tools(app: TaskWeaverApp) -> Iterator[CheckResult]:
@@ -319,15 +345,76 @@ def _tools(app: TaskWeaverApp) -> Iterator[CheckResult]:
 
 def _contents(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """Read examples and experiences, and list the files that are ignored."""
-    for role in ("planner", "code_generator"):
-        yield from _counted("examples", f"{role}: ", examples_of(app.config, role))
-    yield from _counted("learnt", "experiences: ", experiences_of(app.config))
-    for line in unread_files(app):
+    src = app.config
+    for role in _WITH_EXAMPLES:
+        folder, broken = Path(src.get_path(f"{role}.example_base_path")), list[str]()
+        usable = len(load_examples(folder, tell=broken.append))  # the application names the broken
+        off = len(list(folder.glob("*.yaml"))) - usable - len(broken)
+        detail = f"{role}: {usable}" + (f", {off} switched off" if off else "")
+        yield CheckResult("examples", "ok", detail)
+    problems = []
+    experiences = sorted(Path(src.get_path("session.experience_dir")).glob("*exp_*.yaml"))
+    for path in experiences:
+        try:
+            if path.name.startswith("raw_exp_"):
+                Conversation.from_yaml(path)
+            else:
+                Experience.from_dict({"exp_id": path.stem, **read_yaml(path)})
+        except (ConversationError, OSError, ValueError, KeyError, TypeError) as error:
+            problems.append(f"{path}: {error!r}" if isinstance(error, KeyError) else f"{error}")
+    yield CheckResult("learnt", "ok", f"experiences: {len(experiences) - len(problems)}")
+    for problem in problems:
+        yield CheckResult("broken", "fail", problem, "Correct the file, or remove it.")
+    for line in _unread_files(src):
         yield CheckResult("not read", "warn", line)
 
 
-def _counted(name: str, what: str, counted: Counted) -> Iterator[CheckResult]:
-    off = f", {counted.off} switched off" if counted.off else ""
-    yield CheckResult(name, "ok", f"{what}{counted.usable}{off}")
-    for problem in counted.problems:
-        yield CheckResult("broken", "fail", problem, "Correct the file, or remove it.")
+def _unread_files(src: AppConfigSource) -> Iterator[str]:
+    """Yield a line with the reason for each ignored file of the project."""
+    yield from _unread_plugins(Path(src.get_path("plugin.base_path")))
+    for role in _WITH_EXAMPLES:
+        folder = Path(src.get_path(f"{role}.example_base_path"))
+        if not src.get_bool(f"{role}.dynamic_example_sub_path"):
+            for path in sorted(folder.glob("*/*.yaml")):
+                yield f"{path}: examples in folders need {role}.dynamic_example_sub_path"
+        for path in sorted(folder.glob("*.yml")):
+            yield f"{path}: examples end in .yaml"
+    mock = Path(src.get_path("llm.mock.cache_path"))
+    if mock.exists() and not src.get_bool("llm.use_mock"):
+        where = "'Which model answers' in the documentation"
+        yield f"{mock}: it is read with llm.use_mock alone, see {where}"
+    for path in sorted(Path(src.get_path("document_retriever.index_folder")).glob("*.faiss")):
+        yield f"{path}: put the documents themselves there, they are indexed here"
+
+
+def _unread_plugins(plugins: Path) -> Iterator[str]:
+    described = set()
+    for path in plugins.glob("[!.]*.yaml"):
+        with suppress(OSError, ValueError, AttributeError):  # reported as broken
+            data = read_yaml(path)
+            name = data.get("code") or data.get("name") or path.stem
+            described.add(str(name).removesuffix(".py"))
+    for path in sorted(plugins.glob("[!.]*.py")):
+        if path.stem not in described:
+            yield f"{path}: no .yaml file there names it"
+    for path in sorted(plugins.glob("*.yml")):
+        yield f"{path}: plugins end in .yaml"
+    if any((plugins / ".meta").glob("meta_*.yaml")):
+        yield f"{plugins / '.meta'}: vectors of plugins are not used"
+
+
+def _sessions(app: TaskWeaverApp) -> Iterator[CheckResult]:
+    """Check the newest stored sessions; nothing in their folders is changed."""
+    folders = session_folders(app.app_injector.get(FoldersConfig).workspace / "sessions")
+    checked = [check_session(folder) for folder in folders[-_MOST_SESSIONS:]]
+    odd = [health for health in checked if health.condition not in ("sound", "open")]
+    unchecked = f"; {len(folders) - len(checked)} older ones were not checked"
+    detail = f"{len(checked) - len(odd)} of {len(checked)} are sound"
+    yield CheckResult("sessions", "ok", detail + unchecked * (len(checked) < len(folders)))
+    for health in odd:
+        detail = "; ".join((f"{health.session_id} is {health.condition}", *health.findings))
+        if health.condition == "damaged":
+            repair = own_command("sessions", "repair", health.session_id, project=app.app_dir)
+            yield CheckResult("sessions", "fail", detail, f"Save the rest: {repair}")
+        else:
+            yield CheckResult("sessions", "warn", detail)

@@ -9,7 +9,10 @@ import shutil
 from datetime import date, timedelta
 from pathlib import Path
 
+import click
+
 from taskweaver.app.errors import ProjectError
+from taskweaver.cli.options import FOLDER
 from taskweaver.utils.system.installation import own_command
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -17,6 +20,19 @@ ROWS = 400
 _FIRST_DAY = date(2025, 1, 1)
 _PRICES = {"chair": 89.0, "desk": 240.0, "lamp": 35.0, "shelf": 120.0}
 _REGIONS = ("north", "south", "east", "west")
+
+
+@click.command("init")
+@click.argument("folder", required=False, type=FOLDER)
+@click.option("-p", "--project", "same", metavar="DIR", type=FOLDER, help="The same as FOLDER.")
+@click.pass_obj
+def init_command(project: Path | None, folder: Path | None, same: Path | None) -> None:
+    """Make a project folder: configuration, examples, sample data."""
+    target = folder or same or project
+    if target is None:
+        raise click.UsageError("Which folder? For example: taskweaver init sales")
+    for line in create_project(target):
+        click.echo(line)
 
 
 def create_project(folder: Path) -> list[str]:

@@ -1,43 +1,33 @@
-"""``taskweaver role``: the roles of a project, and making one."""
+"""``taskweaver role new``: two small files that work, to be changed."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+import keyword
+import re
 from pathlib import Path
 
 import click
 
-from taskweaver.cli.opening.folder import require_folder
-from taskweaver.cli.options import JSON
-from taskweaver.cli.printing import print_json, safe
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.errors import ProjectError
+from taskweaver.app.modules import ROLE_FOLDERS
+from taskweaver.cli.opening.consent import read_source
+from taskweaver.role.errors import RoleError
+from taskweaver.role.registry.registry import RoleRegistry
+from taskweaver.utils.files import write_text
+from taskweaver.utils.text import fill
+
+TEMPLATE = Path(__file__).with_name("role_template")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
-@click.group()
-@click.pass_obj
-def role(project: Path | None) -> None:
-    """List the roles that can take part, or make one."""
-    require_folder(project)
+@click.group("role")
+def role_command() -> None:
+    """Make a role of your own; `taskweaver doctor` lists all of them."""
 
 
-@role.command("list")
-@JSON
-@click.pass_obj
-def list_roles(project: Path | None, *, as_json: bool) -> None:
-    """List the roles with alias and place, and the problems of broken ones."""
-    from taskweaver.cli.projects.inventory import found_roles
-
-    found = found_roles(project)
-    if as_json:
-        print_json([asdict(item) for item in found])
-        return
-    for item in found:
-        takes_part = "*" if item.takes_part else " "
-        problem = f"  broken: {' '.join(item.problem.split())}" if item.problem else ""
-        click.echo(safe(f"{takes_part} {item.name:20} {item.alias:20} {item.origin}{problem}"))
-    click.echo("* takes part (session.roles)")
-
-
-@role.command()
+@role_command.command()
 @click.argument("name")
 @click.pass_obj
 def new(project: Path | None, name: str) -> None:
@@ -45,14 +35,42 @@ def new(project: Path | None, name: str) -> None:
 
     For example: taskweaver -p sales role new price_list
     """
-    from taskweaver.app.app import TaskWeaverApp
-    from taskweaver.app.errors import ProjectError
-    from taskweaver.cli.projects.inventory import found_roles, role_folder
-    from taskweaver.cli.projects.new_role import create_role
+    for line in create_role(project, name):
+        click.echo(line)
 
+
+def create_role(project: Path | None, name: str) -> list[str]:
+    """Write a role to a project's folder of roles, which is made when missing.
+
+    Returns:
+        Lines for the user: the files made, and how to let the role take part.
+
+    Raises:
+        ProjectError: If the folder is no project.
+        RoleError: If the name is not one, or is taken.
+        OSError: If the files cannot be written.
+    """
     path, is_project, _ = TaskWeaverApp.discover_app_dir(project)
     if not is_project:
         raise ProjectError(str(path), "is not a project; `taskweaver init` makes one.")
-    found = found_roles(path)
-    for line in create_role(role_folder(path), name, found):
-        click.echo(line)
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise RoleError(name, "a name is small letters, digits and _, such as price_list.")
+    src = read_source(path, has_code=False)
+    folder = Path(src.get_path("role.base_path"))
+    registry = RoleRegistry([*ROLE_FOLDERS, folder])
+    present = [registry.get(known) for known in registry.get_role_name_list()]
+    alias = "".join(part.capitalize() for part in name.split("_"))
+    target = folder / name
+    taken = {word for entry in present for word in (entry.name, entry.alias)}
+    if {name, alias} & taken or target.exists():
+        raise RoleError(name, "there is a role of that name; choose another.")
+    for source in sorted(TEMPLATE.glob("*.txt")):
+        text = fill(source.read_text("utf-8"), NAME=name, ALIAS=alias)
+        write_text(target / f"{name}.{source.stem}", text)
+    takes_part = [known for known in src.get_list("session.roles") if known != name]
+    takes_part.sort(key="planner".__ne__)  # the Planner leads, so it is named first
+    key = json.dumps({"session.roles": [*takes_part, name]})
+    return [
+        f"{target} has a role that works: {name}.role.yaml says what it is for, {name}.py does it.",
+        f"To let it take part, set in taskweaver_config.json: {key[1:-1]}",
+    ]

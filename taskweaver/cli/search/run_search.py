@@ -23,7 +23,7 @@ from taskweaver.app.search_service import (
     start_search,
 )
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.printing import colored, safe
+from taskweaver.cli.printing import print_table, say
 from taskweaver.cli.search.search_options import SearchOptions
 from taskweaver.cli.signals import handling
 from taskweaver.console.terminal.surface import is_plain
@@ -62,9 +62,9 @@ def search_and_show(
     """
     with open_app(project) as app:
         for warning in app.warnings:
-            _say(f"warning: {warning}", "yellow")
+            say(f"warning: {warning}", "yellow")
         if options.note:
-            _say(options.note, "yellow")
+            say(options.note, "yellow")
         if options.resume is not None:
             search = resume_search(app, options.resume, _settings(app, options))
         else:
@@ -79,11 +79,11 @@ def search_and_show(
             )
         with search:
             _introduce(app, search)
-            with _shown(search, plain=is_plain) as (changed, say), _stopping(search, say):
+            with _shown(search, plain=is_plain) as (changed, tell), _stopping(search, tell):
                 if is_owned:
                     Thread(target=_stop_with_input, args=(search,), daemon=True).start()
                 search.run(changed)
-            _say("writing the report ...")
+            say("writing the report ...")
             write_results(search.places, search.state, search.budget, search.store)
         return _conclude(project, search)
 
@@ -92,32 +92,32 @@ def _settings(app: TaskWeaverApp, options: SearchOptions) -> dict[str, Any]:
     """Return the settings of a run, with the models whose names are aliases of the project."""
     aliases = app.config.get_dict("ext_llms.llm_configs")
     for name in sorted({*options.models.values()} - aliases.keys()):
-        _say(f"not used: the model {name}, which ext_llms.llm_configs does not have", "yellow")
+        say(f"not used: the model {name}, which ext_llms.llm_configs does not have", "yellow")
     known = {key: name for key, name in options.models.items() if name in aliases}
     return {**known, **options.settings}
 
 
 def _introduce(app: TaskWeaverApp, search: Search) -> None:
-    _say(f"run: {search.places.folder}")
+    say(f"run: {search.places.folder}")
     model = search.services.announcement if not search.is_embedded else "model: built-in proposer"
-    _say(model if search.is_remote else f"{model}; sandbox: {app.sandbox}")
+    say(model if search.is_remote else f"{model}; sandbox: {app.sandbox}")
     objective = search.objective
-    _say(f"optimises {objective.name}, {'higher' if objective.maximize else 'lower'} is better")
+    say(f"optimises {objective.name}, {'higher' if objective.maximize else 'lower'} is better")
     for note in search.notes:
-        _say(note, "yellow")
+        say(note, "yellow")
     known = len(search.state.journal)
     if search.state.is_over:
-        _say("it is over already: its results are written anew")
+        say("it is over already: its results are written anew")
     elif known:
-        _say(f"continues after {counted(known, 'node')}")
+        say(f"continues after {counted(known, 'node')}")
 
 
-def _stopping(search: Search, say: Callable[[str], None]) -> AbstractContextManager[None]:
+def _stopping(search: Search, tell: Callable[[str], None]) -> AbstractContextManager[None]:
     """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
 
     def stop() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        say("stopping: what is being tried is given up, the rest is kept ...")
+        tell("stopping: what is being tried is given up, the rest is kept ...")
         search.stop()
 
     return handling(signal.SIGINT, stop)
@@ -141,7 +141,7 @@ def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[
         with live_view(search) as view:
             yield view.changed, view.say
         return
-    yield _PlainView(search).changed, _say
+    yield _PlainView(search).changed, say
 
 
 class _PlainView:
@@ -161,13 +161,13 @@ class _PlainView:
         ended = [node for node in state.journal.finished if node.id not in self._seen]
         for node in ended:
             self._seen.add(node.id)
-            click.echo(_marked(node, state.journal))
+            say(_marked(node, state.journal))
         for remark in state.remarks[self._remarks :]:
-            _say(remark, "yellow")
+            say(remark, "yellow")
         self._remarks = len(state.remarks)
         if state.journal.running and time.monotonic() - self._last >= _STATUS_S:
             self._last = time.monotonic()
-            _say(status_line(snapshot(self._search, state)))
+            say(status_line(snapshot(self._search, state)))
 
 
 def _line(node: Node, journal: Journal) -> str:
@@ -175,7 +175,7 @@ def _line(node: Node, journal: Journal) -> str:
     name = " fresh" * node.is_fresh + (f" {node.name}" if node.name else "")
     origin = f" of {node.parent}" if node.parent else ""
     why = f" ({node.error.kind})" if node.error else ""
-    return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}")
+    return f"{node.id} {node.kind}{name}{origin}: {value}{why}"
 
 
 def _marked(node: Node, journal: Journal) -> str:
@@ -185,45 +185,38 @@ def _marked(node: Node, journal: Journal) -> str:
 def _conclude(project: Path | None, search: Search) -> int:
     state, places = search.state, search.places
     best = state.journal.best()
-    _say(_ending(project, places, state))
+    say(_ending(project, places, state))
     if best is None:
-        _say("no node measured anything; the report says why", "yellow")
+        say("no node measured anything; the report says why", "yellow")
         modules = run_statistics.missing_modules(state.journal)
         if modules:
-            _say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
+            say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
     else:
         standing = run_statistics.standing(state.journal, best)
-        _say(f"{standing}: {_line(best, state.journal)}", "green")
+        say(f"{standing}: {_line(best, state.journal)}", "green")
         again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
-            _say(f"      all its runs: {again}", "green")
-        _say(run_statistics.confirmation(state.journal), "green")
-        _say(run_statistics.certainty(state.journal))
-    _say(f"report: {places.folder / 'report.md'}")
-    _say(f"page:   {places.folder / 'tree.html'}")
+            say(f"      all its runs: {again}", "green")
+        say(run_statistics.confirmation(state.journal), "green")
+        say(run_statistics.certainty(state.journal))
+    say(f"report: {places.folder / 'report.md'}")
+    say(f"page:   {places.folder / 'tree.html'}")
     return 0 if best is not None else 1
-
-
-def _say(text: str, color: str | None = None) -> None:
-    click.echo(colored(safe(text), color))
 
 
 def list_runs(project: Path | None) -> None:
     """Print a line for each run, the newest first."""
     with open_app(project) as app:
         if not app.discover_app_dir(app.app_dir)[1]:  # no runs: that is often the mistake
-            _say(f"warning: {app.warnings[0]}", "yellow")
+            say(f"warning: {app.warnings[0]}", "yellow")
         rows = [row for places in runs(app) if (row := _row(places))]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]))
+    print_table("", ("run", "began", "nodes", "best", "state"), rows)
     if not rows:
-        _say(
+        say(
             f"There are no runs yet. Begin one: {own_command('search', 'idea.md', project=project)}"
         )
     elif any(row[-1] == _STOPPED for row in rows):
-        _say(f"continue a stopped one: {own_command('search', '--resume', 'RUN', project=project)}")
+        say(f"continue a stopped one: {own_command('search', '--resume', 'RUN', project=project)}")
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
@@ -231,14 +224,14 @@ def _row(places: RunPlaces) -> tuple[str, ...]:
     try:
         state = fold(read_log(places.log))
     except SearchError as error:
-        return places.folder.name, "", "", "", safe(str(error))
+        return places.folder.name, "", "", "", str(error)
     if state is None:
         return ()
     best = state.journal.best()
-    value = safe(run_statistics.reached(state.journal, best)) if best else "nothing measured"
+    value = run_statistics.reached(state.journal, best) if best else "nothing measured"
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
     nodes = counted(len(state.journal), "node")
-    return safe(places.folder.name), began, nodes, value, _status(places, state)
+    return places.folder.name, began, nodes, value, _status(places, state)
 
 
 def _status(places: RunPlaces, state: RunState) -> str:
@@ -268,18 +261,18 @@ def show_run(project: Path | None, run: str) -> None:
     roots = [node for node in journal.nodes if node.parent is None]
     for depth, node in depth_first(roots, lambda node: journal.children(node.id)):
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
-        click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
+        say(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
     for said in (*run_statistics.overruled(journal), *state.remarks):
-        _say(said)
+        say(said)
     for passed in state.passed:
-        _say(f"{passed.state.title}: {passed.reason}")
-    _say(_ending(project, places, state))
+        say(f"{passed.state.title}: {passed.reason}")
+    say(_ending(project, places, state))
 
 
 def write_report(project: Path | None, run: str) -> None:
     """Write the results of a run anew."""
     with open_app(project) as app:
-        _say(f"report: {report_run(app, find_run(app, run))}")
+        say(f"report: {report_run(app, find_run(app, run))}")
 
 
 def open_page(project: Path | None, run: str) -> None:
@@ -289,5 +282,5 @@ def open_page(project: Path | None, run: str) -> None:
         page = places.folder / "tree.html"
         if not page.is_file():
             report_run(app, places)
-    _say(str(page))
+    say(str(page))
     click.launch(page.as_uri())

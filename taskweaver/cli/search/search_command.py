@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from taskweaver.cli.opening.folder import require_folder
 from taskweaver.cli.options import FILE, PATH
 
 _EXAMPLES = """\b
@@ -48,17 +47,18 @@ class SearchGroup(click.Group):
 
 
 @click.group(
-    cls=SearchGroup, epilog=_EXAMPLES, subcommand_metavar="IDEA | --resume RUN | COMMAND ..."
+    "search",
+    cls=SearchGroup,
+    epilog=_EXAMPLES,
+    subcommand_metavar="IDEA | --resume RUN | COMMAND ...",
 )
-@click.pass_obj
-def search(project: Path | None) -> None:
+def search_command() -> None:
     """Search for the best experiment: drafts, repairs, improvements, tuning, ablations.
 
     IDEA is a Markdown file with the task and the way to measure it. Ctrl-C stops cleanly:
     finished work is kept, and --resume continues. Runs are kept in the folder experiments/ of the
     project, with a report and a page each.
     """
-    require_folder(project)
 
 
 def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -80,37 +80,64 @@ def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> f
     return float(match[1])
 
 
+# An option that stands for a configuration key has its name, with _ for the first dot.
 _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
 
 
-@search.command()
+@search_command.command()
 @click.argument("idea", required=False)
 @click.option("--load_ideas", "--load-ideas", type=PATH, hidden=True)
 @click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
 @click.option("--name", help="Name of a new run's folder.")
 @click.option("--resume", metavar="RUN", help="Continue a run; `latest` is the newest.")
-@click.option("--workers", "--num_workers", "--num-workers", type=_SOME, help="Attempts at once.")
+@click.option(
+    "--workers",
+    "--num_workers",
+    "--num-workers",
+    "search_workers",
+    type=_SOME,
+    help="Attempts at once.",
+)
 @click.option(
     "--executor",
+    "search_executor",
     type=click.Choice(["local", "dask"]),
     help="Where commands run: here, or on Dask workers.",
 )
-@click.option("--scheduler", metavar="tls://HOST:PORT", help="The Dask scheduler.")
-@click.option("--steps", type=_ANY, help="Most nodes; 0 sets no limit.")
-@click.option("--time", callback=_seconds, metavar="8h", help="Longest time of the run.")
-@click.option("--budget", callback=_money, metavar="5usd", help="Most money.")
-@click.option("--tokens", type=_ANY, help="Most tokens.")
-@click.option("--seed", type=int, help="Seed of everything random.")
-@click.option("--policy", type=click.Choice(["best_first", "uct"]), help="What is built on next.")
+@click.option(
+    "--scheduler", "search_scheduler", metavar="tls://HOST:PORT", help="The Dask scheduler."
+)
+@click.option("--steps", "search_steps", type=_ANY, help="Most nodes; 0 sets no limit.")
+@click.option(
+    "--time",
+    "search_time_limit_s",
+    callback=_seconds,
+    metavar="8h",
+    help="Longest time of the run.",
+)
+@click.option("--budget", "search_cost_limit", callback=_money, metavar="5usd", help="Most money.")
+@click.option("--tokens", "search_token_limit", type=_ANY, help="Most tokens.")
+@click.option("--seed", "search_seed", type=int, help="Seed of everything random.")
+@click.option(
+    "--policy",
+    "search_policy",
+    type=click.Choice(["best_first", "uct"]),
+    help="What is built on next.",
+)
 @click.option(
     "--phase_mode",
     "--phase-mode",
+    "search_phase_mode",
     type=click.Choice(["split", "single"]),
     help="Phases in a workspace, or one script in a kernel.",
 )
 @click.option("--config", "bfts", type=PATH, help="A bfts_config.yaml of the original.")
-@click.option("--resources", type=FILE, help="A file of resources: data, code and models.")
-@click.option("--memory/--no-memory", "with_memory", default=None, help="Whether nodes remember.")
+@click.option(
+    "--resources", "search_resources", type=FILE, help="A file of resources: data, code and models."
+)
+@click.option(
+    "--memory/--no-memory", "memory_enabled", default=None, help="Whether nodes remember."
+)
 @click.option(
     "--memory_db",
     "--memory-db",
@@ -122,7 +149,9 @@ _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
 @click.option("--memory_recall_max_events", type=int, hidden=True)
 @click.option("--memory_retrieval_k", type=int, hidden=True)
 @click.option("--memory_max_compression_iterations", type=int, hidden=True)
-@click.option("--phase1_max_steps", "--phase1-max-steps", type=_SOME, hidden=True)
+@click.option(
+    "--phase1_max_steps", "--phase1-max-steps", "search_phase1_max_steps", type=_SOME, hidden=True
+)
 @click.option("--until_input_ends", is_flag=True, hidden=True)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
@@ -144,7 +173,7 @@ def run(project: Path | None, /, *, idea: str | None, resume: str | None, **opti
     sys.exit(search_and_show(project, choice, is_plain=is_plain, is_owned=is_owned))
 
 
-@search.command(name="list")
+@search_command.command(name="list")
 @click.pass_obj
 def list_(project: Path | None) -> None:
     """List the runs of the project, the newest first."""
@@ -153,7 +182,7 @@ def list_(project: Path | None) -> None:
     list_runs(project)
 
 
-@search.command()
+@search_command.command()
 @click.argument("run", default="latest")
 @click.pass_obj
 def show(project: Path | None, run: str) -> None:
@@ -163,7 +192,7 @@ def show(project: Path | None, run: str) -> None:
     show_run(project, run)
 
 
-@search.command()
+@search_command.command()
 @click.argument("run", default="latest")
 @click.pass_obj
 def report(project: Path | None, run: str) -> None:
@@ -173,7 +202,7 @@ def report(project: Path | None, run: str) -> None:
     write_report(project, run)
 
 
-@search.command(name="open")
+@search_command.command(name="open")
 @click.argument("run", default="latest")
 @click.pass_obj
 def open_(project: Path | None, run: str) -> None:

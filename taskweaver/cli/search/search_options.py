@@ -11,25 +11,6 @@ import click
 
 from taskweaver.treesearch.record.bfts import Bfts, read_bfts
 
-_KEYS = {
-    "workers": "search.workers",
-    "executor": "search.executor",
-    "scheduler": "search.scheduler",
-    "steps": "search.steps",
-    "time": "search.time_limit_s",
-    "budget": "search.cost_limit",
-    "tokens": "search.token_limit",
-    "seed": "search.seed",
-    "policy": "search.policy",
-    "phase_mode": "search.phase_mode",
-    "phase1_max_steps": "search.phase1_max_steps",
-    "resources": "search.resources",
-    "with_memory": "memory.enabled",
-    "memory_core_max_chars": "memory.core_max_chars",
-    "memory_recall_max_events": "memory.recall_max_events",
-    "memory_retrieval_k": "memory.retrieval_k",
-    "memory_max_compression_iterations": "memory.max_compression_iterations",
-}
 _OF_A_NEW_RUN = ("name", "idea_idx", "memory_db")
 
 
@@ -78,7 +59,7 @@ def read_options(idea: Path | None, resume: str | None, options: dict[str, Any])
         settings["memory.enabled"] = True
     for option, value in options.items():
         if value is not None:
-            settings[_KEYS[option]] = str(value) if isinstance(value, Path) else value
+            settings[option.replace("_", ".", 1)] = str(value) if isinstance(value, Path) else value
     ignored, memory_db = list(bfts.ignored), own["memory_db"]
     if bfts.memory_db is not None and memory_db is None:
         if resume is None and settings.get("memory.enabled", True):

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from taskweaver.cli.opening.folder import require_folder
 from taskweaver.cli.options import JSON
 from taskweaver.cli.printing import print_json, print_table
 
@@ -46,7 +45,6 @@ def serve_command(
     Without users the address that is printed has a token, good until the end of the program. With
     users each has a token of their own.
     """
-    require_folder(ctx.obj)
     if ctx.invoked_subcommand is None:
         from taskweaver.cli.serving.run_server import run_server
 
@@ -62,7 +60,6 @@ def web_command(project: Path | None, /, *, port: int, no_browser: bool) -> None
 
     The same as `serve` on this machine, and a browser at its page.
     """
-    require_folder(project)
     from taskweaver.cli.serving.run_server import run_server
 
     run_server(project, "127.0.0.1", port, (), has_browser=not no_browser)
@@ -166,12 +163,11 @@ def _accounts(project: Path | None) -> Any:
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.trust.errors import ProjectNotTrusted
 
-    require_folder(project)
     require_packages()
-    granted, inspection = stored_consent(project)
-    withheld = [item for item in inspection.without(granted) if "server.database" in item.keys]
-    if withheld:  # else the users would be those of the files, which no server reads
-        raise ProjectNotTrusted(str(inspection.folder), withheld)
+    is_granted, inspection = stored_consent(project)
+    if not is_granted and "server.database" in inspection.keys:
+        # Without it the users would be those of the files, which no server reads.
+        raise ProjectNotTrusted(str(inspection.folder), inspection.lines)
     source = read_source(project)
     return open_accounts(
         SharedDatabaseConfig(source), Path(source.get_path("workspace.workspace_path"))

@@ -13,7 +13,13 @@ from taskweaver.config.keys.execution import EXECUTION_KEYS
 from taskweaver.config.keys.key import Key, enum, key, path
 from taskweaver.config.keys.memory import MEMORY_KEYS
 from taskweaver.config.keys.models import AZURE_AD_KEYS, MOCK_KEYS
-from taskweaver.config.keys.roles import EXPLORER_KEYS, MCP_KEYS, ROLE_KEYS
+from taskweaver.config.keys.roles import (
+    AS_INTERPRETER,
+    EXPLORER_KEYS,
+    INTERPRETERS,
+    MCP_KEYS,
+    ROLE_KEYS,
+)
 from taskweaver.config.keys.search import SEARCH_KEYS
 from taskweaver.config.keys.server import SERVER_KEYS
 from taskweaver.config.keys.session import SESSION_KEYS
@@ -192,7 +198,13 @@ KEYS: tuple[Key, ...] = (
     key("experience.llm_alias", "", "Alias of the model that sums conversations up."),
     path("planner.prompt_file_path", None, "Prompt file instead of the packaged one."),
     key("planner.max_retry_count", 3, "Times a malformed reply is sent back."),
-    key("code_interpreter.max_retry_count", 3, "Times failed code is sent back."),
+    key(
+        "code_interpreter.max_retry_count",
+        3,
+        "Times failed code is sent back. This, `require_confirmation` and `confirmation_timeout_s`"
+        " hold for `code_interpreter_plugin_only` and `code_interpreter_cli_only` too, unless they"
+        " are set under these names.",
+    ),
     key("code_interpreter.code_prefix", "", "Code run before each cell and not shown."),
     key(
         "code_interpreter.code_verification_on",
@@ -316,7 +328,8 @@ def find(name: str) -> Key | None:
     if name in BY_NAME:
         return BY_NAME[name]
     prefix, _, rest = name.rpartition(".")
-    key = BY_NAME.get("{role}." + rest)
+    is_interpreters = prefix in INTERPRETERS and rest in AS_INTERPRETER
+    key = BY_NAME.get(f"code_interpreter.{rest}" if is_interpreters else "{role}." + rest)
     if key is None or not prefix:
         return None
     default = key.default.replace("{role}", prefix) if isinstance(key.default, str) else key.default

@@ -5,30 +5,9 @@ from __future__ import annotations
 from taskweaver.config.keys.key import Key, enum, key, path
 
 INTERPRETERS = ("code_interpreter_plugin_only", "code_interpreter_cli_only")
+AS_INTERPRETER = frozenset({"max_retry_count", "require_confirmation", "confirmation_timeout_s"})
+"""Keys of `INTERPRETERS` that are those of ``code_interpreter`` where they are not set."""
 EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search", "image_reader")
-
-
-def _interpreter_keys(role: str) -> tuple[Key, ...]:
-    what = "call" if role.endswith("plugin_only") else "command"
-    return (
-        key(f"{role}.max_retry_count", 3, f"Times a failed {what} is sent back."),
-        key(
-            f"{role}.require_confirmation",
-            False,
-            f"Whether a person is asked before each {what}; without a person to ask, none runs.",
-        ),
-        key(
-            f"{role}.confirmation_timeout_s",
-            600.0,
-            "Longest wait in seconds for that answer; no answer is a no.",
-            minimum=1.0,
-        ),
-        path(
-            f"{role}.prompt_file_path",
-            None,
-            "Prompt file whose texts go before the packaged ones; it needs `instruction`.",
-        ),
-    )
 
 
 MCP_KEYS: tuple[Key, ...] = (
@@ -41,7 +20,14 @@ MCP_KEYS: tuple[Key, ...] = (
 )
 
 ROLE_KEYS: tuple[Key, ...] = (
-    *(key for role in INTERPRETERS for key in _interpreter_keys(role)),
+    *(
+        path(
+            f"{role}.prompt_file_path",
+            None,
+            "Prompt file whose texts go before the packaged ones; it needs `instruction`.",
+        )
+        for role in INTERPRETERS
+    ),
     key("echo.decorator", "", "Text before and after what the Echo repeats."),
     key("recepta.decorator", "", "Text before and after Recepta's acknowledgement."),
     path(

@@ -13,7 +13,7 @@ from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.paths import connection_file
 from taskweaver.ces.process.homes import private_folder, remove_folder
-from taskweaver.trust.answers import answers_for
+from taskweaver.trust.answers import granted_digests
 from taskweaver.utils.app_utils import CONFIG_FILE, own_folders_above
 
 
@@ -105,7 +105,7 @@ class NotebookKernels:
         app = self._apps.get(project)
         if app is None:
             # Nobody can be asked here: only what the user has allowed before is on.
-            app = TaskWeaverApp(project, trust=answers_for(project).granted)
+            app = TaskWeaverApp(project, trust=granted_digests(project))
             self._apps[project] = app
             app.kernels.initialize()
         return _Family(app, private_folder(), cwd)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from taskweaver.evaluation.checks.check import JudgeVerdict
+from taskweaver.evaluation.checks import JudgeVerdict
 from taskweaver.evaluation.errors import CaseFailed
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
@@ -20,11 +20,11 @@ from taskweaver.utils.text import fill, shorten
 ALIAS = "judge"
 """Alias in ``ext_llms.llm_configs`` of the judge's model; without it the main model judges."""
 
-_PROMPTS = Path(__file__).with_name("judge_prompt.yaml")
+Turns = list[tuple[str, str]]
+"""Questions, and answers to them."""
+
 _DONE = "TASK_FINISHED"
-_MOST_MESSAGES = 12
-_TRIES = 2
-_MOST_CHARS = 40_000
+_MOST_MESSAGES, _TRIES, _MOST_CHARS = 12, 2, 40_000
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -53,74 +53,58 @@ class StatementJudge:
         """Give up a call under way, and refuse further ones."""
         self._api.close()
 
-    def decide(self, task: str, turns: Sequence[tuple[str, str]], statement: str) -> JudgeVerdict:
-        """Return whether a statement agrees with a conversation.
-
-        Args:
-            task: The task, or the first question.
-            turns: Questions and answers.
-            statement: The statement.
+    def decide(self, task: str, turns: Turns, statement: str) -> JudgeVerdict:
+        """Decide whether a statement agrees with a conversation about a task.
 
         Raises:
             ModelError: If the model cannot be asked.
             CaseFailed: If its replies cannot be read.
         """
         pairs = [{"user": question, "assistant": answer} for question, answer in turns]
-        conversation = shorten(json.dumps(pairs, ensure_ascii=False), _MOST_CHARS)
-        question = fill(
-            _prompts()["question"], TASK=task, CONVERSATION=conversation, STATEMENT=statement
-        )
-        messages = [
-            format_chat_message("system", _prompts()["judge"]),
-            format_chat_message("user", question),
-        ]
+        talk = shorten(json.dumps(pairs, ensure_ascii=False), _MOST_CHARS)
+        question = _text("question", TASK=task, CONVERSATION=talk, STATEMENT=statement)
+        messages = _opening(_text("judge"), question)
         for _ in range(_TRIES):
-            verdict = _verdict(self._ask(messages, _SCHEMA))
-            if verdict is not None:
-                return verdict
+            found = _OBJECT.search(self._ask(messages, _SCHEMA))
+            try:
+                data = json.loads(found[0]) if found else {}
+            except (ValueError, RecursionError):
+                continue
+            hit = str(data.get("is_hit", "")).strip().lower()
+            if hit in ("yes", "no"):
+                return JudgeVerdict(hit == "yes", str(data.get("reason", "")))
         raise CaseFailed("the judge", f"gave {_TRIES} replies that are no verdict.")
 
-    def play_user(self, task: str) -> Generator[str, str]:
-        """Yield the messages of a user with a task; send each answer of the assistant back.
+    def play_user(self, task: str, turns: Turns) -> Iterator[str]:
+        """Yield the messages of a user with a task, whose turns have the answers so far.
 
         Raises:
             ModelError: If the model cannot be asked.
         """
-        brief = fill(_prompts()["user"], TASK=task, DONE=_DONE)
-        messages = [
-            format_chat_message("system", brief),
-            format_chat_message("user", _prompts()["begin"]),
-        ]
+        messages = _opening(_text("user", TASK=task, DONE=_DONE), _text("begin"))
         for _ in range(_MOST_MESSAGES):
             text = self._ask(messages, None).strip()
             if _DONE in text or not text:
                 return
-            answer = yield text
-            messages += [
-                format_chat_message("assistant", text),
-                format_chat_message("user", answer),
-            ]
+            yield text
+            messages.append(format_chat_message("assistant", text))
+            messages.append(format_chat_message("user", turns[-1][1]))
 
     def _ask(self, messages: Sequence[ChatMessage], schema: Mapping[str, Any] | None) -> str:
         reply = self._api.chat_completion(messages, llm_alias=self._alias, json_schema=schema)
         return str(reply["content"])
 
 
-def _verdict(text: str) -> JudgeVerdict | None:
-    found = _OBJECT.search(text)
-    try:
-        data = json.loads(found[0]) if found else None
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict):
-        return None
-    hit = str(data.get("is_hit", "")).strip().lower()
-    if hit not in ("yes", "no"):
-        return None
-    return JudgeVerdict(hit == "yes", str(data.get("reason", "")))
+def _opening(brief: str, message: str) -> list[ChatMessage]:
+    return [format_chat_message("system", brief), format_chat_message("user", message)]
+
+
+def _text(name: str, **values: str) -> str:
+    """Return a text of the prompt file, filled in."""
+    return fill(_prompts()[name], **values) if values else _prompts()[name]
 
 
 @cache
 def _prompts() -> dict[str, str]:
-    texts: dict[str, str] = read_yaml(_PROMPTS)
+    texts: dict[str, str] = read_yaml(Path(__file__).with_name("judge_prompt.yaml"))
     return texts

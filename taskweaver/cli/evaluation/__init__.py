@@ -1,1 +1,0 @@
-"""``taskweaver eval``: cases asked of a model, and their table."""

@@ -1,1 +1,0 @@
-"""Cases of an evaluation, and the files they are read from."""

@@ -1,1 +1,0 @@
-"""Results of an evaluation: rows, their file, sums and comparison."""

@@ -1,0 +1,136 @@
+"""``taskweaver doctor``: projects of this program and of the original, plugins, models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from originals import make_original
+from support import make_project
+
+from taskweaver.cli.main import commands
+from taskweaver.llm.facts import learnt
+from taskweaver.llm.facts.learnt import LearntModel, stored_facts
+from taskweaver.llm.transport.endpoint import Endpoint
+
+
+def run(project: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project", {"llm.api_type": "offline"})
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    return make_original(tmp_path / "original", {"llm.api_type": "offline"})
+
+
+def test_doctor_finds_a_project_well(project: Path) -> None:
+    result = run(project, "doctor")
+    assert result.exit_code == 0, result.output
+    assert "fail" not in result.output
+    for part in ("python", "packages", "config", "model", "kernel", "sandbox", "plugins", "roles"):
+        assert part in result.output
+
+
+def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
+    (project / "plugins").mkdir()
+    text = "name: late\ndescription: d\nparameters: []\nreturns: []\n"
+    (project / "plugins" / "late.yaml").write_text(text)
+    (project / "plugins" / "late.py").write_text("raise SystemExit(3)\n")
+    result = run(project, "doctor")
+    assert result.exit_code == 1
+    (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
+    assert "'late'" in line
+    assert "SystemExit" in line
+
+
+def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> None:
+    (original / "plugins" / "stray.py").write_text("x = 1\n")
+    (original / "plugins" / "late.yml").write_text("name: late\n")
+    folder = original / "examples" / "planner_examples"
+    (folder / "sales").mkdir()
+    (folder / "sales" / "a.yaml").write_text("enabled: true\nrounds: []\n")
+    (original / "experience" / "exp_odd.yaml").write_text("embedding: []\n")
+    (original / "my_roles" / "lost").mkdir()
+    (original / "my_roles" / "lost" / "lost.role.yaml").write_text(
+        "alias: Lost\nmodule: lost.lost.Lost\nintro: x\n"
+    )
+    (original / "my_roles" / "half.role.yaml").write_text("alias: Half\n")
+    file = original / "taskweaver_config.json"
+    keys = json.loads(file.read_text())
+    keys["session.roles"].append("web_explorr")
+    file.write_text(json.dumps(keys))
+    said = run(original, "doctor", "--json")
+    found = json.loads(said.output)
+
+    def told(name: str) -> str:
+        return "\n".join(item["detail"] for item in found if item["name"] == name)
+
+    assert "add_tax, count_letters, to_foot, to_metre, weather" in told("plugins")
+    assert "switched off: old_service" in told("plugins")
+    assert "of the project: glossary, lost, shouter" in told("roles")
+    assert "taking part: planner, " in told("roles")
+    assert "planner: 2, 1 switched off" in told("examples")
+    assert "code_generator: 1" in told("examples")
+    assert told("learnt") == "experiences: 3"
+    assert "workspace.mode has no effect" in told("config")
+    unread = told("not read")
+    for part in ("stray.py", "late.yml", "sales/a.yaml", "cache/mock.yaml", "plugins/.meta"):
+        assert part in unread
+    assert "lengths.py" not in unread
+    broken = {item["detail"]: item["status"] for item in found if item["name"] == "broken"}
+    for part, status in (
+        ("exp_odd.yaml", "fail"),
+        ("role lost: lost.lost.Lost does not import", "warn"),
+        ("role half.role.yaml: `module` must be a text", "warn"),
+        ("did you mean 'web_explorer'", "fail"),
+    ):
+        assert [broken[detail] for detail in broken if part in detail] == [status]
+    assert said.exit_code == 1
+
+
+def test_the_file_of_the_mock_is_read_where_the_mock_answers(original: Path) -> None:
+    file = original / "taskweaver_config.json"
+    mocked = {"llm.use_mock": True, "llm.mock.mode": "fixed"}
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | mocked))
+    found = json.loads(run(original, "doctor", "--json").output)
+    details = {item["name"]: item["detail"] for item in found}
+    assert "mock.yaml" not in str([item for item in found if item["name"] == "not read"])
+    assert details["model"].startswith("mock/fixed (llm.use_mock)")
+
+
+def test_what_was_learnt_of_models_is_shown_and_forgotten(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learnt, "state_folder", lambda: tmp_path / "state")
+
+    def endpoints(*options: str) -> list[str]:
+        found = json.loads(run(project, "doctor", "--json", *options).output)
+        return [item["detail"] for item in found if item["name"] == "endpoint"]
+
+    for number in range(8):
+        LearntModel(Endpoint("http://h:1/v1", f"m{number}")).note(form="json")
+    LearntModel(Endpoint("http://h:2/v1", "newest")).note(
+        form="fences",
+        response_format="text",
+        dropped=("seed", "stop"),
+        renamed={"max_tokens": "max_completion_tokens"},
+        is_effort_refused=True,
+        window=8_192,
+    )
+    shown = endpoints()
+    assert shown[0].partition(" (since 20")[0] == (
+        "newest at http://h:2/v1: answers in the form fences; asked for JSON as text;"
+        " takes no seed, stop; takes max_completion_tokens for max_tokens;"
+        " takes tools without reasoning alone; window of 8,192 tokens"
+    )
+    assert shown[-1] == "and 1 further model"
+    assert len(shown) == 9
+    assert endpoints("--forget-models") == []
+    assert stored_facts() == []
