@@ -16,7 +16,7 @@ from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind, PhaseOutcome
 from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.reports.html_page import layout, write_page
+from taskweaver.treesearch.reports.html_page import write_page
 
 
 @pytest.fixture(scope="module")
@@ -188,18 +188,15 @@ def test_many_nodes_fit_on_a_page(tab: Tab, tmp_path: Path, count: int) -> None:
     assert tab.complaints == []
 
 
-def test_no_two_nodes_are_drawn_at_one_place() -> None:
-    for count in (5, 30, 300):
-        journal, _ = made_up_run(count)
-        places = layout(journal)
-        assert len(set(places.values())) == len(places) == count
-        for one in journal.nodes:
-            if one.parent is not None:
-                assert places[one.id][1] > places[one.parent][1]
-
-
-def test_a_wide_fan_of_leaves_stands_in_several_lines() -> None:
-    nodes = [node(1, NodeKind.DRAFT, 0.5)]
-    nodes += [node(step, NodeKind.IMPROVE, 0.6, parent="n0001") for step in range(2, 102)]
-    places = layout(Journal(made_up_run(1)[0].objective, nodes))
-    assert max(column for column, _ in places.values()) < 30
+def test_no_two_nodes_are_drawn_at_one_place(tab: Tab, tmp_path: Path) -> None:
+    journal, facts = made_up_run(60)
+    last = len(journal) + 1
+    for step in range(last, last + 100):
+        journal.put(node(step, NodeKind.IMPROVE, 0.6, parent="n0001"))
+    tab.open(page_of(tmp_path, journal, facts))
+    places = tab.value("places")
+    assert len({tuple(place) for place in places.values()}) == len(places) == len(journal)
+    for one in journal.nodes:
+        assert one.parent is None or places[one.id][1] > places[one.parent][1]
+    fan = [places[child.id][0] for child in journal.children("n0001") if child.step >= last]
+    assert max(fan) - min(fan) < 30
