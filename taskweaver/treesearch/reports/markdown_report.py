@@ -70,7 +70,7 @@ def build_report(
         _without_gain(journal, facts),
         _failures(journal),
         _ablations(journal, facts, figures or {}),
-        _costs(journal, facts, figures or {}),
+        _costs(journal, facts),
         _reproduce(journal, evaluator),
     ]
     # Shown to others: what programs printed and models wrote may hold a key.
@@ -310,7 +310,7 @@ def _worth(journal: Journal, effect: Effect) -> str:
     return gained(journal, lost, effect.base)
 
 
-def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
+def _costs(journal: Journal, facts: RunFacts) -> str:
     account = costs(journal, facts.beside)
     header = ("stage", "kind", "nodes:", "calls:", "tokens in:", "tokens out:", "money:", "time:")
     rows = [
@@ -324,7 +324,7 @@ def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str
     rows.append(_cost_row("**all**", "", account["total"]))
     used = ", ".join(_uses(facts))
     said = f"Used of the budget: {used}.\n\n" if used else ""
-    return f"## Costs\n\n{said}{table(header, rows)}{_pictures(figures, 'times')}"
+    return f"## Costs\n\n{said}{table(header, rows)}"
 
 
 def _cost_row(stage: str, kind: str, entry: Mapping[str, float | None]) -> tuple[str, ...]:

@@ -14,12 +14,6 @@ from typing import Any, Literal
 
 from taskweaver.ces.command.command import CommandResult
 from taskweaver.treesearch.execution.commands import last_lines
-from taskweaver.treesearch.execution.installation.download_source import extract_download_info
-
-__all__ = [
-    "STEPS_FILE", "BadReply", "InstallerResult", "InstallerStep", "extract_download_info",
-    "phase1_iterative_driver",
-]  # fmt: skip
 
 STEPS_FILE = "phase1_steps.jsonl"
 Ending = Literal[
@@ -47,7 +41,6 @@ class InstallerStep:
         exit_code: Of the command; None when there was none.
         stdout_summary: End of its output, where it went well.
         stderr_summary: End of its output, where it failed, or why it could not run.
-        download: ``tool``, ``url`` and ``dest`` of its download; None where they are unknown.
     """
 
     step: int
@@ -57,7 +50,6 @@ class InstallerStep:
     exit_code: int | None = None
     stdout_summary: str = ""
     stderr_summary: str = ""
-    download: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +193,6 @@ def _with_result(step: InstallerStep, result: CommandResult) -> InstallerStep:
         exit_code=_STOPPED if result.exit_code is None else result.exit_code,
         stdout_summary=said if result.is_ok else "",
         stderr_summary="" if result.is_ok else f"{result.ending}\n{said}".strip(),
-        download=extract_download_info(step.command),
     )
 
 
