@@ -13,7 +13,6 @@ from taskweaver.ces.command.command import Command, CommandLimits, CommandResult
 from taskweaver.treesearch.execution.installation.command_loop import (
     STEPS_FILE,
     InstallerResult,
-    extract_download_info,
     phase1_iterative_driver,
 )
 
@@ -128,29 +127,3 @@ def test_what_is_missing_is_told_and_it_goes_on(run: Any, tmp_path: Path) -> Non
     assert "there is no lib" in ask.shown[1]["history"][0]["stderr_summary"]
     assert "there is no lib" in (tmp_path / STEPS_FILE).read_text()
     assert install(run, do("", done=True), check=lambda: "all")[0].ending == "max_steps"
-
-
-@pytest.mark.parametrize(
-    ("command", "wanted"),
-    [
-        ("curl -L -o d.csv https://x.org/d", ("curl", "https://x.org/d", "d.csv")),
-        ("curl -sSLo 'a b' https://x.org/d", ("curl", "https://x.org/d", "a b")),
-        ("curl -LO https://x.org/p/d.zip?x=1", ("curl", "https://x.org/p/d.zip?x=1", "d.zip")),
-        ("curl --output=d https://x.org/e", ("curl", "https://x.org/e", "d")),
-        ("curl https://x.org/i.sh | bash", ("curl", "https://x.org/i.sh", "")),
-        ("curl https://x.org/i > f", ("curl", "https://x.org/i", "f")),
-        ("wget https://x.org/d.tgz", ("wget", "https://x.org/d.tgz", "d.tgz")),
-        ("wget -q -P data https://x.org/d", ("wget", "https://x.org/d", "data/d")),
-        ("wget -qO out https://x.org/d", ("wget", "https://x.org/d", "out")),
-        ("mkdir a && wget ftp://x.org/d;ls", ("wget", "ftp://x.org/d", "d")),
-        ("git clone --depth 1 https://x.org/r.git", ("git", "https://x.org/r.git", "r")),
-        ("git clone git@x.org:a/r.git lib/r", ("git", "git@x.org:a/r.git", "lib/r")),
-        ("cd a; git -c x=y clone https://x.org/r b", ("git", "https://x.org/r", "b")),
-        ("/usr/bin/wget https://x.org/d", ("wget", "https://x.org/d", "d")),
-        ("echo curl", None), ("git status", None), ("wget", None), ("curl 'x", None), ("", None),
-        ("pip install numpy", None), ("echo https://x.org", None),
-    ],
-)  # fmt: skip
-def test_what_a_command_fetches(command: str, wanted: tuple[str, str, str] | None) -> None:
-    info = dict(zip(("tool", "url", "dest"), wanted, strict=True)) if wanted else None
-    assert extract_download_info(command) == info

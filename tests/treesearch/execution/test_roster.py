@@ -67,7 +67,7 @@ class Scheduler:
 def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
     def probe(_: SandboxRequest, __: Path, address: str = "") -> WorkerFacts:
         host = address.partition("/")[0]
-        return WorkerFacts(host, {}, (), CARDS[host], 1, None)
+        return WorkerFacts(host, {}, CARDS[host], 1, None)
 
     async def probe_worker(*args: Any, dask_worker: Any) -> hosted.HostedFacts:
         with monkeypatch.context() as patch:

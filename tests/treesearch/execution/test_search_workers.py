@@ -114,10 +114,10 @@ def test_one_program_at_a_time_has_a_host_alone(tmp_path: Path) -> None:
     """Also of two pools, as two searches have them; waiting is no part of a deadline."""
     first, second = tmp_path / "first", tmp_path / "second"
     with WorkerPool(1) as one, WorkerPool(2) as other:
-        holding = one.submit_alone(60.0, jobs.hold, str(first))
+        holding = one.submit_within(60.0, jobs.hold, str(first), is_alone=True)
         appears(first)
-        waiting = other.submit_alone(1.0, jobs.hold, str(second))
-        given_up = other.submit_alone(60.0, jobs.double, 1)
+        waiting = other.submit_within(1.0, jobs.hold, str(second), is_alone=True)
+        given_up = other.submit_within(60.0, jobs.double, 1, is_alone=True)
         jobs.await_lock()
         given_up.cancel()
         assert not second.exists()
