@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import signal
@@ -74,15 +73,6 @@ def fill_disk() -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def own_gpu() -> tuple[str, str | None]:
-    """Return the pool of this worker, and its GPU."""
-    return pool(), gpu()
-
-
-def gpu() -> str | None:
-    return os.environ.get("CUDA_VISIBLE_DEVICES")
-
-
 def end_with(code: int) -> None:
     sys.stderr.write("these are my last words\n")
     sys.stderr.flush()
@@ -91,10 +81,6 @@ def end_with(code: int) -> None:
 
 def be_killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def crash() -> None:
-    ctypes.string_at(0)
 
 
 def leave() -> None:

@@ -12,7 +12,7 @@ from search_lab import FAST, Climber, lab
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.treesearch.embedded.choice import needs_of
-from taskweaver.treesearch.embedded.needs import Needs, named_packages
+from taskweaver.treesearch.embedded.needs import named_packages
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.idea import read_idea
 
@@ -53,14 +53,6 @@ def test_a_package_of_a_built_in_proposer(monkeypatch: pytest.MonkeyPatch) -> No
         f"The idea needs scikit-learn, not installed on {gethostname()}. No attempt was made."
         ' Install: python -m pip install "scikit-learn"'
     )
-
-
-def test_a_program_of_a_built_in_proposer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SearchError, match="needs no-such-tool, not installed on"):
-        Needs(programs=("no-such-tool",)).check()
-    with pytest.raises(SearchError, match="Install: install gcc with the system's packages"):
-        Needs(programs=("gcc",)).check()
 
 
 def test_packages_that_an_idea_names(tmp_path: Path) -> None:

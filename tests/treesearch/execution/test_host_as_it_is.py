@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from phase_plans import artifacts, in_c
 from search_lab import lab, proposal, search
 
-from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.engine.node_executor import check_room
 from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.execution.executors import toolchain
@@ -104,30 +102,6 @@ def test_downloads_have_the_host_s_index_proxy_and_certificates(
     assert given(is_fetching=False) == {}
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
-def test_settings_reach_a_download_in_its_sandbox_and_named_variables_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conf = tmp_path / "home/pip/pip.conf"
-    conf.parent.mkdir(parents=True)
-    conf.write_text("[global]\nindex-url = https://index.test/simple\n")
-    monkeypatch.delenv("PIP_CONFIG_FILE", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("MODULEPATH", "/opt/modules")
-    plan = artifacts(
-        download={"commands": ['cat "$PIP_CONFIG_FILE" > fetched']},
-        run={"commands": ['printf "$MODULEPATH/$PIP_CONFIG_FILE" > ran']},
-    )
-    job = Job(
-        tmp_path / "run", "n", tmp_path / "run/w", tmp_path / "run/logs",
-        PhasePlan.from_dict(plan), sandbox=SandboxPolicy(has_network=True),
-        passed=("MODULE*",),
-    )  # fmt: skip
-    run_job(job)
-    assert "index.test" in (job.workspace / "fetched").read_text()
-    assert (job.workspace / "ran").read_text() == "/opt/modules/"
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB, where one may be mounted."""
@@ -145,14 +119,6 @@ def test_full_disk_is_no_fault_of_the_attempt(tmp_path: Path, small_disk: Path) 
     job = Job(tmp_path, "n", small_disk / "w", tmp_path / "logs", PhasePlan.from_dict(plan))
     with pytest.raises(OSError, match="No space left on device"):
         check_room(run_job(job), job.workspace)
-
-
-def test_attempt_that_says_there_is_no_room_while_there_is_has_failed(tmp_path: Path) -> None:
-    plan = artifacts(run={"commands": ["echo No space left on device; false"]})
-    job = Job(tmp_path, "n", tmp_path / "w", tmp_path / "logs", PhasePlan.from_dict(plan))
-    result = run_job(job)
-    check_room(result, job.workspace)
-    assert result.error is not None
 
 
 def test_a_search_passes_the_variables_of_its_configuration(

@@ -62,36 +62,30 @@ def test_step_by_step(run: Any, tmp_path: Path) -> None:
     assert kept[0]["notes"] == "first"
 
 
-def test_done_without_a_command(run: Any) -> None:
-    assert install(run, do("true"), do("", done=True))[0].ending == "done"
-    assert install(run, {"done": True})[0].ending == "done"
-
-
-def test_done_after_a_failure(run: Any) -> None:
-    # Whoever says it beside the command does not know yet that it fails: it goes on.
-    result, _ = install(run, do("false", done=True), do("true"), do("", done=True))
-    assert result.is_ok
-    assert [step.exit_code for step in result.steps] == [1, 0, None]
-    # Said afterwards, it counts: a probe may fail.
-    assert install(run, do("exit 7"), do("", done=True))[0].ending == "done"
-
-
-def test_no_command_and_not_done(run: Any) -> None:
-    result, _ = install(run, do("true"), do("  "))
-    assert result.ending == "empty_command"
-    assert len(result.steps) == 2
-
-
-def test_too_many_steps(run: Any) -> None:
-    result, _ = install(run, do("true"), max_steps=3)
-    assert result.ending == "max_steps"
-    assert len(result.steps) == 3
+@pytest.mark.parametrize(
+    ("replies", "ending", "codes"),
+    [
+        ([do("true"), do("", done=True)], "done", [0, None]),
+        ([{"done": True}], "done", [None]),
+        # Whoever says it beside the command does not know yet that it fails: it goes on.
+        ([do("false", done=True), do("true"), do("", done=True)], "done", [1, 0, None]),
+        # Said afterwards, it counts: a probe may fail.
+        ([do("exit 7"), do("", done=True)], "done", [7, None]),
+        ([do("true"), do("  ")], "empty_command", [0, None]),
+        ([do("true")], "max_steps", [0] * 5),
+        ([do("exit 3")], "repeated", [3] * 3),
+    ],
+)
+def test_endings(run: Any, replies: list[Any], ending: str, codes: list[int | None]) -> None:
+    result, _ = install(run, *replies)
+    assert (result.ending, [step.exit_code for step in result.steps]) == (ending, codes)
+    assert result.is_ok == (ending == "done")
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        None, "ls", [], {"command": 3}, {"command": "a\0"}, {"command": "a\ud800"},
+        None, {"command": 3}, {"command": "a\0"}, {"command": "a\ud800"},
         {"command": "ls", "done": "yes"}, {"command": "x" * 200_000}, {"command": [1]},
     ],
 )  # fmt: skip

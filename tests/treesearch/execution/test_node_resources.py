@@ -13,11 +13,9 @@ from support import has_bwrap
 
 from taskweaver.ces.command.command import Command, run_command
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.run.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.resources import (
-    fetch_commands,
     stage_resources,
     with_resources,
 )
@@ -119,20 +117,3 @@ def test_what_cannot_be_staged_is_told(read: Read, tmp_path: Path) -> None:
         with pytest.raises(SearchError):
             stage_resources(read(*ITEMS, local=[local]), workspace)
     assert sorted(os.listdir(tmp_path / "host")) == ["big.csv", "out", "setup.sh", "t"]  # noqa: PTH208
-
-
-def test_a_file_that_is_too_large_to_copy(read: Read, tmp_path: Path) -> None:
-    os.truncate(tmp_path / "host" / "big.csv", (1 << 30) + 1)  # it takes no room
-    large = {"name": "x", "class": "document", "path": "big.csv"}
-    (tmp_path / "w").mkdir()
-    with pytest.raises(SearchError, match="Make it a dataset"):
-        stage_resources(read(large), tmp_path / "w")
-
-
-def test_an_unknown_type_of_snapshot(read: Read) -> None:
-    with pytest.raises(InvalidUpdate, match="must be one of model"):
-        read(huggingface=[{"name": "d", "type": "x", "repo_id": "o/d", "dest": "/workspace/d"}])
-
-
-def test_nothing_to_fetch(read: Read) -> None:
-    assert fetch_commands(read(*ITEMS)) == ()

@@ -125,20 +125,6 @@ def test_done_too_early_is_asked_about_once(tmp_path: Path) -> None:
     made = search(lab(tmp_path / "a"), model, **SMALL, phase0=True)
     assert only(made).error is None
     assert 'packages that are not here: little_thing"}]' in model.steps[2]["Progress"]
-    # It may be the plan that is wrong: said again, it counts, and the run tells.
-    model = Installer([do("", done=True)], pip=needs)
-    node = only(search(lab(tmp_path / "b"), model, **SMALL, phase0=True))
-    assert len(model.steps) == 2
-    assert phase(node).status == "ok"
-    assert node.error is not None
-    assert node.error.kind == "RuntimeError"
-
-
-def test_one_that_never_says_anything_usable(tmp_path: Path) -> None:
-    node = only(search(lab(tmp_path), Installer(["I cannot do that."]), **SMALL, retries=1))
-    assert node.error is not None
-    assert node.error.kind == "DownloadError"
-    assert "No decision could be read" in node.error.message
 
 
 def test_an_installer_has_as_many_steps_as_configured(tmp_path: Path) -> None:
@@ -179,10 +165,7 @@ def wheel(folder: Path, version: str) -> None:
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
-@pytest.mark.parametrize("replaces", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_pip_installs_into_the_workspace_and_replaces_a_version(
-    tmp_path: Path, *, replaces: bool
-) -> None:
+def test_pip_installs_into_the_workspace_and_replaces_a_version(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     folder.mkdir()
     for version in ("1.0", "2.0"):
@@ -208,11 +191,11 @@ def test_pip_installs_into_the_workspace_and_replaces_a_version(
             )
 
     config = {"execution.sandbox": "bwrap", "execution.read_only_paths": [str(folder)]}
-    sizes = {"install": "batch", "num_seeds": 1, "stage2_nodes": int(replaces)}
+    sizes = {"install": "batch", "num_seeds": 1, "stage2_nodes": 1}
     made = search(lab(tmp_path, **config), Tuner([""]), **SMALL | sizes)
-    nodes = made.state.journal.nodes[: 2 + replaces]
-    assert [node.value for node in nodes] == [1.0, 1.0, 2.0][: len(nodes)]
-    assert [phase(node).status for node in nodes] == ["ok", "skipped", "ok"][: len(nodes)]
+    nodes = made.state.journal.nodes[:3]
+    assert [node.value for node in nodes] == [1.0, 1.0, 2.0]
+    assert [phase(node).status for node in nodes] == ["ok", "skipped", "ok"]
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -246,7 +229,3 @@ def test_what_was_fetched_is_in_the_memory_of_its_node(tmp_path: Path) -> None:
     assert "available" in index["n0001"]
     assert index["n0002"] == index["n0001"]
     assert "def kernel()" in record.text
-    # Nothing is fetched again: the place it came from may be gone.
-    shutil.rmtree(origin)
-    child_log = made.places.node(child.id).phase_logs / "download.log"
-    assert "exit_code=0" in child_log.read_text()

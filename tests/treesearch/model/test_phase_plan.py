@@ -31,17 +31,6 @@ def test_it_may_be_wrapped(form: Any) -> None:
     assert PhasePlan.from_dict(form(artifacts())) == PhasePlan.from_dict(artifacts())
 
 
-def test_sections_may_be_short() -> None:
-    plan = PhasePlan.from_dict({"run": "make run", "coding": [{"path": "m", "content": ""}]})
-    assert plan.run == ("make run",)
-    assert [file.path for file in plan.workspace.files] == ["m"]
-    mapped = PhasePlan.from_dict(
-        {"run": [["a", "b"], "c"], "coding": {"workspace": {"files": {"m": "x"}}}}
-    )
-    assert mapped.run == (("a", "b"), "c")
-    assert mapped.workspace.files[0].data == b"x"
-
-
 def test_paths_come_in_their_shortest_form() -> None:
     plan = PhasePlan.from_dict(
         artifacts(
@@ -76,11 +65,6 @@ def test_python_is_not_compiled() -> None:
 )
 def test_modes(value: Any, wanted: int) -> None:
     assert PhasePlan.from_dict(with_file(mode=value)).workspace.files[0].mode == wanted
-
-
-def test_encodings() -> None:
-    plan = PhasePlan.from_dict(with_file(content="é", encoding="Latin-1"))
-    assert plan.workspace.files[0].data == b"\xe9"
 
 
 BAD: dict[str, tuple[Any, str]] = {
@@ -232,11 +216,6 @@ def test_placeholders() -> None:
 )
 def test_other_braces_stay(command: str) -> None:
     assert BuildPlan("c", "gcc", output="o").filled(command) == command
-
-
-def test_what_is_filled_in_is_not_filled_again() -> None:
-    build = BuildPlan("c", "gcc", ("{output}",), output="{cflags}")
-    assert build.filled("{cflags}") == "'{output}'"
 
 
 names = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="/"), min_size=1)

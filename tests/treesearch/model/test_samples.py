@@ -8,11 +8,8 @@ from statistics import stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_story import node
 
-from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.model.samples import MeasurementNoise, NoisePool, Samples, difference
 
 PLAIN, SPEED = Objective(), Objective("speed", unit="MFLOPS")
@@ -90,14 +87,6 @@ def test_noise_is_pooled_over_programs_whatever_the_order(programs: list[list[fl
     assert pool.noise.deviation == pytest.approx(math.sqrt(squares / freedom), abs=1e-3)
 
 
-def test_the_noise_of_a_rate_grows_with_it() -> None:
-    pool = NoisePool(SPEED)
-    pool.put("slow", [(0, 90.0), (1, 110.0)])
-    noise = pool.noise
-    assert noise is not None
-    assert noise.at(1000.0, noise.deviation) == pytest.approx(100 * math.sqrt(2))
-
-
 @pytest.mark.parametrize(
     ("name", "unit", "is_timed"),
     [
@@ -109,16 +98,3 @@ def test_the_noise_of_a_rate_grows_with_it() -> None:
 )  # fmt: skip
 def test_times_and_rates_are_known_by_name_or_unit(name: str, unit: str, is_timed: bool) -> None:
     assert Objective(name, unit=unit).is_timed is is_timed
-
-
-def test_a_journal_pools_the_repetitions_of_a_program() -> None:
-    first, other = node(1, NodeKind.DRAFT, 4.0), node(2, NodeKind.DRAFT, 5.0)
-    journal = Journal(PLAIN, [first, other])
-    assert journal.noise is None
-    journal.put(node(3, NodeKind.SEED, 6.0, parent=first.id))
-    journal.put(node(4, NodeKind.SEED, parent=first.id))
-    assert journal.samples("n0001").values == (4.0, 6.0)
-    assert journal.samples("n0001").failed == 1
-    assert journal.samples("n0002").standard_error == pytest.approx(math.sqrt(2))
-    assert journal.noise is not None
-    assert journal.noise.freedom == 1

@@ -17,8 +17,6 @@ from taskweaver.treesearch.model.samples import (
     Difference,
     MeasurementNoise,
     NoisePool,
-    Samples,
-    difference,
     quantile,
 )
 from taskweaver.treesearch.record.run_statistics import confirmation, gain
@@ -125,12 +123,6 @@ def test_programs_without_a_common_seed_have_no_difference(after: Cells) -> None
     assert (choice.parent, choice.seed) == ("n0002", 0)  # the first of its rival's seeds
 
 
-def test_measurement_that_is_no_number_does_not_count() -> None:
-    journal = measured({0: 1.0, 1: 5.0}, {0: 2.0, 1: 6.0}, {0: 2.5, 1: math.nan})
-    assert gain_of(journal, "n0003").pairs == 1
-    assert journal.samples("n0003").seeds == (0,)
-
-
 def test_repetitions_of_a_journal_without_seeds_are_measurements_of_one_seed() -> None:
     data = measured({0: 1.0, 1: 1.2, 2: 0.8}, {0: 3.0}).to_dict()
     for one in data["nodes"]:
@@ -181,9 +173,3 @@ def test_fresh_seeds_change_no_choice_and_decide_who_carries_the_run() -> None:
     assert journal.best() is journal["n0002"]
     assert "on 2 fresh seeds, which chose nothing: +1" in confirmation(journal)
     assert "1 measurement failed" in confirmation(journal)
-
-
-def test_samples_without_seeds_are_paired_in_their_order() -> None:
-    found = difference(PLAIN, Samples((2.0, 3.0, 4.1)), Samples((1.0, 2.0, 3.0)))
-    assert found is not None
-    assert found.pairs == 3

@@ -60,13 +60,3 @@ def test_report_and_paper_say_how_sure_the_best_is_and_its_cost() -> None:
     metric = paper_index(journal, facts)["best_node_data"]["metric"]
     assert (metric["mean"], metric["n"]) == (10.5, 3)
     assert metric["standard_error"] == pytest.approx(0.866, abs=0.001)
-
-
-def test_report_and_paper_have_one_baseline_the_first_draft_that_works() -> None:
-    journal = measured(12.0, 11.9)
-    journal.put(node(4, NodeKind.DRAFT, 11.0))
-    facts = RunFacts("run", "Idea", 0.0, OBJECTIVE)
-    report = build_report(journal, facts)
-    assert report.count("gain over the") == 1
-    assert "from 10 points, node n0001, the first draft that works" in report
-    assert paper_index(journal, facts)["baseline_data"]["id"] == "n0001"

@@ -60,15 +60,6 @@ def test_what_a_journal_keeps_agrees_with_its_nodes() -> None:
     assert journal.path("n0013") == [journal["n0013"]]
 
 
-def test_a_journal_of_a_run_that_is_read_back_ranks_as_before() -> None:
-    journal, _ = small_run()
-    back = Journal.from_dict(journal.to_dict())
-    best, again = journal.best(), back.best()
-    assert best is not None
-    assert again is not None
-    assert again.id == best.id
-
-
 def good(step: int, value: float) -> Node:
     return node(step, NodeKind.DRAFT, value)
 

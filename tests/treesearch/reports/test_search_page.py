@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from browser import Tab, chromium_tab
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
-from sizes import some
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal, Judgement
@@ -66,23 +65,6 @@ def test_a_judgement_is_shown_with_those_it_was_between(tab: Tab, tmp_path: Path
     assert tab.complaints == []
 
 
-def test_repetitions_are_drawn_as_such_and_a_lucky_best_is_a_candidate(
-    tab: Tab, tmp_path: Path
-) -> None:
-    journal, facts = small_run()
-    again = node(14, NodeKind.IMPROVE, 0.88, parent="n0004", stage=3, same_as="n0007")
-    journal.put(again)
-    journal.put(node(15, NodeKind.IMPROVE, 0.97, parent="n0007", stage=3))
-    tab.open(page_of(tmp_path, journal, facts))
-    assert "n0014 repetition of n0007" in tab.value(
-        "[...document.querySelectorAll('.node.seed title')].map(e => e.textContent).join('|')"
-    )
-    assert tab.value("document.querySelectorAll('.node rect').length") == 4
-    assert "candidate n0015: 0.97" in tab.text("header")
-    assert "n0015 was measured once: it may have been lucky." in tab.text("header")
-    assert "repetition" in tab.text("nav")
-
-
 def test_keys_walk_through_the_tree(tab: Tab, tmp_path: Path) -> None:
     tab.open(page_of(tmp_path, *small_run()))
     tab.click("n0004")
@@ -96,18 +78,6 @@ def test_keys_walk_through_the_tree(tab: Tab, tmp_path: Path) -> None:
     tab.press("ArrowLeft")
     assert "n0004" in tab.text("h2")
     assert tab.value("document.activeElement.ariaLabel").startswith("n0004")
-
-
-def test_a_filter_dims_what_does_not_fit(tab: Tab, tmp_path: Path) -> None:
-    tab.open(page_of(tmp_path, *small_run()))
-    tab.value("$('find').value = 'TimeoutError'; $('find').dispatchEvent(new Event('input'))")
-    lit = "[...document.querySelectorAll('svg .node:not(.dim)')].map((mark) => mark.ariaLabel)"
-    assert [label.split()[0] for label in tab.value(lit)] == ["n0006"]
-    tab.value(
-        "$('find').value = '';"
-        " $('stage').value = '2'; $('stage').dispatchEvent(new Event('change'))"
-    )
-    assert [label.split()[0] for label in tab.value(lit)] == ["n0004", "n0005"]
 
 
 def test_text_of_others_stays_text(tab: Tab, tmp_path: Path) -> None:
@@ -174,17 +144,6 @@ def test_a_run_without_nodes_has_a_page(tab: Tab, tmp_path: Path) -> None:
     tab.open(page_of(tmp_path, *empty_run()))
     assert "There are no nodes yet." in tab.text()
     assert "nothing was measured" in tab.text("header")
-    assert tab.complaints == []
-
-
-@pytest.mark.parametrize("count", some((200, 1000), 1))
-def test_many_nodes_fit_on_a_page(tab: Tab, tmp_path: Path, count: int) -> None:
-    journal, facts = made_up_run(count)
-    write_run(tmp_path, journal, log_bytes=50_000)
-    page = write_page(journal, tmp_path, facts, None)
-    assert page.stat().st_size < 20_000 * count
-    tab.open(page)
-    assert tab.value("document.querySelectorAll('svg .node').length") == count
     assert tab.complaints == []
 
 
