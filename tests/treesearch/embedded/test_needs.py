@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 from socket import gethostname
 
@@ -11,8 +10,8 @@ from search_lab import FAST, Climber, lab
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, start_search
+from taskweaver.treesearch.embedded import needs
 from taskweaver.treesearch.embedded.choice import needs_of
-from taskweaver.treesearch.embedded.needs import named_packages
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.idea import read_idea
 
@@ -20,18 +19,6 @@ IDEAS = Path(__file__).parents[3] / "project" / "ideas"
 ONE = FAST | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.num_seeds": 0} | {
     f"search.stage{stage}_nodes": 0 for stage in (2, 3, 4)
 }  # fmt: skip
-
-
-def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    """Take a package away."""
-    version = metadata.version
-
-    def found(name: str) -> str:
-        if name == package:
-            raise metadata.PackageNotFoundError(name)
-        return version(name)
-
-    monkeypatch.setattr(metadata, "version", found)
 
 
 def error_of(folder: Path, idea: Path, model: object = None, **config: object) -> str:
@@ -44,22 +31,23 @@ def error_of(folder: Path, idea: Path, model: object = None, **config: object) -
     return str(raised.value)
 
 
-def test_a_package_of_a_built_in_proposer(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "scikit-learn")
-    needs = needs_of(read_idea(IDEAS / "tabular.md"), is_embedded=True)
+def test_packages_and_programs_of_a_built_in_proposer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "absent", lambda packages: list(packages))
     with pytest.raises(SearchError) as raised:
-        needs.check()
+        needs_of(read_idea(IDEAS / "tabular.md"), is_embedded=True).check()
     assert str(raised.value) == (
         f"The idea needs scikit-learn, not installed on {gethostname()}. No attempt was made."
         ' Install: python -m pip install "scikit-learn"'
     )
+    with pytest.raises(SearchError, match="Install: install no-such-tool with the system's"):
+        needs.Needs(programs=("no-such-tool",)).check()
 
 
 def test_packages_that_an_idea_names(tmp_path: Path) -> None:
     idea = tmp_path / "idea.md"
     line = "Packages: `no-such-package>=2`, pandas, a lot of patience"
     idea.write_text(f"# Try\n\nMetric: height\n\n{line}\n\nBuilt-in proposer: `tabular`\n")
-    assert named_packages(line) == ("no-such-package>=2", "pandas")
+    assert needs.named_packages(line) == ("no-such-package>=2", "pandas")
     said = error_of(tmp_path, idea)
     assert "needs no-such-package>=2, not installed" in said
     assert 'pip install "no-such-package>=2"' in said
