@@ -69,14 +69,6 @@ def test_files_and_folders_are_made(root: Path) -> None:
     assert list_files(root) == ["run.sh", "secret", "src/a/b.c"]
 
 
-def test_a_file_is_replaced_not_rewritten(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside").write_text("old")
-    os.link(tmp_path / "outside", root / "f")
-    apply_workspace_plan(root, plan(f="new"))
-    assert (root / "f").read_text() == "new"
-    assert (tmp_path / "outside").read_text() == "old"
-
-
 def links(root: Path, outside: Path) -> None:
     (root / "out").symlink_to(outside)
     (root / "out-file").symlink_to(outside / "new")

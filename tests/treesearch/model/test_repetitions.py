@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -106,16 +105,6 @@ def test_a_run_that_ends_does_not_leave_its_best_a_candidate() -> None:
     assert Repetitions(journal_of(5.0, 9.0), 0, MOST).at_limit() is None  # no noise is known
 
 
-def test_a_race_ends_when_the_difference_is_clear() -> None:
-    journal = journal_of(5.0, again=[5.4])
-    new = improved(journal, 5.6)
-    values = {new.id: iter([6.4, 6.0, 6.2]), "n0001": iter([5.1, 5.2])}
-    repeated = race(journal, lambda id_: next(values[id_]), is_last=True)
-    assert len(repeated) < 2 * MOST
-    assert journal.best() is new
-    assert "cannot be told" not in certainty(journal)
-
-
 def test_what_gives_the_same_value_again_is_not_repeated_further() -> None:
     journal = journal_of(5.0)
     assert [c.seed for c in Repetitions(journal, 7, MOST).closing(1, 4, is_last=True)] == [8]
@@ -149,16 +138,6 @@ def test_repetitions_come_to_an_end(
         assert len(journal.repetitions(program)) <= MOST + (program == "n0001")
     assert all(map(math.isfinite, estimates(journal, journal.good).values()))
     assert "nan" not in certainty(journal)
-
-
-def test_a_program_put_again_keeps_the_mean_of_its_repetitions() -> None:
-    """A node is put again when its plots were drawn."""
-    journal = journal_of(10.0, 8.0, again=[2.0])
-    best = journal.best()
-    assert best is not None
-    assert best.id == "n0002"
-    journal.put(replace(journal["n0001"], plots=("a.png",)))
-    assert journal.best() is best
 
 
 def test_the_plan_of_a_node_that_was_dropped_meanwhile_can_be_read() -> None:

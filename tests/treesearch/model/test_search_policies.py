@@ -153,17 +153,6 @@ def test_a_stage_ends_when_nothing_is_better_for_a_while() -> None:
     assert why_over(further, journal, drafts=1, max_nodes=99) == ""
 
 
-def test_a_stage_ends_with_a_repetition_and_the_next_substage_begins_anew() -> None:
-    journal = Journal(Objective("value"))
-    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
-    again = made(2, NodeKind.HYPERPARAM, 2, "n0001", NodeStatus.OK, 1.0)
-    journal.put(replace(again, artifacts=journal["n0001"].artifacts))
-    state = StageState(STAGES[1], "n0001", first=1)
-    assert "nothing new was proposed" in why_over(state, journal, drafts=1, max_nodes=9)
-    further = replace(state, substage=2, first=2)
-    assert why_over(further, journal, drafts=1, max_nodes=9) == ""
-
-
 def drafted(*values: float | None) -> Journal:
     """Make a journal of drafts; None is one that runs."""
     journal = Journal(Objective("value"))

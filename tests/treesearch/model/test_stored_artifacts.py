@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from phase_plans import artifacts, in_c
 from search_lab import Climber, lab, search
 
 from taskweaver.treesearch.model.artifacts import (
@@ -25,19 +24,6 @@ SMALL = {
     "stage3_nodes": 0,
     "stage4_nodes": 0,
 }
-
-
-@pytest.mark.parametrize(
-    "data", [artifacts(), in_c("int main() {}"), {"code": "print(1)"}], ids=["py", "c", "one"]
-)
-def test_what_was_written_is_written_again(data: dict[str, Any]) -> None:
-    first = read_artifacts(data)
-    assert first is not None
-    kept = first.to_dict()
-    again = read_artifacts(json.loads(json.dumps(kept)))
-    assert again == first
-    assert again is not None
-    assert json.dumps(again.to_dict()) == json.dumps(kept)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from search_story import empty_run, node, small_run, write_run
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import NodeError, NodeKind
-from taskweaver.treesearch.record.run_statistics import missing_modules
+from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
 from taskweaver.treesearch.reports.markdown_report import build_report
 
@@ -101,14 +100,6 @@ def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "out.txt").exists()
 
 
-def test_a_run_without_nodes_has_outputs(tmp_path: Path) -> None:
-    journal, facts = empty_run()
-    write_outputs(journal, tmp_path, facts)
-    assert read(tmp_path / "costs.json")["total"]["nodes"] == 0
-    assert not (tmp_path / "best").exists()
-    assert write_best(journal, tmp_path) is None
-
-
 def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
     journal, facts = empty_run()
     for one in (
@@ -122,18 +113,3 @@ def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
     assert report.count("from 0.5, node n0001") == 1
     assert "| dropout | 0.75 | +0 (+0.0%) |" in report
     assert "-0.0%" not in report
-
-
-def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
-    journal, facts = empty_run()
-    deep = "".join(f'  File "/workspace/{n}.py", line {n}, in run\n    step()\n' for n in range(9))
-    error = NodeError(
-        "RuntimeError",
-        "run: `python experiment.py`: exit status 1\nTraceback (most recent call last):\n"
-        f"{deep}ModuleNotFoundError: No module named 'sklearn'",
-    )
-    journal.put(node(1, NodeKind.DRAFT, error=error))
-    journal.put(node(2, NodeKind.DRAFT, error=NodeError("MetricError", "No module named ''")))
-    report = build_report(journal, facts)
-    assert missing_modules(journal) == ["sklearn"]
-    assert "| ModuleNotFoundError: No module named 'sklearn' |" in report

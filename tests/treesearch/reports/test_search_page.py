@@ -40,18 +40,6 @@ def test_it_opens_with_the_best_node_and_asks_for_nothing(tab: Tab, tmp_path: Pa
     assert "best n0009: 0.92" in tab.text("header")
 
 
-def test_a_click_shows_a_node(tab: Tab, tmp_path: Path) -> None:
-    tab.open(page_of(tmp_path, *small_run()))
-    tab.click("n0006")
-    shown = tab.text()
-    assert "n0006 improve" in shown
-    assert "TimeoutError: over 3600 s" in shown
-    assert tab.value("location.hash") == "#n0006"
-    tab.click("n0007")
-    assert tab.value("document.querySelector('main img').naturalWidth") == 4
-    assert tab.complaints == []
-
-
 def test_a_judgement_is_shown_with_those_it_was_between(tab: Tab, tmp_path: Path) -> None:
     journal, facts = small_run()
     journal.judge(Judgement(4, 11, ("n0009", "n0007", "n0004"), "n0007", HOSTILE))
