@@ -64,11 +64,6 @@ def await_lock() -> None:
         threading.Event().wait(0.02)
 
 
-def pool() -> str:
-    """Return the pool that this worker is of."""
-    return os.environ[WORKER_MARK].partition(".")[0]
-
-
 def fill_disk() -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -130,3 +125,8 @@ def hang_in_sandbox(sign: str, folder: str, word: str) -> str:
 
 def leave_a_daemon(word: str) -> int:
     return subprocess.Popen(["sleep", word], start_new_session=True).pid
+
+
+def own_gpu() -> tuple[str, str | None]:
+    """Return the pool of this worker, and its GPU."""
+    return os.environ[WORKER_MARK].partition(".")[0], os.environ.get("CUDA_VISIBLE_DEVICES")

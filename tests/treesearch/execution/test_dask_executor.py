@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -12,25 +11,19 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 import worker_jobs as jobs
 from dask_cluster import Cluster
-from distributed import Client
 from worker_signs import appears, sleeping, vanishes
 
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.errors import ExecutorLost, NotTransferable, PhasePlanError, WorkerLost
-from taskweaver.treesearch.execution.executors.probe import WorkerFacts
 from taskweaver.treesearch.execution.executors.protocol import JobCall, Resources
-from taskweaver.treesearch.execution.executors.remote import dask_executor, hosted, roster
+from taskweaver.treesearch.execution.executors.remote import dask_executor
 from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
-from taskweaver.treesearch.execution.executors.remote.roster import Roster
 
 Open = Callable[..., DaskExecutor]
 PLAIN = SandboxRequest("none", SandboxPolicy())
@@ -102,19 +95,6 @@ def test_what_dies_hangs_or_is_cancelled_ends_with_all_it_started(
     assert executor.submit(JobCall(jobs.double, (4,), "next"), 0.0).result() == 8
 
 
-def test_jobs_of_a_group_stay_on_one_host(opened: Open) -> None:
-    executor = opened()
-    for group in ("n1-1", "n2-1", "n3-1", "n4-1"):
-        on = Resources(group=group)
-        pools = set()
-        for number in range(3):  # one after the other, as the phases of a node
-            futures = [executor.submit(JobCall(jobs.pool, (), f"{group}-{number}"), 0.0, on)]
-            futures += [executor.submit(JobCall(jobs.pool, (), f"x{group}-{number}"), 0.0)]
-            pools.add(futures[0].result())
-            futures[1].result()
-        assert len(pools) == 1
-
-
 def test_a_dask_worker_that_is_killed_costs_its_job_alone(
     cluster: Cluster, opened: Open, tmp_path: Path
 ) -> None:
@@ -157,6 +137,28 @@ def test_workers_of_another_kind_are_not_used(cluster: Cluster, opened: Open) ->
     finally:
         for name in ("odd", "bare"):
             cluster.kill(name)
+
+
+def test_each_job_has_a_gpu_of_its_own_and_a_group_one_host(cluster: Cluster, opened: Open) -> None:
+    for name in ("g", "h"):  # two workers of one host divide its GPUs
+        cluster.add(name, host="gpus", threads=8, CUDA_VISIBLE_DEVICES="GPU-0,GPU-1,GPU-2")
+    try:
+        executor = opened()
+        assert executor.probe().gpus == ("GPU-0", "GPU-1", "GPU-2")
+        one = Resources(gpus=1)
+        calls = [executor.submit(JobCall(jobs.own_gpu, (), f"n{n}"), 0.0, one) for n in range(8)]
+        used = {call.result() for call in calls}
+        assert {gpu for _, gpu in used} <= {"GPU-0", "GPU-1", "GPU-2"}
+        assert len({gpu for _, gpu in used}) == len(used)  # no two workers have the same
+        for group in ("n1-1", "n2-1"):
+            for phase in range(3):  # one after the other, as the phases of a node
+                call = JobCall(jobs.double, (phase,), f"{group}-{phase}")
+                host = executor.host_of(group)
+                executor.submit(call, 0.0, Resources(group=group)).result()
+                assert executor.host_of(group) == (host or executor.host_of(group)) != ""
+    finally:
+        cluster.kill("g")
+        cluster.kill("h")
 
 
 COORDINATOR = """
@@ -247,89 +249,3 @@ def test_jobs_wait_for_a_worker_that_comes_back(
         with pytest.raises(ExecutorLost, match="has had no worker"):
             executor.submit(JobCall(jobs.double, (3,), "n3-run-1"), 0.0).result()
         executor.close()
-
-
-CARDS = {"twin": ("GPU-0", "GPU-1", "GPU-2"), "alone": ("GPU-7", "GPU-8")}
-REQUEST = SandboxRequest("none", SandboxPolicy())
-
-
-class Scheduler:
-    """A scheduler to a client of it, with workers that are told apart by the name of their host.
-
-    Attributes:
-        resources: What each worker has declared, by its address.
-    """
-
-    def __init__(self) -> None:
-        self.resources: dict[str, dict[str, float]] = {}
-
-    def add(self, *addresses: str) -> None:
-        """Let workers come: an address is ``HOST/NUMBER``."""
-        self.resources |= {address: {} for address in addresses}
-
-    def scheduler_info(self) -> dict[str, Any]:
-        return {"workers": dict.fromkeys(self.resources)}
-
-    def run(self, function: Any, *args: Any, workers: list[str], **_: Any) -> dict[str, Any]:
-        """Run a function on workers, as Dask does in their processes."""
-        return {
-            address: asyncio.run(function(*args, dask_worker=self._worker(address)))
-            for address in workers
-        }
-
-    def _worker(self, address: str) -> SimpleNamespace:
-        declared = self.resources[address]
-
-        async def declare(**resources: float) -> None:
-            declared.update(resources)
-
-        state = SimpleNamespace(nthreads=1, total_resources=declared)
-        return SimpleNamespace(address=address, state=state, set_resources=declare)
-
-    @property
-    def gpus(self) -> dict[str, tuple[str, ...] | None]:
-        """The GPUs of each worker."""
-        return {
-            address: hosted._pools(cast(Any, self._worker(address))).gpus
-            for address in self.resources
-        }
-
-
-@pytest.fixture
-def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
-    def probe(_: SandboxRequest, __: Path, address: str = "") -> WorkerFacts:
-        host = address.partition("/")[0]
-        return WorkerFacts(host, {}, CARDS[host], 1, None)
-
-    async def probe_worker(*args: Any, dask_worker: Any) -> hosted.HostedFacts:
-        with monkeypatch.context() as patch:
-            patch.setattr(hosted, "probe_machine", partial(probe, address=dask_worker.address))
-            return await hosted.probe_worker(*args, dask_worker=dask_worker)
-
-    monkeypatch.setattr(roster, "probe_worker", probe_worker)
-    monkeypatch.setattr(roster, "_AGE_S", -1.0)
-    monkeypatch.setattr(hosted, "_POOLS", {})
-    return Scheduler()
-
-
-def test_the_workers_of_a_host_divide_its_gpus(scheduler: Scheduler, tmp_path: Path) -> None:
-    scheduler.add("twin/1", "twin/2", "alone/1")
-    Roster(cast(Client, scheduler), REQUEST, tmp_path).choose_kind()
-    assert scheduler.gpus == {
-        "twin/1": ("GPU-0", "GPU-2"), "twin/2": ("GPU-1",), "alone/1": CARDS["alone"],
-    }  # fmt: skip
-    assert scheduler.resources == {
-        "twin/1": {"GPU": 2}, "twin/2": {"GPU": 1}, "alone/1": {"GPU": 2},
-    }  # fmt: skip
-
-
-def test_gpus_that_a_worker_has_stay_its_own(scheduler: Scheduler, tmp_path: Path) -> None:
-    scheduler.add("alone/1")
-    scheduler.resources["alone/1"]["GPU"] = 1  # it declares them itself
-    first = Roster(cast(Client, scheduler), REQUEST, tmp_path)
-    first.choose_kind()
-    scheduler.add("alone/2")
-    assert first.addresses() == ["alone/1", "alone/2"]
-    Roster(cast(Client, scheduler), REQUEST, tmp_path).choose_kind()  # that of another run
-    assert scheduler.gpus == {"alone/1": CARDS["alone"], "alone/2": ()}
-    assert scheduler.resources == {"alone/1": {"GPU": 1}, "alone/2": {"GPU": 0}}

@@ -17,7 +17,6 @@ from support import has_bwrap
 from taskweaver.ces.command.command import Command, run_command
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.run.resource_file import Item, read_resource_file
-from taskweaver.memory.branched.run.resources import build_resource_snapshot
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.materials import read_materials
@@ -233,23 +232,6 @@ def test_github_is_asked_for_a_name_alone(origin: Path, fetch: Fetch, tmp_path: 
     source = {"repo": "o/r.git", "dest": "/workspace/lib"}
     assert fetch("github", source).error is None
     assert (tmp_path / "n" / "lib" / "README.md").read_text() == "two\n"
-
-
-@needs_git
-def test_links_that_lead_out_are_not_followed(origin: Path, fetch: Fetch, tmp_path: Path) -> None:
-    source = {"repo": f"file://{origin}", "dest": "/workspace/lib"}
-    assert fetch("github", source).error is None
-    os.mkfifo(tmp_path / "n" / "lib" / "wait.md")
-    (item,) = build_resource_snapshot(tmp_path / "n.yaml", tmp_path / "n").items
-    assert item.availability == "available"
-    # A directory link is among the directories, which are not entered.
-    assert item.tree.splitlines() == ["README.md", "out.md", "wait.md", "src/one.py"]
-    assert item.content == "== README.md\ntwo\n\n== src/one.py\nONE = 1"
-    # A program may put a link where the folder was.
-    shutil.rmtree(tmp_path / "n" / "lib")
-    (tmp_path / "n" / "lib").symlink_to(origin)
-    (item,) = build_resource_snapshot(tmp_path / "n.yaml", tmp_path / "n").items
-    assert (item.availability, item.tree, item.content) == ("missing", "", "")
 
 
 @needs_git

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
-from search_lab import FAST, Climber, lab, remembering, search, story
+from search_lab import FAST, Climber, lab, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import start_search
@@ -88,27 +88,6 @@ DRAFT = (
 ADDED = "assert not os.listdir('working')\ndata.append(90)\n" + RESULT % (
     "sum(data) + len(json.load(open(place))) + 1000 * drawn + int(os.environ['TASKWEAVER_SEED'])"
 )
-
-
-@pytest.mark.long
-def test_a_run_that_is_resumed_makes_its_kernels_again(project: Path) -> None:
-    model = scripts({"draft": DRAFT, "hyperparam": ADDED, "improve": ADDED})
-    settings = SINGLE | {"stage3_nodes": 1, "seed": 3}
-    whole = search(project, model, name="whole", **settings)
-    search(project, model, steps=2, **settings)
-    made = search(project, model, resume=True, steps=99)
-    nodes = [node for node in made.state.journal.nodes if not node.is_fresh]
-    assert story(made) == story(whole)
-    assert [node.value for node in nodes] == [10.0, 10.0, 3108.0, 3109.0, 3198.0, 3199.0]
-    assert [node.line for node in nodes[3:]] == [("n0001",), *[("n0001", "n0003")] * 2]
-    started = [node.phases[0].message for node in nodes]
-    gone = "run again in it, as their kernels are gone:"
-    assert started[2:] == [
-        "forked from the kernel of n0001",
-        f"a new kernel; {gone} n0001",
-        f"forked from the kernel of n0001; {gone} n0003",
-        "forked from the kernel of n0003",
-    ]
 
 
 def test_a_program_that_fails_is_mended_where_it_began(project: Path) -> None:

@@ -43,13 +43,6 @@ def told(*nodes: Node) -> RunState:
     return state
 
 
-def test_nodes_stand_in_the_order_they_were_begun_in() -> None:
-    one, two = node(1, NodeKind.DRAFT, 0.5), node(2, NodeKind.DRAFT, 0.6)
-    state = told(begun(one), begun(two), two, one)
-    assert [found.id for found in state.journal.nodes] == ["n0001", "n0002"]
-    assert state.title == "An idea"
-
-
 def test_a_node_that_had_not_finished_is_left_out_and_begins_anew() -> None:
     one, two = node(1, NodeKind.DRAFT, 0.5), node(2, NodeKind.DRAFT, 0.6)
     assert [found.id for found in told(begun(one), begun(two), two).journal.nodes] == ["n0002"]
