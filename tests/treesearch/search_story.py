@@ -140,7 +140,7 @@ def small_run() -> tuple[Journal, RunFacts]:
         for at, stage in enumerate(STAGES)
     )
     facts = RunFacts(
-        "demo", "Accuracy of a small network", START, OBJECTIVE, START + 900,
+        "demo", "Accuracy of a small network", START, START + 900,
         Budgets(Use(12, 40), Use(900, 3600), Use(130_000, 0), Use(0.25, 5)), stages,
         "all stages are done",
     )  # fmt: skip
@@ -149,7 +149,7 @@ def small_run() -> tuple[Journal, RunFacts]:
 
 def empty_run() -> tuple[Journal, RunFacts]:
     """Return a run without any node."""
-    return Journal(OBJECTIVE), RunFacts("demo", "Nothing yet", START, OBJECTIVE)
+    return Journal(OBJECTIVE), RunFacts("demo", "Nothing yet", START)
 
 
 def made_up_run(count: int) -> tuple[Journal, RunFacts]:
@@ -160,7 +160,7 @@ def made_up_run(count: int) -> tuple[Journal, RunFacts]:
         parent = f"n{step // 4 * 2 + 1:04d}" if step > 3 else None
         kind = NodeKind.IMPROVE if parent else NodeKind.DRAFT
         journal.put(node(step, kind, value, parent=parent))
-    return journal, RunFacts("made-up", "A run that was made up", START, OBJECTIVE)
+    return journal, RunFacts("made-up", "A run that was made up", START)
 
 
 def png(width: int = 4, height: int = 4) -> bytes:

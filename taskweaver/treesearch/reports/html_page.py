@@ -45,16 +45,10 @@ def write_page(
         OSError: If it cannot be written.
     """
     target = run_dir / "tree.html"
-    write_text(target, build_page(journal, run_dir, facts, store))
-    return target
-
-
-def build_page(
-    journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
-) -> str:
-    """Return the page of a run; see `write_page`."""
     template = files(__package__).joinpath("page.html").read_text("utf-8")
-    return fill_page(template, facts.title or facts.name, _data(journal, run_dir, facts, store))
+    data = _data(journal, run_dir, facts, store)
+    write_text(target, fill_page(template, facts.title or facts.name, data))
+    return target
 
 
 def _data(

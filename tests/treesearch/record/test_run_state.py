@@ -133,7 +133,7 @@ def test_a_gain_has_its_standard_error_and_noise_is_called_so(
 
 def test_report_and_paper_say_how_sure_the_best_is_and_its_cost() -> None:
     journal = measured(12.0, 9.0, 10.5)
-    facts = RunFacts("run", "Idea", 0.0, OBJECTIVE)
+    facts = RunFacts("run", "Idea", 0.0)
     report = build_report(journal, facts)
     first = report.partition("## What came out")[2].partition("\n\n|")[0]
     assert f"**{reached(journal, journal['n0002'])}**" in first

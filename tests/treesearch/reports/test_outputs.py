@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_story import empty_run, node, small_run, write_run
+from search_story import OBJECTIVE, empty_run, node, small_run, write_run
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
@@ -85,7 +85,6 @@ def test_links_out_of_the_workspace_and_special_files_are_left_out(tmp_path: Pat
 
 
 def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
-    _, facts = small_run()
     files = {"../../out.txt": "x", "/tmp/never.txt": "x", "..": "x", "good.txt": "y"}
     listed = [{"path": path, "content": text} for path, text in files.items()]
     one = node(
@@ -94,7 +93,7 @@ def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
         0.5,
         artifacts=read_artifacts({"coding": {"workspace": {"files": listed}}}),
     )
-    target = write_best(Journal(facts.objective, [one]), tmp_path)
+    target = write_best(Journal(OBJECTIVE, [one]), tmp_path)
     assert target is not None
     assert [path.name for path in target.rglob("*.txt")] == ["good.txt"]
     assert not (tmp_path.parent / "out.txt").exists()
