@@ -32,7 +32,7 @@ _MOST_EVENTS = 30
 _FACTS = (
     "id", "kind", "name", "status", "parent", "stage", "metric", "metric_per_dataset", "plan",
     "error", "changes", "commands", "review", "summary", "vlm_feedback_summary", "phases", "seed",
-    "same_as", "branch_id", "seconds", "cost",
+    "same_as", "branch", "seconds", "cost",
 )  # fmt: skip
 
 

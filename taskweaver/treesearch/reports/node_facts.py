@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from taskweaver.treesearch.model.artifacts import artifact_commands, changes
+from taskweaver.treesearch.model.artifacts import artifact_commands, changes, first_lines
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, PhaseOutcome
 from taskweaver.treesearch.record import run_statistics
@@ -22,6 +22,11 @@ def node_facts(journal: Journal, node: Node) -> dict[str, Any]:
     """Return the fields of a node, and the facts that follow from its run."""
     parent = journal[node.parent] if node.parent and node.parent in journal else None
     before, files = journal.files(node.parent or ""), journal.files(node.id)
+    diffs = {
+        path: changes({path: before.get(path, "")}, {path: files[path]}, _WHOLE_DIFF)
+        for path in sorted(files)
+        if parent and before.get(path, "") != files[path]
+    }
     lessons = run_statistics.lessons(journal, node)
     error = f"{node.error.kind}: {node.error.message}" if node.error else ""
     values = node.metric.values if node.metric else {}
@@ -33,8 +38,8 @@ def node_facts(journal: Journal, node: Node) -> dict[str, Any]:
             name: journal.objective.text(value) for name, value in values.items() if name
         },
         "gain_over_parent": gain_text(journal, node, parent),
-        "changed": _changed(node, before, files) if parent else "",
-        "changes": changes(before, files, _DIFF_CHARS) if parent else "",
+        "changed": _changed(node, diffs) if parent else "",
+        "changes": first_lines("\n".join(diffs.values()), _DIFF_CHARS),
         "parameters": _parameters(journal, node),
         "commands": {
             phase: "; ".join(lines)
@@ -90,14 +95,13 @@ def _metric(journal: Journal, node: Node) -> dict[str, Any]:
     }
 
 
-def _changed(node: Node, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+def _changed(node: Node, diffs: Mapping[str, str]) -> str:
     """Return the changes of a node from its parent: its name, and lines per file."""
     counts = []
-    for path in sorted({*before, *after}):
-        old, new = before.get(path, ""), after.get(path, "")
-        lines = changes({path: old}, {path: new}, _WHOLE_DIFF).splitlines()[2:]
+    for path, diff in diffs.items():
+        lines = diff.splitlines()[2:]
         added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-        counts += [f"{path} (+{added} -{removed} lines)"] if old != new else []
+        counts.append(f"{path} (+{added} -{removed} lines)")
     return "; ".join(filter(None, [node.name, ", ".join(counts)])) or "no file"
 
 

@@ -181,12 +181,8 @@ class WorkerPool(Executor):
                 raise RuntimeError("The workers are shut down.")
             self._open.add(task)
             self._tasks.put(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._open.discard)  # one step, which needs no lock
         return task
-
-    def _forget(self, task: Future[Any]) -> None:
-        with self._lock:
-            self._open.discard(task)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
         """Accept no more calls; end the processes after the open ones. Safe to call again.
