@@ -194,6 +194,14 @@ def problem(result: JobResult) -> str:
     return result.error.message
 
 
+def test_a_file_that_is_too_large_to_copy(read: Read, tmp_path: Path) -> None:
+    os.truncate(tmp_path / "host" / "big.csv", (1 << 30) + 1)  # it takes no room
+    large = {"name": "x", "class": "document", "path": "big.csv"}
+    (tmp_path / "w").mkdir()
+    with pytest.raises(SearchError, match=r"1024 MiB .* Make it a dataset"):
+        stage_resources(read(large), tmp_path / "w")
+
+
 @needs_git
 def test_a_repository_is_fetched_whole_and_once(origin: Path, fetch: Fetch, tmp_path: Path) -> None:
     source = {"repo": f"file://{origin}", "dest": "/workspace/lib/n ew"}
