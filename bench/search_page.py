@@ -107,7 +107,7 @@ def run() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         places = RunPlaces(Path(folder))
         journal = made_up(places)
-        facts = RunFacts("run", "A run", 0.0, journal.objective)
+        facts = RunFacts("run", "A run", 0.0)
         since = perf_counter()
         page = write_page(journal, places.folder, facts, None)
         writing = perf_counter() - since

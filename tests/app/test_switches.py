@@ -75,7 +75,7 @@ ELSEWHERE = {
     "execution.log_limit_mb": "app/test_switches.py",
     "execution.output_limit_kb": "app/test_switches.py",
     "execution.artifact_limit_mb": "app/test_switches.py",
-    "execution.pass_environment": "treesearch/execution/test_host_as_it_is.py",
+    "execution.pass_environment": "treesearch/execution/test_host.py",
     "execution.start_timeout_s": "ces/test_started_kernels.py",
     "code_interpreter.code_verification_on": "app/test_policy.py",
     "code_interpreter.require_confirmation": "app/test_policy.py",

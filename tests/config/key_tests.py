@@ -196,7 +196,7 @@ app/test_switches.py::test_landlock_keeps_code_from_files_of_elsewhere
   execution.sandbox
 ces/sandbox/test_egress.py::test_the_application_says_what_is_allowed
   execution.allowed_hosts
-treesearch/execution/test_host_as_it_is.py::test_a_search_passes_the_variables_of_its_configuration
+treesearch/execution/test_host.py::test_a_search_passes_the_variables_of_its_configuration
   execution.pass_environment
 ces/sandbox/test_sandbox.py::test_a_kernel_that_computes_too_long_ends
   execution.cpu_limit_s

@@ -104,15 +104,12 @@ def cluster_program(folder: Path) -> Iterator[subprocess.Popen[str]]:
         program.communicate()
 
 
-def fake(
-    host: str = "", cpu: str = "", clock_s: float = 0.0, is_blind: bool = False, **variables: str
-) -> None:
+def fake(host: str = "", cpu: str = "", is_blind: bool = False, **variables: str) -> None:
     """Make this process one of another machine, with these variables in its environment.
 
     One that is blind does not share the file system.
     """
     import socket
-    import time
 
     from taskweaver.memory.branched.run import environment
     from taskweaver.treesearch.execution.executors import probe
@@ -127,9 +124,6 @@ def fake(
         from taskweaver.treesearch.execution.executors.remote import hosted
 
         hosted.probe_machine = lambda request, _: probe.probe_machine(request, Path("/nowhere"))
-    if clock_s:
-        real = time.time
-        time.time = lambda: real() + clock_s
 
 
 async def _scheduler(say: Any) -> None:

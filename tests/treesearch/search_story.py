@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
@@ -142,7 +140,7 @@ def small_run() -> tuple[Journal, RunFacts]:
         for at, stage in enumerate(STAGES)
     )
     facts = RunFacts(
-        "demo", "Accuracy of a small network", START, OBJECTIVE, START + 900,
+        "demo", "Accuracy of a small network", START, START + 900,
         Budgets(Use(12, 40), Use(900, 3600), Use(130_000, 0), Use(0.25, 5)), stages,
         "all stages are done",
     )  # fmt: skip
@@ -151,56 +149,18 @@ def small_run() -> tuple[Journal, RunFacts]:
 
 def empty_run() -> tuple[Journal, RunFacts]:
     """Return a run without any node."""
-    return Journal(OBJECTIVE), RunFacts("demo", "Nothing yet", START, OBJECTIVE)
+    return Journal(OBJECTIVE), RunFacts("demo", "Nothing yet", START)
 
 
-def made_up_run(count: int, seed: int = 0) -> tuple[Journal, RunFacts]:
-    """Return a run of many nodes, as a search makes them."""
-    random = Random(seed)
+def made_up_run(count: int) -> tuple[Journal, RunFacts]:
+    """Return a run of many drafts and improvements; every fourth fails."""
     journal = Journal(OBJECTIVE)
-    bases: dict[int, str | None] = {1: None}
     for step in range(1, count + 1):
-        stage = min(4, 1 + 4 * (step - 1) // count)
-        if stage not in bases:
-            best = journal.best()
-            bases[stage] = best.id if best else None
-        journal.put(_next(journal, random, step, stage, bases[stage]))
-    stages = tuple(
-        StageFacts(
-            n, STAGES[n - 1].name, "limit of the stage reached: 6 nodes", base, bases.get(n + 1)
-        )
-        for n, base in bases.items()
-    )
-    budgets = Budgets(Use(count, count), Use(count * 60.0, 0), Use(count * 10_000, 0))
-    return journal, RunFacts(
-        "made-up", "A run that was made up", START, OBJECTIVE, START + count * 60.0, budgets, stages
-    )
-
-
-def _next(journal: Journal, random: Random, step: int, stage: int, base: str | None) -> Node:
-    leaves = [node for node in journal.buggy if not journal.children(node.id)]
-    good = [node for node in journal.good if node.kind is not NodeKind.SEED]
-    name, parent = "", None
-    if step <= max(3, math.isqrt(step) // 2) or not good:
-        kind = NodeKind.DRAFT
-    elif leaves and random.random() < 0.3:
-        kind, parent = NodeKind.DEBUG, random.choice(leaves)
-    elif stage == 4 and base is not None:
-        kind, parent, name = NodeKind.ABLATION, journal[base], f"part {step}"
-        if random.random() < 0.2:
-            kind = NodeKind.SEED
-    else:
-        kind = NodeKind.HYPERPARAM if stage == 2 else NodeKind.IMPROVE
-        ranked = sorted(good, key=lambda one: one.value or 0.0)
-        parent = ranked[-1] if random.random() < 0.6 else random.choice(ranked)
-        name = random.choice(("learning rate", "batch size", "depth")) if stage == 2 else ""
-    start = parent.value if parent and parent.value else 0.6
-    value = start + random.gauss(-0.02, 0.06) * (1 - start) if random.random() < 0.7 else None
-    value = None if value is None else min(max(value, 0.05), 0.999)
-    made = node(step, kind, value, stage=stage, name=name, parent=parent.id if parent else None)
-    if value is None and random.random() < 0.3:
-        made = replace(made, status=random.choice((NodeStatus.TIMEOUT, NodeStatus.LOST)))
-    return made
+        value = None if step % 4 == 0 else 0.5 + step / (2 * count)
+        parent = f"n{step // 4 * 2 + 1:04d}" if step > 3 else None
+        kind = NodeKind.IMPROVE if parent else NodeKind.DRAFT
+        journal.put(node(step, kind, value, parent=parent))
+    return journal, RunFacts("made-up", "A run that was made up", START)
 
 
 def png(width: int = 4, height: int = 4) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import signal
@@ -65,22 +64,8 @@ def await_lock() -> None:
         threading.Event().wait(0.02)
 
 
-def pool() -> str:
-    """Return the pool that this worker is of."""
-    return os.environ[WORKER_MARK].partition(".")[0]
-
-
 def fill_disk() -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def own_gpu() -> tuple[str, str | None]:
-    """Return the pool of this worker, and its GPU."""
-    return pool(), gpu()
-
-
-def gpu() -> str | None:
-    return os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def end_with(code: int) -> None:
@@ -91,10 +76,6 @@ def end_with(code: int) -> None:
 
 def be_killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def crash() -> None:
-    ctypes.string_at(0)
 
 
 def leave() -> None:
@@ -144,3 +125,8 @@ def hang_in_sandbox(sign: str, folder: str, word: str) -> str:
 
 def leave_a_daemon(word: str) -> int:
     return subprocess.Popen(["sleep", word], start_new_session=True).pid
+
+
+def own_gpu() -> tuple[str, str | None]:
+    """Return the pool of this worker, and its GPU."""
+    return os.environ[WORKER_MARK].partition(".")[0], os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from socket import gethostname
 
@@ -57,12 +57,8 @@ def named_packages(text: str) -> tuple[str, ...]:
     Parts that are no requirement in pip's syntax are left out.
     """
     parts = (part for line in _LINE.finditer(text) for part in line["text"].split(","))
-    return tuple(_requirements(part.strip(_MARKUP) for part in parts))
-
-
-def _requirements(parts: Iterable[str]) -> Iterable[str]:
+    found = []
     for part in parts:
-        try:
-            yield str(Requirement(part))
-        except InvalidRequirement:
-            continue
+        with suppress(InvalidRequirement):
+            found.append(str(Requirement(part.strip(_MARKUP))))
+    return tuple(found)

@@ -10,9 +10,7 @@ from typing import Any
 _FENCE = re.compile(r"(`{3,})(.*)")
 _VALUES = re.compile(r"VALUES = (\{.*\})")
 _OTHER = re.compile(
-    r"^- (?P<id>n\d+) (?P<kind>\w+)(?: (?P<name>\S+=\S+))?(?: of (?P<parent>n\d+))?:"
-    r" (?P<outcome>[^.\s]+(?:\.\d+)?(?:e[+-]?\d+)?)",
-    re.MULTILINE,
+    r"^- n\d+ (?P<kind>\w+)(?: (?P<name>\S+=\S+))?(?: of (?P<parent>n\d+))?: \S", re.MULTILINE
 )
 _CORE = re.compile(r"^- (?P<key>[\w.]+)(?: \[\d\])?: (?P<value>.*)$", re.MULTILINE)
 
@@ -22,18 +20,14 @@ class Other:
     """Another attempt, as the digest lists it.
 
     Attributes:
-        id: Its id.
         kind: Its kind.
         change: Its change, as ``name=value``; empty for none.
         parent: Id of its parent; empty for none.
-        value: Its measurement; None when it failed.
     """
 
-    id: str
     kind: str
     change: str
     parent: str
-    value: float | None
 
 
 def sections(prompt: str) -> dict[str, str]:
@@ -63,12 +57,9 @@ def values_in(code: str) -> dict[str, Any]:
 def others(digest: str) -> list[Other]:
     """Return the other attempts."""
     return [
-        Other(
-            match["id"], match["kind"], match["name"] or "", match["parent"] or "",
-            number(match["outcome"]),
-        )
+        Other(match["kind"], match["name"] or "", match["parent"] or "")
         for match in _OTHER.finditer(digest)
-    ]  # fmt: skip
+    ]
 
 
 def number(text: str) -> float | None:

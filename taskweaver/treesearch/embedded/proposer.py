@@ -59,14 +59,12 @@ class RuleProposer:
             if kind == "ablation":  # what was added by its ancestors is there to be taken away
                 helped, memory, known = "", "", [o for o in known if o.kind == kind]
             tried = self._tried({**prompt, "Memory": memory}, known)
-            is_up = "lower is better" not in prompt.get("Evaluation metric", "")
             moves = [
                 (parameter, value)
                 for parameter, value in self._moves(kind, parent, helped)
                 if f"{parameter.name}={value}" not in tried
             ]
-            gains = self._liked(known, is_up=is_up)
-            values, change, why = _chosen(parent, moves, gains, helped)
+            values, change, why = _chosen(parent, moves, helped)
         return self._reply(prompt, values, change or wanted, why)
 
     def _tried(self, prompt: Mapping[str, str], known: Sequence[Other]) -> set[str]:
@@ -77,17 +75,6 @@ class RuleProposer:
         refused = _TAKEN.search(prompt.get("Parsing Feedback", ""))
         taken = set(refused[1].split(", ")) if refused else set()
         return changes | {other.change for other in known if other.parent == parent} | taken
-
-    def _liked(self, known: Sequence[Other], *, is_up: bool) -> dict[str, float]:
-        """Return how much each change gained elsewhere, where that is known."""
-        values = {other.id: other.value for other in known}
-        gains: dict[str, float] = {}
-        for other in known:
-            before = values.get(other.parent)
-            if other.change and other.value is not None and before is not None:
-                gain = other.value - before if is_up else before - other.value
-                gains[other.change] = max(gain, gains.get(other.change, gain))
-        return gains
 
     def _hint(self, prompt: Mapping[str, str], memory: str) -> str:
         """Return the parameter whose last change helped, to change it further."""
@@ -148,28 +135,16 @@ class RuleProposer:
 
 
 def _chosen(
-    parent: Mapping[str, Any],
-    moves: Sequence[tuple[Parameter, Any]],
-    gains: Mapping[str, float],
-    helped: str,
+    parent: Mapping[str, Any], moves: Sequence[tuple[Parameter, Any]], helped: str
 ) -> tuple[dict[str, Any], str, str]:
-    """Choose a change: one that helped continued, one that gained elsewhere, or a new one."""
-
-    def rank(move: tuple[Parameter, Any]) -> tuple[bool, float]:
-        parameter, value = move
-        gain = gains.get(f"{parameter.name}={value}", 0.0)
-        return parameter.name != helped, -gain
-
+    """Make the first change: one that helped is continued before others are tried."""
     if not moves:
         return dict(parent), "", "Everything was tried; the same again."
-    parameter, value = min(moves, key=rank)
-    change = f"{parameter.name}={value}"
+    parameter, value = moves[0]
     why = f"{parameter.name} was {parent.get(parameter.name)}; try {value}."
     if parameter.name == helped:
         why = f"The last change of it helped. {why}"
-    elif gains.get(change, 0.0) > 0:
-        why = f"It gained {gains[change]:.4g} elsewhere. {why}"
-    return {**parent, parameter.name: value}, change, why
+    return {**parent, parameter.name: value}, f"{parameter.name}={value}", why
 
 
 def _with_memory(prompt: Mapping[str, str], updates: Mapping[str, Any], answer: str) -> str:

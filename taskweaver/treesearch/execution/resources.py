@@ -99,8 +99,12 @@ def fetch_commands(items: Sequence[Item]) -> tuple[str, ...]:
 
 def _fetching(source: ResourceSource, items: Sequence[Item]) -> str:
     place = _inner(source)
-    fetch = _clone(source, place) if source.kind == "github" else _snapshot(source, place)
     there, partial = shlex.quote(f"./{place}"), shlex.quote(f"./{place}.partial")
+    if source.kind == "github":
+        fetch = _clone(source, place)
+    else:
+        facts = [source.origin, source.type, source.revision, f"./{place}.partial"]
+        fetch = [_HUB_THERE, shlex.join(["python", "-c", _HUB, *facts])]
     steps = [f"rm -rf {partial}", *fetch]
     for item in (one for one in items if one.path.parts):
         problem = shlex.quote(f"The resource {item.name} is missing: {source.name}/{item.path}.")
@@ -120,11 +124,6 @@ def _clone(source: ResourceSource, place: str) -> list[str]:
         ["-C", partial, "checkout", "--quiet", "FETCH_HEAD"],
     ]
     return [shlex.join(["git", *step]) for step in steps]
-
-
-def _snapshot(source: ResourceSource, place: str) -> list[str]:
-    facts = [source.origin, source.type, source.revision, f"./{place}.partial"]
-    return [_HUB_THERE, shlex.join(["python", "-c", _HUB, *facts])]
 
 
 def _inner(source: ResourceSource) -> str:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.model.phase_plan import PlannedFile, WorkspacePlan
+from taskweaver.treesearch.model.phase_plan import WorkspacePlan
 from taskweaver.treesearch.model.plan_checks import ROOT, inner_path
 from taskweaver.utils.file_system.safe_fs import Folder
 
@@ -105,20 +105,16 @@ def _write_all(root: Folder, plan: WorkspacePlan) -> None:
         at_end.callback(root.remove, draft)
         drafts = at_end.enter_context(root.folder(draft))
         for n, file in enumerate(plan.files):
-            _write(drafts, f"new-{n}", file)
+            with drafts.create_file(f"new-{n}") as new:
+                new.write(file.data)
+                # A child that takes it over must be able to read and replace it.
+                os.fchmod(new.fileno(), file.mode | _OWNER_RIGHTS)
         with ExitStack() as undo:
             for folder in plan.tree:
                 _make(root, PurePosixPath(folder).parts, undo)
             for n, file in enumerate(plan.files):
                 _move(root, drafts, n, file.path, undo)
             undo.pop_all()
-
-
-def _write(folder: Folder, name: str, file: PlannedFile) -> None:
-    with folder.create_file(name) as new:
-        new.write(file.data)
-        # A child that takes it over must be able to read and replace it.
-        os.fchmod(new.fileno(), file.mode | _OWNER_RIGHTS)
 
 
 def _make(root: Folder, parts: Sequence[str], undo: ExitStack) -> None:

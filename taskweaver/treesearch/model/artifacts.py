@@ -95,7 +95,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str], limit_chars: in
         if old == new:
             continue
         part = _difference(path, old, new)
-        parts.append(part if len(part) <= left else _cut(part, left))
+        parts.append(first_lines(part, left))
         left -= len(part)
         if left <= 0:
             break
@@ -111,7 +111,10 @@ def _difference(path: str, old: str, new: str) -> str:
     return "\n".join(lines)
 
 
-def _cut(text: str, limit_chars: int) -> str:
+def first_lines(text: str, limit_chars: int) -> str:
+    """Return a text, or its first whole lines and the number of the others where it is longer."""
+    if len(text) <= limit_chars:
+        return text
     kept = text[:limit_chars].rpartition("\n")[0]
     rest = text[len(kept) :].strip("\n").count("\n") + 1
     return f"{kept}\n(... {rest:,} more lines)"

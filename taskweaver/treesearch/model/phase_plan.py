@@ -350,14 +350,11 @@ def _file(place: str, entry: object) -> PlannedFile:
         )
     encoding = checks.encoding(f"{place}.encoding", data.get("encoding"))
     file = PlannedFile(path, content, checks.mode(f"{place}.mode", data.get("mode")), encoding)
-    if len(content) > MAX_FILE_BYTES or len(_encoded(place, file)) > MAX_FILE_BYTES:
-        raise PhasePlanError(f"{place}.content", f"is over {MAX_FILE_BYTES >> 20} MiB")
-    return file
-
-
-def _encoded(place: str, file: PlannedFile) -> bytes:
     try:
-        return file.data
+        size = len(file.data) if len(content) <= MAX_FILE_BYTES else len(content)
     except UnicodeError:
         problem = f"cannot be written as {file.encoding}"
         raise PhasePlanError(f"{place}.content", problem) from None
+    if size > MAX_FILE_BYTES:
+        raise PhasePlanError(f"{place}.content", f"is over {MAX_FILE_BYTES >> 20} MiB")
+    return file

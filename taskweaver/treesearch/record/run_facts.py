@@ -63,7 +63,6 @@ class RunFacts:
         title: Title of the idea.
         started_at: When it began, in seconds since 1970.
         finished_at: When it ended; None while it goes on.
-        objective: The metric it optimises.
         budgets: Use of its budget.
         stages: The stages it has been in, in order.
         reason: Why it ended; empty while it goes on.
@@ -74,7 +73,6 @@ class RunFacts:
     name: str
     title: str
     started_at: float
-    objective: Objective
     finished_at: float | None = None
     budgets: Budgets = field(default_factory=Budgets)
     stages: tuple[StageFacts, ...] = ()

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -46,28 +46,18 @@ class RunLog:
                 "Wait for it, or start a run of another name.",
             ) from error
         try:
-            self.entries = list(self._read())
+            self.entries = self._read()
         except BaseException:
             self._file.close()
             raise
 
-    def _read(self) -> Iterator[dict[str, Any]]:
+    def _read(self) -> list[dict[str, Any]]:
         self._file.seek(0)
         data = self._file.read()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             self._file.truncate(whole)
-        for number, line in enumerate(data[:whole].splitlines(), start=1):
-            try:
-                entry = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise SearchError(
-                    f"{self._path}, line {number}, is not of a log: {error}.",
-                    "Restore the file, or start a new run.",
-                ) from error
-            if not isinstance(entry, dict) or "t" not in entry:
-                raise SearchError(f"{self._path}, line {number}, is not of a log.")
-            yield entry
+        return _entries(self._path, data[:whole])
 
     def add(self, kind: str, **data: Any) -> Mapping[str, Any]:
         """Add an entry, and return it as it will be read; it is on disk when this returns.
@@ -89,12 +79,14 @@ class RunLog:
 
     def _write(self, kind: str, data: Mapping[str, Any], *, is_synced: bool) -> Mapping[str, Any]:
         # Nothing is masked: a resumed run goes on with the programs that are in here.
-        entry: dict[str, Any] = _plain({"t": kind, **data})
-        line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
+        whole = {"t": kind, **data}
+        text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), default=_plain)
+        line = text.encode("utf-8", "replace")
+        entry: dict[str, Any] = json.loads(line)
         with self._lock:
             end = self._file.seek(0, os.SEEK_END)
             try:
-                self._file.write(line.encode("utf-8", "replace") + b"\n")
+                self._file.write(line + b"\n")
                 self._file.flush()
                 if is_synced:
                     os.fsync(self._file.fileno())
@@ -150,21 +142,23 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         data = path.read_bytes()
     except OSError as error:
         raise SearchError(f"There is no run in {path.parent}: {error.strerror}.") from error
+    return _entries(path, data[: data.rfind(b"\n") + 1])
+
+
+def _entries(path: Path, data: bytes) -> list[dict[str, Any]]:
     entries = []
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
+    for number, line in enumerate(data.splitlines(), start=1):
         try:
-            entries.append(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            raise SearchError(f"{path} is not the log of a run: {error}.") from error
+            entry = json.loads(line)
+            entry["t"]  # each has its kind
+        except (ValueError, RecursionError, TypeError, LookupError) as error:
+            raise SearchError(
+                f"{path}, line {number}, is not of a log: {error!r:.200}.",
+                "Restore the file, or start a new run.",
+            ) from error
+        entries.append(entry)
     return entries
 
 
-def _plain(value: Any) -> Any:
-    """Return data as it will be read: dictionaries and lists of the entry's own."""
-    if value is None or isinstance(value, str | int | float):  # most are, and it is quick
-        return value
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)

@@ -62,8 +62,6 @@ def _figures(journal: Journal, facts: RunFacts) -> list[tuple[str, str, _Draw, f
         label = f"worth ({journal.objective.unit or journal.objective.name})"
         draw_parts: _Draw = lambda axes: _bars(axes, ablations, label)  # noqa: E731
         found.append(("ablations", "What each part is worth", draw_parts, height))
-    if journal.finished:
-        found.append(("times", "Time per node", lambda axes: _times(axes, journal.finished), 3.2))
     return found
 
 
@@ -130,29 +128,13 @@ def _bars(axes: Any, ablations: Sequence[Effect], label: str) -> None:
     axes.set_xlabel(_plain(label))
 
 
-def _times(axes: Any, nodes: Sequence[Node]) -> None:
-    steps = [node.step for node in nodes]
-    whole = [run_statistics.seconds(node) for node in nodes]
-    runs = [min(node.exec_seconds, total) for node, total in zip(nodes, whole, strict=True)]
-    axes.bar(steps, whole, width=0.9, color="#c9c3b6", label="all of it")
-    axes.bar(steps, runs, width=0.9, color="#2f5fa8", label="its run")
-    axes.set_xlabel("node")
-    axes.set_ylabel("seconds")
-    _whole_steps(axes)
-    axes.figure.legend(loc="outside upper center", ncols=2, fontsize=8, frameon=False)
-
-
 def _label(axes: Any, journal: Journal) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     objective = journal.objective
     axes.set_xlabel("node")
     axes.set_ylabel(_plain(f"{objective.name} ({objective.unit})" if objective.unit
                            else objective.name))  # fmt: skip
-    _whole_steps(axes)
-
-
-def _whole_steps(axes: Any) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 

@@ -7,29 +7,33 @@ have the whole.
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.phase_logs import read_phase_logs
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.reports.node_facts import node_facts, pick
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.html_page import fill_page
+from taskweaver.utils.text import shorten
 
 _TEXT_CHARS = 4000
 _ALL_TEXT_CHARS = 12_000_000
 _PLOT_BYTES = 400_000
 _ALL_PLOT_BYTES = 6_000_000
 _MOST_EVENTS = 30
-_MOST_ABREAST = 8
+_FACTS = (
+    "id", "kind", "name", "status", "parent", "stage", "metric", "metric_per_dataset", "plan",
+    "error", "changes", "commands", "review", "summary", "vlm_feedback_summary", "phases", "seed",
+    "same_as", "branch", "seconds", "cost",
+)  # fmt: skip
 
 
 def write_page(
@@ -41,16 +45,10 @@ def write_page(
         OSError: If it cannot be written.
     """
     target = run_dir / "tree.html"
-    write_text(target, build_page(journal, run_dir, facts, store))
-    return target
-
-
-def build_page(
-    journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
-) -> str:
-    """Return the page of a run; see `write_page`."""
     template = files(__package__).joinpath("page.html").read_text("utf-8")
-    return fill_page(template, facts.title or facts.name, _data(journal, run_dir, facts, store))
+    data = _data(journal, run_dir, facts, store)
+    write_text(target, fill_page(template, facts.title or facts.name, data))
+    return target
 
 
 def _data(
@@ -59,7 +57,7 @@ def _data(
     best = journal.best()
     places, budgets = RunPlaces(run_dir), facts.budgets
     chars = min(_TEXT_CHARS, _ALL_TEXT_CHARS // max(8 * len(journal), 1))
-    details = _Details(journal, places, store, chars)
+    shown = _Shown(journal, places, store, chars)
     return {
         "title": facts.title,
         "name": facts.name,
@@ -84,51 +82,12 @@ def _data(
             {"number": stage.number, "name": stage.name, "reason": stage.reason}
             for stage in facts.stages
         ],
-        "places": layout(journal),
-        "nodes": [details.of(node) for node in journal.nodes],
+        "nodes": [shown.node(node) for node in journal.nodes],
     }
 
 
-def layout(journal: Journal) -> dict[str, tuple[float, float]]:
-    """Return where each node is drawn: leaves side by side, a parent above the middle of its own.
-
-    Where a node has many leaves, they stand in several lines, half a row apart: each subtree has
-    its columns for itself, so nothing else is there.
-
-    Returns:
-        Column and row by id, from 0.
-    """
-    places: dict[str, tuple[float, float]] = {}
-    depths: dict[str, int] = {}
-    for node in journal.nodes:
-        depths[node.id] = depths.get(node.parent, -1) + 1 if node.parent else 0
-    next_column = 0
-    roots = [node.id for node in journal.nodes if node.parent not in journal]
-    waiting = [(root, False) for root in reversed(roots)]
-    while waiting:
-        node_id, is_done = waiting.pop()
-        children = [child.id for child in journal.children(node_id)]
-        if is_done or not children:
-            columns = [places[child][0] for child in children] or [next_column]
-            next_column += not children
-            places[node_id] = ((min(columns) + max(columns)) / 2, depths[node_id])
-            continue
-        leaves = [child for child in children if not journal.children(child)]
-        waiting.append((node_id, True))
-        if len(leaves) > _MOST_ABREAST:
-            lines = math.ceil(math.sqrt(len(leaves) / 4))
-            wide = math.ceil(len(leaves) / lines)
-            for n, leaf in enumerate(leaves):
-                line, column = divmod(n, wide)
-                places[leaf] = (next_column + column, depths[leaf] + line / 2)
-            next_column += wide
-            children = [child for child in children if child not in places]
-        waiting += [(child, False) for child in reversed(children)]
-    return places
-
-
-class _Details:
-    """Details of a node on the page."""
+class _Shown:
+    """Nodes as the page shows them; texts are cut, and plots are pictures while there is room."""
 
     def __init__(
         self, journal: Journal, places: RunPlaces, store: BranchedMemory | None, chars: int
@@ -139,59 +98,27 @@ class _Details:
         self._chars = chars
         self._plot_bytes = _ALL_PLOT_BYTES
 
-    def of(self, node: Node) -> dict[str, Any]:
-        """Return it as plain data."""
-        objective = self._journal.objective
-        before = self._journal.files(node.parent or "")
-        own = self._journal.files(node.id)
-        again = self._journal.repeated_samples(node.id)
-        code = "\n\n".join(f"--- {path}\n{text}" for path, text in own.items())
-        return {
-            "id": node.id,
-            "kind": node.kind.value,
-            "name": node.name,
-            "status": node.status.value,
-            "parent": node.parent,
-            "stage": node.stage,
-            "value": run_statistics.reached(self._journal, node) if node.is_good else None,
-            "rank": objective.rank(node.metric) if node.is_good else None,
-            "values": dict(node.metric.values) if node.metric else {},
-            "plan": self._cut(node.plan),
-            "error": f"{node.error.kind}: {self._cut(node.error.message)}" if node.error else "",
-            "diff": changes(before, own, 2 * self._chars) if node.parent else "",
-            "code": self._cut(code, 2),
-            "commands": self._commands(node),
+    def node(self, node: Node) -> dict[str, Any]:
+        """Return a node as plain data."""
+        files = self._journal.files(node.id)
+        facts = pick(node_facts(self._journal, node), _FACTS) | {
+            "code": "\n\n".join(f"--- {path}\n{text}" for path, text in files.items()),
             "logs": read_phase_logs(self._places.node(node.id), self._chars),
-            "output": self._cut(node.output),
-            "review": self._cut(node.analysis),
-            "summary": {
-                name: self._cut(text)
-                for name, text in run_statistics.lessons(self._journal, node).items()
-            },
-            "plot_feedback": self._cut(node.plot_feedback),
-            "plots": list(self._plots(node)),
-            "memory": list(self._memory(node)),
-            "phases": [
-                [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
-            ],
-            "seed": node.seed,
-            "same_as": node.same_as,
-            "again": again.text(objective) if again else "",
-            "branch": node.branch if node.branch != node.id else "",
-            "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),
-            "cost": [node.cost.calls, node.cost.prompt_tokens + node.cost.completion_tokens],
+            "memory": self._memory(node),
         }
+        shown: dict[str, Any] = self._cut(facts)
+        return {**shown, "plots": list(self._plots(node))}
 
-    def _cut(self, text: str, times: int = 1) -> str:
-        most = times * self._chars
-        if len(text) <= most:
-            return text
-        half = most // 2
-        return f"{text[:half]}\n... {len(text) - most:,} characters left out ...\n{text[-half:]}"
-
-    def _commands(self, node: Node) -> dict[str, list[str]]:
-        found = artifact_commands(node.artifacts)
-        return {phase: [*map(self._cut, listed)] for phase, listed in found.items() if listed}
+    def _cut(self, value: Any) -> Any:
+        """Return data whose texts have no more than the characters there is room for."""
+        match value:
+            case str():
+                return shorten(value, self._chars)
+            case dict():
+                return {name: self._cut(one) for name, one in value.items()}
+            case list():
+                return [self._cut(one) for one in value]
+        return value
 
     def _plots(self, node: Node) -> Iterator[dict[str, str]]:
         for relative in node.plots:
@@ -206,8 +133,8 @@ class _Details:
             data = base64.b64encode(path.read_bytes()).decode()
             yield {"name": relative, "data": f"data:image/png;base64,{data}"}
 
-    def _memory(self, node: Node) -> Iterator[list[str]]:
+    def _memory(self, node: Node) -> list[str]:
         if self._store is None or not node.branch:
-            return
-        for step in self._store[node.branch].history(limit=_MOST_EVENTS)[::-1]:
-            yield [step.tier, self._cut(step.text)]
+            return []
+        steps = self._store[node.branch].history(limit=_MOST_EVENTS)
+        return [f"{step.tier}: {step.text}" for step in reversed(steps)]

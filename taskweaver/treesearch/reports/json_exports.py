@@ -83,7 +83,19 @@ def stage_summary(journal: Journal, facts: RunFacts, stage: StageFacts) -> dict[
             for node, reached in run_statistics.history(journal, nodes)
         ],
         "key_numbers": _key_numbers(journal, nodes, best, base),
-        "tried": [_tried(effect) for effect in run_statistics.effects(journal, facts, tried)],
+        "tried": [
+            {
+                "name": effect.node.name,
+                "kind": effect.node.kind,
+                "node": effect.node.id,
+                "status": effect.node.status,
+                "value": effect.node.value,
+                "base": effect.base.id if effect.base else None,
+                "gain": effect.gain,
+                "gain_error": effect.difference.error if effect.difference else None,
+            }
+            for effect in run_statistics.effects(journal, facts, tried)
+        ],
         "seeds": {
             node.id: spread.to_dict()
             for node in evaluated
@@ -117,19 +129,6 @@ def _key_numbers(
         "failed_share": failed / len(nodes) if nodes else None,
         "run_seconds_of_best": best.exec_seconds if best else None,
         "seconds": sum(map(run_statistics.seconds, nodes)),
-    }
-
-
-def _tried(effect: run_statistics.Effect) -> dict[str, Any]:
-    return {
-        "name": effect.node.name,
-        "kind": effect.node.kind,
-        "node": effect.node.id,
-        "status": effect.node.status,
-        "value": effect.node.value,
-        "base": effect.base.id if effect.base else None,
-        "gain": effect.gain,
-        "gain_error": effect.difference.error if effect.difference else None,
     }
 
 

@@ -14,10 +14,11 @@ from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.samples import Difference
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.run_facts import RunFacts, Use
-from taskweaver.treesearch.record.run_statistics import Effect, gained
+from taskweaver.treesearch.record.run_statistics import gained
 from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
 from taskweaver.treesearch.reports.json_exports import costs
 from taskweaver.treesearch.reports.markdown import block, inline, table
+from taskweaver.treesearch.reports.node_facts import gain_text
 from taskweaver.treesearch.reports.reproducing import (
     SHELL_SCRIPT,
     evaluator_of,
@@ -33,6 +34,7 @@ MOST_STEPS = 12
 PLAN_CHARS = 1_500
 DIFF_CHARS = 4_000
 IDEA_CHARS = 4_000
+_COMPARED = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM})
 
 
 def write_report(journal: Journal, run_dir: Path, facts: RunFacts) -> Path:
@@ -70,7 +72,7 @@ def build_report(
         _without_gain(journal, facts),
         _failures(journal),
         _ablations(journal, facts, figures or {}),
-        _costs(journal, facts, figures or {}),
+        _costs(journal, facts),
         _reproduce(journal, evaluator),
     ]
     # Shown to others: what programs printed and models wrote may hold a key.
@@ -128,22 +130,21 @@ def _cost_sentence(journal: Journal, facts: RunFacts) -> str:
 
 
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
-    objective = journal.objective
     rows = []
     base, found = journal.baseline, journal.found
     if base is not None and found is not None and found is not base:
-        better = inline(gained(journal, run_statistics.gain(journal, found, base), base))
+        better = inline(gain_text(journal, found, base))
         was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
         told = "the first draft that works; optimistic, since these figures chose the node"
         rows.append(("gain over the baseline", f"{better}, {was}, {told}"))
     spread = journal.repeated_samples(best.id)
     if spread is not None:
         failed = f", {spread.failed} failed" if spread.failed else ""
-        rows.append(("other seeds", inline(spread.text(objective)) + failed))
+        rows.append(("other seeds", inline(spread.text(journal.objective)) + failed))
     values = best.metric.values if best.metric else {}
     if len(values) > 1:
-        each = ", ".join(f"{name}: {objective.text(value)}" for name, value in values.items())
-        rows.append(("per data set", inline(each, 600)))
+        each = (f"{name}: {journal.objective.text(value)}" for name, value in values.items())
+        rows.append(("per data set", inline(", ".join(each), 600)))
     return rows
 
 
@@ -187,83 +188,59 @@ def _path(journal: Journal) -> str:
     if best is None:
         return ""
     path = journal.path(best.id)
-    steps = [_step(journal, path, at) for at in range(len(path))]
     rows = [
-        (inline(node.id), node.kind.value, _value(journal, node), better, _what(node))
-        for node, better in steps
+        (inline(n.id), n.kind.value, _value(journal, n), _gain_of(journal, n), _what(n))
+        for n in path
     ]
-    header = ("node", "kind", "value:", "gain:", "plan")
-    body = _bounded(header, rows, "steps")
-    details = [_detail(journal, path, at, steps[at][1]) for at in _telling(journal, path)]
-    note = "" if len(details) == len(path) else f" The {len(details)} steps that tell most follow."
+    body = _bounded(("node", "kind", "value:", "gain:", "plan"), rows, "steps")
+    last = path[max(1, len(path) - MOST_STEPS + 1) :]
+    details = [_detail(journal, node) for node in (path[0], *last)]
+    note = "" if len(details) == len(path) else f" The first and the last {len(last)} follow."
     return "\n\n".join(
         [f"## From draft to best\n\n{counted(len(path), 'step')}.{note}\n\n{body}", *details]
     )
 
 
-def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:
-    before = next((node for node in reversed(path[:at]) if node.value is not None), None)
-    better = run_statistics.gain(journal, path[at], before)
-    return path[at], inline(gained(journal, better, before))
+def _gain_of(journal: Journal, node: Node) -> str:
+    return inline(gain_text(journal, node, run_statistics.measured_ancestor(journal, node)))
 
 
-def _telling(journal: Journal, path: Sequence[Node]) -> list[int]:
-    """Return the steps to describe in full: draft and best, and those that gained most."""
-    if len(path) <= MOST_STEPS:
-        return list(range(len(path)))
-    found = {
-        at: run_statistics.gain(journal, path[at], path[at - 1]) for at in range(1, len(path) - 1)
-    }
-    gains = {at: one.gain if one else 0.0 for at, one in found.items()}
-    most = sorted(gains, key=lambda at: -gains[at])[: MOST_STEPS - 2]
-    return sorted({0, len(path) - 1, *most})
-
-
-def _detail(journal: Journal, path: Sequence[Node], at: int, better: str) -> str:
-    node = path[at]
-    head = f"### {inline(node.id)}: {node.kind.value}, {_value(journal, node)}, gain {better}"
-    parts = [head]
+def _detail(journal: Journal, node: Node) -> str:
+    gain = _gain_of(journal, node)
+    parts = [f"### {inline(node.id)}: {node.kind.value}, {_value(journal, node)}, gain {gain}"]
     if node.plan.strip():
         parts.append(block(node.plan.strip(), PLAN_CHARS))
     if node.error is not None:
         parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.gist, 400)}")
-    before = journal.files(path[at - 1].id) if at else {}
-    changed = changes(before, journal.files(node.id), DIFF_CHARS)
-    if changed and at:
+    before, files = journal.files(node.parent or ""), journal.files(node.id)
+    if node.parent and (changed := changes(before, files, DIFF_CHARS)):
         parts.append(block(changed, DIFF_CHARS * 2, "diff"))
-    elif changed:
-        names = ", ".join(f"{path} ({text.count(chr(10)):,} lines)" for path, text in
-                          journal.files(node.id).items())  # fmt: skip
-        parts.append(f"Files: {inline(names, 600)}")
+    elif files and not node.parent:
+        lines = (f"{path} ({len(text.splitlines()):,} lines)" for path, text in files.items())
+        parts.append(f"Files: {inline(', '.join(lines), 600)}")
     return "\n\n".join(parts)
 
 
 def _without_gain(journal: Journal, facts: RunFacts) -> str:
     best = journal.best()
-    path = {node.id for node in journal.path(best.id)} if best else set()
-    tried = [
-        node
-        for node in journal.good
-        if node.kind in {NodeKind.IMPROVE, NodeKind.HYPERPARAM} and node.id not in path
-    ]
-    found = [
-        effect
+    path = journal.path(best.id) if best else []
+    tried = [node for node in journal.good if node.kind in _COMPARED and node not in path]
+    rows = [
+        (*_effect_row(journal, effect.node, effect.base, effect.difference), _what(effect.node))
         for effect in run_statistics.effects(journal, facts, tried)
         if effect.difference and not (effect.difference.gain > 0 and effect.difference.is_clear)
     ]
-    if not found:
+    if not rows:
         return ""
-    rows = [_effect_row(journal, effect) for effect in found]
     header = ("node", "kind", "value:", "effect:", "compared with", "what")
     return f"## Tried without gain\n\n{_bounded(header, rows, 'nodes')}"
 
 
-def _effect_row(journal: Journal, effect: Effect) -> tuple[str, ...]:
-    node, base = effect.node, effect.base
-    effect_text = inline(gained(journal, effect.difference, base))
-    against = inline(base.id) if base else "-"
-    named = inline(node.id), node.kind.value
-    return *named, _value(journal, node), effect_text, against, _what(node)
+def _effect_row(
+    journal: Journal, node: Node, base: Node | None, found: Difference | None
+) -> tuple[str, ...]:
+    effect, against = inline(gained(journal, found, base)), inline(base.id) if base else "-"
+    return inline(node.id), node.kind.value, _value(journal, node), effect, against
 
 
 def _failures(journal: Journal) -> str:
@@ -285,32 +262,20 @@ def _failures(journal: Journal) -> str:
 
 
 def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
-    found = worth_of_parts(journal, facts)
-    if not found:
+    rows = []
+    for effect in worth_of_parts(journal, facts):
+        found = effect.difference
+        worth = Difference(-found.gain, found.error) if found else None  # what is lost without it
+        node, _, *row = _effect_row(journal, effect.node, effect.base, worth)
+        rows.append((inline(effect.node.name) or node, *row, node))
+    if not rows:
         return ""
-    rows = [
-        (
-            inline(effect.node.name or effect.node.id),
-            _value(journal, effect.node),
-            inline(_worth(journal, effect)),
-            inline(effect.node.id),
-            inline(effect.base.id) if effect.base else "-",
-        )
-        for effect in found
-    ]
     said = "Worth is what is lost without the part; below zero, the rest is better without it."
-    body = _bounded(("part", "value without:", "worth:", "node", "taken from"), rows, "parts")
+    body = _bounded(("part", "value without:", "worth:", "taken from", "node"), rows, "parts")
     return f"## Ablations\n\n{said}\n\n{body}{_pictures(figures, 'ablations')}"
 
 
-def _worth(journal: Journal, effect: Effect) -> str:
-    """Return the worth of a part: what the rest without it loses."""
-    found = effect.difference
-    lost = Difference(-found.gain, found.error) if found else None
-    return gained(journal, lost, effect.base)
-
-
-def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
+def _costs(journal: Journal, facts: RunFacts) -> str:
     account = costs(journal, facts.beside)
     header = ("stage", "kind", "nodes:", "calls:", "tokens in:", "tokens out:", "money:", "time:")
     rows = [
@@ -324,7 +289,7 @@ def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str
     rows.append(_cost_row("**all**", "", account["total"]))
     used = ", ".join(_uses(facts))
     said = f"Used of the budget: {used}.\n\n" if used else ""
-    return f"## Costs\n\n{said}{table(header, rows)}{_pictures(figures, 'times')}"
+    return f"## Costs\n\n{said}{table(header, rows)}"
 
 
 def _cost_row(stage: str, kind: str, entry: Mapping[str, float | None]) -> tuple[str, ...]:
@@ -337,16 +302,16 @@ def _cost_row(stage: str, kind: str, entry: Mapping[str, float | None]) -> tuple
 
 def _uses(facts: RunFacts) -> list[str]:
     budgets = facts.budgets
-    uses: list[tuple[str, Use | None]] = [
-        ("nodes", budgets.nodes),
-        ("seconds", budgets.seconds),
-        ("tokens", budgets.tokens),
-        ("money", budgets.money),
-    ]
+    uses = {
+        "nodes": budgets.nodes,
+        "seconds": budgets.seconds,
+        "tokens": budgets.tokens,
+        "money": budgets.money or Use(),
+    }
     return [
         f"{name} {round(use.used, 2):,.10g}" + (f" of {use.limit:,.10g}" if use.limit else "")
-        for name, use in uses
-        if use is not None and (use.used or use.limit)
+        for name, use in uses.items()
+        if use.used or use.limit
     ]
 
 

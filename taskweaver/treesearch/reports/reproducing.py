@@ -63,7 +63,7 @@ def reproduction(
         'cd -- "$(dirname -- "$0")" || exit',
     ]
     if not isinstance(node.artifacts, ScriptArtifact):
-        return {SHELL_SCRIPT: _text([*head, *_phases(node), *_evaluation(evaluator)])}
+        return {SHELL_SCRIPT: _text([*head, *_phases(node, evaluator)])}
     files = {_PROGRAMS: _RERUN.read_text("utf-8")}
     programs = []
     for number, before in enumerate((journal[id_] for id_ in node.line), 1):
@@ -81,8 +81,8 @@ def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _phases(node: Node) -> Iterator[str]:
-    """Yield the lines that compile and run; each command in a shell of its own, as it was."""
+def _phases(node: Node, evaluator: Evaluator | None) -> Iterator[str]:
+    """Yield the lines that compile, run and measure; each command in a shell of its own."""
     values = run_variables(node.seed, f"$PWD/{PACKAGES}")
     yield f"cd {_WORKSPACE} || exit"
     yield "export " + " ".join(f'{name}="{value}"' for name, value in values.items())
@@ -97,9 +97,6 @@ def _phases(node: Node) -> Iterator[str]:
     yield "# run"
     yield f"rm -rf {_RAW_WORKING} && mkdir {_RAW_WORKING} || exit"
     yield from _commands(commands["run"])
-
-
-def _evaluation(evaluator: Evaluator | None) -> Iterator[str]:
     if evaluator is not None:
         yield "# evaluate"
         if evaluator.folder is not None:

@@ -86,7 +86,6 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
         name=places.folder.name,
         title=state.title,
         started_at=state.started_at,
-        objective=journal.objective,
         finished_at=max(ends, default=None) if state.is_over else None,
         budgets=Budgets(
             Use(sum(node.kind is not NodeKind.SEED for node in journal.finished), budget.steps),

@@ -61,7 +61,7 @@ def test_an_earlier_program_has_no_effect_of_its_own(tmp_path: Path) -> None:
     journal = made.state.journal
     tuned = [node for node in journal.nodes if node.kind is NodeKind.HYPERPARAM]
     assert tuned
-    facts = RunFacts("run", "Idea", 0.0, journal.objective)
+    facts = RunFacts("run", "Idea", 0.0)
     assert {effect.gain for effect in effects(journal, facts, tuned)} == {0.0}
     again = Journal.from_dict(journal.to_dict())
     assert again.samples("n0001").values == journal.samples("n0001").values

@@ -69,27 +69,6 @@ def test_files_and_folders_are_made(root: Path) -> None:
     assert list_files(root) == ["run.sh", "secret", "src/a/b.c"]
 
 
-def test_a_file_is_replaced_not_rewritten(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside").write_text("old")
-    os.link(tmp_path / "outside", root / "f")
-    apply_workspace_plan(root, plan(f="new"))
-    assert (root / "f").read_text() == "new"
-    assert (tmp_path / "outside").read_text() == "old"
-
-
-def test_the_root_must_be_the_expected_one(root: Path) -> None:
-    with pytest.raises(PhasePlanError, match="must be /other"):
-        apply_workspace_plan(root, plan(f=""), expected_root="/other")
-    assert apply_workspace_plan(root, WorkspacePlan("", (), ())) == []
-
-
-def test_a_link_in_place_of_a_workspace_is_refused(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "short").symlink_to(root)
-    with pytest.raises(SearchError, match="cannot be written"):
-        apply_workspace_plan(tmp_path / "short", plan(f="x"))
-    assert list(root.iterdir()) == []
-
-
 def links(root: Path, outside: Path) -> None:
     (root / "out").symlink_to(outside)
     (root / "out-file").symlink_to(outside / "new")
@@ -105,44 +84,25 @@ def links(root: Path, outside: Path) -> None:
 REFUSED = [
     plan(ok="x", **{"out/f": "x"}), plan(ok="x", **{"out-file": "x"}), plan(**{"in/f": "x"}),
     plan(ok="x", dangling="x"), plan(ok="x", fifo="x"), plan(ok="x", folder="x"),
-    plan(ok="x", **{"file/f": "x"}), plan(ok="x", **{"deep/out/f": "x"}), plan("out"),
-    plan("deep/out/x", ok="x"), plan("file", ok="x"), plan("fifo/x"), plan("out-file"),
+    plan(ok="x", **{"file/f": "x"}), plan("out"), plan("deep/out/x", ok="x"), plan("fifo/x"),
+    *(plan(**{path: "x"}) for path in ("../x", "/x", "a//b", "a/../../x", "", "a\0")), plan("./a"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted", REFUSED, ids=str)
-def test_links_and_special_files_are_refused_and_nothing_is_written(
-    root: Path, tmp_path: Path, wanted: WorkspacePlan
+def test_links_special_files_and_other_places_are_refused_and_nothing_is_written(
+    root: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     links(root, outside)
     before = snapshot(tmp_path)
-    with pytest.raises(PhasePlanError, match=r"coding\.workspace\."):
-        apply_workspace_plan(root, wanted)
-    assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize("path", ["../x", "/x", "a//b", "./a", "a/../../x", "", "a\0"])
-def test_a_plan_made_by_hand_is_checked_too(root: Path, tmp_path: Path, path: str) -> None:
-    for wanted in (plan(**{path: "x"}), plan(path)):
-        with pytest.raises(PhasePlanError):
+    for wanted in REFUSED:
+        with pytest.raises(PhasePlanError, match=r"coding\.workspace"):
             apply_workspace_plan(root, wanted)
-    assert snapshot(tmp_path) == {"w": snapshot(tmp_path)["w"]}
-
-
-def test_what_fails_in_the_middle_is_undone(root: Path) -> None:
-    (root / "a").write_text("old")
-    before = snapshot(root)
-    wanted = plan("made/deep", a="new", **{"b/c": "x", "x": "", "x/y": ""})
+        assert snapshot(tmp_path) == before
+    (tmp_path / "short").symlink_to(root)
     with pytest.raises(SearchError, match="cannot be written"):
-        apply_workspace_plan(root, wanted)
-    assert snapshot(root) == before
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SearchError, match="cannot be written"):
-        apply_workspace_plan(tmp_path / "none", plan(a="x"))
+        apply_workspace_plan(tmp_path / "short", plan(f="x"))
 
 
 names = st.sampled_from(["a", "b", "c", "dd", "workspace_data", "é"])
@@ -228,18 +188,6 @@ def test_too_much_to_take_over(parent: Path, tmp_path: Path) -> None:
     with pytest.raises(SearchError, match="more than"):
         take_over(parent, child)
     assert [path.name for path in tmp_path.iterdir()] == ["parent"]
-
-
-def test_too_deep_to_take_over(parent: Path, tmp_path: Path) -> None:
-    (parent / "/".join(["d"] * 200)).mkdir(parents=True)
-    with pytest.raises(SearchError, match="deep"):
-        take_over(parent, tmp_path / "child")
-    assert not (tmp_path / "child").exists()
-
-
-def test_nothing_to_take_over(tmp_path: Path) -> None:
-    with pytest.raises(SearchError, match="cannot be taken over"):
-        take_over(tmp_path / "none", tmp_path / "child")
 
 
 def test_what_is_listed(parent: Path) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import threading
-import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
-from search_lab import FAST, Climber, lab, remembering, search, story
+from search_lab import FAST, Climber, lab, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import start_search
-from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.execution.scripts import Program, Script, ScriptRunner
@@ -52,8 +49,7 @@ def project(tmp_path: Path) -> Path:
     return lab(tmp_path)
 
 
-@pytest.mark.parametrize("is_warm", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_a_child_has_the_variables_of_its_parent(tmp_path: Path, *, is_warm: bool) -> None:
+def test_a_child_has_the_variables_of_its_parent(tmp_path: Path) -> None:
     model = scripts(
         {
             "draft": "import os\ndata = list(range(5))\n" + RESULT % "sum(data)",
@@ -61,7 +57,7 @@ def test_a_child_has_the_variables_of_its_parent(tmp_path: Path, *, is_warm: boo
             + RESULT % "sum(data) + int(os.environ['TASKWEAVER_SEED'])",
         }
     )
-    made = search(lab(tmp_path, **{"execution.zygote": is_warm}), model, **SINGLE)
+    made = search(lab(tmp_path), model, **SINGLE)
     draft, seed, child, again = [n for n in made.state.journal.nodes if not n.is_fresh]
     assert (draft.value, seed.value, child.value) == (10.0, 10.0, 100.0)
     assert [node.kind for node in (seed, again)] == [NodeKind.SEED] * 2
@@ -94,31 +90,8 @@ ADDED = "assert not os.listdir('working')\ndata.append(90)\n" + RESULT % (
 )
 
 
-@pytest.mark.long
-def test_a_run_that_is_resumed_makes_its_kernels_again(project: Path) -> None:
-    model = scripts({"draft": DRAFT, "hyperparam": ADDED, "improve": ADDED})
-    settings = SINGLE | {"stage3_nodes": 1, "seed": 3}
-    whole = search(project, model, name="whole", **settings)
-    search(project, model, steps=2, **settings)
-    made = search(project, model, resume=True, steps=99)
-    nodes = [node for node in made.state.journal.nodes if not node.is_fresh]
-    assert story(made) == story(whole)
-    assert [node.value for node in nodes] == [10.0, 10.0, 3108.0, 3109.0, 3198.0, 3199.0]
-    assert [node.line for node in nodes[3:]] == [("n0001",), *[("n0001", "n0003")] * 2]
-    started = [node.phases[0].message for node in nodes]
-    gone = "run again in it, as their kernels are gone:"
-    assert started[2:] == [
-        "forked from the kernel of n0001",
-        f"a new kernel; {gone} n0001",
-        f"forked from the kernel of n0001; {gone} n0003",
-        "forked from the kernel of n0003",
-    ]
-
-
-@pytest.mark.parametrize(
-    "wrong", ["data.append(50)\n1 / 0", pytest.param("data.append(50)", marks=pytest.mark.long)]
-)
-def test_a_program_that_fails_is_mended_where_it_began(project: Path, wrong: str) -> None:
+def test_a_program_that_fails_is_mended_where_it_began(project: Path) -> None:
+    wrong = "data.append(50)\n1 / 0"
     model = scripts({"draft": DRAFT, "hyperparam": wrong, "debug": ADDED})
     settings = SINGLE | {"stage2_nodes": 2, "num_seeds": 0, "debug_prob": 1.0}
     made = search(project, model, **settings)
@@ -175,34 +148,6 @@ def test_a_state_that_was_given_up_is_made_again(tmp_path: Path) -> None:
         assert said == f"['1', '2', '4', '3', '5'] forked from the kernel of d; {gone} c"
 
 
-def test_kernels_of_scripts_that_ended_are_released(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manager = code_execution_service_factory(tmp_path)
-    clients: list[weakref.ref[Client]] = []
-    make = manager.get_session_client
-
-    def made(*args: object, **kwargs: object) -> Client:
-        client = make(*args, **kwargs)  # type: ignore[arg-type]
-        clients.append(weakref.ref(client))
-        return client
-
-    monkeypatch.setattr(manager, "get_session_client", made)
-    runner = ScriptRunner(manager, tmp_path / "run", False, 60.0)
-    with ExitStack() as stack:
-        stack.callback(manager.clean_up)
-        stack.callback(runner.close)
-        runner.start()
-        for name in "abc":
-            place = tmp_path / "run/branches" / name
-            program = Program(name, RESULT % 1, 1)
-            assert runner.run(Script(program, place, tmp_path / "log", ())).error is None
-        runner.close()
-        gc.collect()
-        assert len(clients) == 4
-        assert [reference for reference in clients if reference() is not None] == []
-
-
 WRONG = (
     ("1 / 0", NodeStatus.BUGGY, "ZeroDivisionError"),
     ("import os\nos.kill(os.getpid(), 9)", NodeStatus.BUGGY, ""),
@@ -250,29 +195,3 @@ def test_a_script_is_given_up_when_the_search_is_stopped(project: Path, tmp_path
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert len(stopped.state.journal) == 0
-
-
-def test_a_script_ends_with_the_time_of_the_run(project: Path) -> None:
-    model = scripts({"draft": "import time\ntime.sleep(600)"})
-    made = search(project, model, **SINGLE, time_limit_s=2.0)
-    assert made.state.is_spent
-    assert len(made.state.journal) == 0
-
-
-@pytest.mark.long
-def test_the_model_of_our_own_works_in_kernels(project: Path, tmp_path: Path) -> None:
-    settings = {f"search.{key}": value for key, value in SINGLE.items()} | {
-        "search.stage1_nodes": 1, "search.num_seeds": 0, "search.workers": 1,
-    }  # fmt: skip
-    idea = tmp_path / "tabular.md"  # scripts in kernels measure themselves
-    idea.write_text(IDEA.read_text().replace("Evaluate: evaluate_tabular.py\n", ""))
-    with (
-        TaskWeaverApp(project, {"llm.api_type": "offline"}) as app,
-        start_search(app, idea, settings, name="run") as made,
-    ):
-        assert made.is_embedded
-        made.run(lambda _: None)
-    journal = made.state.journal
-    assert all(node.is_good for node in journal.nodes), [n.error for n in journal.nodes]
-    child = next(node for node in journal.nodes if node.kind is NodeKind.HYPERPARAM)
-    assert f"forked from the kernel of {child.parent}" in log_of(made.places.folder, child.id)

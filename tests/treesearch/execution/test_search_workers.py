@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, wait
 from contextlib import closing
@@ -14,8 +13,6 @@ import psutil
 import pytest
 import worker_jobs as jobs
 from patience import PATIENCE_S
-from phase_plans import with_code
-from sizes import some
 from support import has_bwrap
 from worker_signs import appears, sleeping, vanishes
 
@@ -25,9 +22,6 @@ from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, Worker
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
-from taskweaver.treesearch.execution.job import Job
-from taskweaver.treesearch.execution.phases import run_job
-from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 pytestmark = [pytest.mark.measured, pytest.mark.usefixtures("cold_workers")]
 
@@ -50,9 +44,7 @@ def test_they_do_what_they_are_told(workers: WorkerPool) -> None:
     ("job", "args", "how"),
     [
         (jobs.end_with, (3,), "exit status 3"),
-        pytest.param(jobs.end_with, (0,), "exit status 0", marks=pytest.mark.long),
         (jobs.be_killed, (), "killed by SIGKILL"),
-        pytest.param(jobs.crash, (), "killed by SIGSEGV", marks=pytest.mark.long),
     ],
 )
 def test_one_that_dies_fails_its_own_future_alone(
@@ -67,31 +59,18 @@ def test_one_that_dies_fails_its_own_future_alone(
     assert [future.result() for future in futures] == [2, 0, 2, 4, 6]
 
 
-@pytest.mark.long
-def test_one_that_died_while_idle_is_replaced() -> None:
-    with WorkerPool(1) as workers:
-        first = workers.submit(jobs.pid).result()
-        psutil.Process(first).kill()
-        psutil.wait_procs([psutil.Process(first)] if psutil.pid_exists(first) else [], timeout=0.2)
-        assert workers.submit(jobs.pid).result() != first
-
-
-def test_what_a_job_raises_is_raised(workers: WorkerPool) -> None:
+def test_errors_are_raised_and_what_cannot_travel_is_told(workers: WorkerPool) -> None:
     with pytest.raises(KeyError) as caught:
         workers.submit(jobs.fail_with, "plain").result()
     assert "in fail_with" in "".join(caught.value.__notes__)
     with pytest.raises(PhasePlanError) as refused:
         workers.submit(jobs.fail_with, "plan").result()
     assert refused.value.place == "a.b"
-
-
-def test_what_cannot_travel_is_told(workers: WorkerPool) -> None:
     futures = [
         workers.submit(jobs.fail_with, "unreadable"),
         workers.submit(jobs.fail_with, "unwritable"),
         workers.submit(jobs.unwritable),
         workers.submit(jobs.Poison),
-        workers.submit(jobs.double, threading.Lock()),  # type: ignore[arg-type]
         workers.submit(lambda: 1),
         workers.submit(jobs.leave),
     ]
@@ -114,10 +93,10 @@ def test_one_program_at_a_time_has_a_host_alone(tmp_path: Path) -> None:
     """Also of two pools, as two searches have them; waiting is no part of a deadline."""
     first, second = tmp_path / "first", tmp_path / "second"
     with WorkerPool(1) as one, WorkerPool(2) as other:
-        holding = one.submit_alone(60.0, jobs.hold, str(first))
+        holding = one.submit_within(60.0, jobs.hold, str(first), is_alone=True)
         appears(first)
-        waiting = other.submit_alone(1.0, jobs.hold, str(second))
-        given_up = other.submit_alone(60.0, jobs.double, 1)
+        waiting = other.submit_within(1.0, jobs.hold, str(second), is_alone=True)
+        given_up = other.submit_within(60.0, jobs.double, 1, is_alone=True)
         jobs.await_lock()
         given_up.cancel()
         assert not second.exists()
@@ -189,59 +168,28 @@ def test_shutting_down_leaves_nothing_behind(tmp_path: Path) -> None:
     workers.shutdown()
 
 
-def test_shutting_down_waits_for_what_was_taken() -> None:
-    workers = WorkerPool(1)
-    futures = [workers.submit(jobs.double, n) for n in range(3)]
-    workers.shutdown()
-    assert [future.result() for future in futures] == [0, 2, 4]
-
-
-def test_files_that_are_open_do_not_grow() -> None:
-    count = len([*Path("/proc/self/fd").iterdir()])
-    with WorkerPool(1) as workers:
-        for code in some((0, 1, 2), 2):
-            workers.submit(jobs.end_with, code).exception()
-        workers.submit(jobs.double, 1).result()
-    assert len([*Path("/proc/self/fd").iterdir()]) == count
-
-
-def test_they_end_with_their_owner(tmp_path: Path) -> None:
+def test_they_and_programs_with_sessions_of_their_own_end_with_a_killed_owner(
+    tmp_path: Path,
+) -> None:
+    sign = tmp_path / "sign"
     code = (
         "import sys, worker_jobs as jobs\n"
         "from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool\n"
         "workers = WorkerPool(1)\n"
         "print(workers.submit(jobs.pid).result(), flush=True)\n"
-        "sys.stdin.read()"
-    )
-    for is_killed in some((True, False), 1):
-        with subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
-            cwd=Path(__file__).parents[1],
-        ) as owner:  # fmt: skip
-            assert owner.stdout
-            worker = psutil.Process(int(owner.stdout.readline()))
-            if is_killed:
-                owner.kill()
-            else:
-                owner.communicate()
-        assert owner.returncode == (-9 if is_killed else 0)
-        _, alive = psutil.wait_procs([worker], timeout=PATIENCE_S)
-        assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
-
-
-def test_programs_with_sessions_of_their_own_end_with_a_killed_owner(tmp_path: Path) -> None:
-    sign = tmp_path / "sign"
-    code = (
-        "import sys, worker_jobs as jobs\n"
-        "from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool\n"
-        "WorkerPool(1).submit(jobs.hang, sys.argv[1], '600.55').result()\n"
+        "workers.submit(jobs.hang, sys.argv[1], '600.55').result()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(sign)], cwd=Path(__file__).parents[1]
-    ) as owner:
+        [sys.executable, "-c", code, str(sign)], stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[1],
+    ) as owner:  # fmt: skip
+        assert owner.stdout
+        worker = psutil.Process(int(owner.stdout.readline()))
         appears(sign)
         owner.kill()
     vanishes("600.55")
+    _, alive = psutil.wait_procs([worker], timeout=PATIENCE_S)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_process_without_jobs_ends_and_another_takes_its_place() -> None:
@@ -250,28 +198,6 @@ def test_a_process_without_jobs_ends_and_another_takes_its_place() -> None:
         _, alive = psutil.wait_procs([first], timeout=PATIENCE_S)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
         assert workers.submit(jobs.pid).result() != first.pid
-
-
-def test_gpus_go_round() -> None:
-    with WorkerPool(1, gpus=("GPU-3",)) as workers:
-        assert workers.submit(jobs.gpu).result() == "GPU-3"
-
-
-def test_none_is_too_few() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        WorkerPool(0)
-
-
-@pytest.mark.long
-def test_a_job_of_a_search(workers: WorkerPool, tmp_path: Path) -> None:
-    code = "open('working/result.json', 'w').write('{\"metric\": 0.5}')"
-    plan = PhasePlan.from_dict(with_code(code))
-    made = [
-        Job(tmp_path, str(n), tmp_path / f"w{n}", tmp_path / f"logs{n}", plan) for n in range(3)
-    ]
-    for result in workers.map(run_job, made):
-        assert result.error is None
-        assert result.result == {"metric": 0.5, "valid": True, "details": {}}
 
 
 def test_jobs_that_run_at_one_time_have_a_gpu_each(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -14,8 +13,8 @@ from sizes import examples
 
 from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import LARGEST, Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.metric import LARGEST, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.policy import NodeChoice
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.record.run_statistics import certainty, standing
@@ -94,15 +93,6 @@ def test_programs_within_the_noise_take_turns() -> None:
     assert "cannot be told from" in certainty(journal)
 
 
-def test_the_last_stage_races_until_all_have_had_their_repetitions() -> None:
-    journal = journal_of(5.0, again=[5.4])
-    new = improved(journal, 5.5)
-    values = {new.id: iter([4.8, 5.6, 5.0]), "n0001": iter([5.5, 4.9])}
-    repeated = race(journal, lambda id_: next(values[id_]), is_last=True)
-    assert sorted(repeated) == ["n0001"] * 2 + [new.id] * MOST
-    assert Repetitions(journal, 0, MOST).closing(2, 1, is_last=True) == []
-
-
 def test_a_run_that_ends_does_not_leave_its_best_a_candidate() -> None:
     journal = journal_of(5.0, again=[5.2])
     new = improved(journal, 9.0)
@@ -113,29 +103,6 @@ def test_a_run_that_ends_does_not_leave_its_best_a_candidate() -> None:
     assert repeated == [new.id]
     assert standing(journal, new) == "best"
     assert Repetitions(journal_of(5.0, 9.0), 0, MOST).at_limit() is None  # no noise is known
-
-
-def test_a_race_ends_when_the_difference_is_clear() -> None:
-    journal = journal_of(5.0, again=[5.4])
-    new = improved(journal, 5.6)
-    values = {new.id: iter([6.4, 6.0, 6.2]), "n0001": iter([5.1, 5.2])}
-    repeated = race(journal, lambda id_: next(values[id_]), is_last=True)
-    assert len(repeated) < 2 * MOST
-    assert journal.best() is new
-    assert "cannot be told" not in certainty(journal)
-
-
-def test_one_repetition_of_a_program_runs_at_a_time_in_a_race() -> None:
-    journal = journal_of(5.0, again=[5.2])
-    improved(journal, 9.0)
-    repetitions = Repetitions(journal, 0, MOST)
-    choice = repetitions.during(2)
-    assert choice is not None
-    measure(journal, choice, 9.0)
-    last = journal.nodes[-1]
-    running = replace(last, status=NodeStatus.RUNNING, metric=None, finished_at=None)
-    journal.put(running)
-    assert repetitions.during(2) is None
 
 
 def test_what_gives_the_same_value_again_is_not_repeated_further() -> None:
@@ -171,32 +138,6 @@ def test_repetitions_come_to_an_end(
         assert len(journal.repetitions(program)) <= MOST + (program == "n0001")
     assert all(map(math.isfinite, estimates(journal, journal.good).values()))
     assert "nan" not in certainty(journal)
-
-
-def test_a_repetition_that_failed_is_not_made_again() -> None:
-    journal = journal_of(5.0, again=[5.4])
-    new = improved(journal, 9.0)
-    choice = Repetitions(journal, 0, MOST).during(2)
-    assert choice is not None
-    failed = node(len(journal) + 1, NodeKind.SEED, parent=new.id, seed=choice.seed, stage=2)
-    journal.put(failed)
-    following = Repetitions(journal, 0, MOST).during(2)
-    assert following is None or following.seed != choice.seed
-
-
-def test_a_value_beyond_all_measure_does_not_count() -> None:
-    assert Measurement({"": LARGEST}).value == LARGEST
-    assert Measurement({"": -2 * LARGEST}).value is None
-
-
-def test_a_program_put_again_keeps_the_mean_of_its_repetitions() -> None:
-    """A node is put again when its plots were drawn."""
-    journal = journal_of(10.0, 8.0, again=[2.0])
-    best = journal.best()
-    assert best is not None
-    assert best.id == "n0002"
-    journal.put(replace(journal["n0001"], plots=("a.png",)))
-    assert journal.best() is best
 
 
 def test_the_plan_of_a_node_that_was_dropped_meanwhile_can_be_read() -> None:

@@ -1,8 +1,9 @@
-"""Measurements of one program: their noise, and differences that are no noise."""
+"""Measurements of programs over common seeds: noise is pooled, true steps are found."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from statistics import stdev
 
 import pytest
@@ -10,12 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_story import node
 
+from bench.search_blocks import held, repeats_until_clear, searched, steps_found, table
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.model.samples import MeasurementNoise, NoisePool, Samples, difference
+from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.repetitions import Repetitions
+from taskweaver.treesearch.model.samples import (
+    Difference,
+    MeasurementNoise,
+    NoisePool,
+    Samples,
+    difference,
+    quantile,
+)
+from taskweaver.treesearch.record.run_statistics import confirmation, gain
 
-PLAIN, SPEED = Objective(), Objective("speed", unit="MFLOPS")
+PLAIN = Objective()
 NUMBERS = st.floats(-1e6, 1e6).map(lambda value: round(value, 3))
 
 
@@ -53,8 +64,6 @@ def test_two_values_that_are_close_by_chance_keep_the_noise_of_the_run() -> None
     [
         ((2760.0,), (1913.0, 2024.0), True),  # nothing is known of the one measured once
         ((2024.0, 1900.0), (1913.0, 2050.0), False),
-        ((3.0, 3.0), (3.0, 3.0), False),
-        ((1.0, 10.0, 1.0, 10.0), (5.0, 5.0), False),
         ((20.0, 20.1, 19.9), (10.0, 10.1, 9.9), True),
     ],
 )
@@ -90,20 +99,11 @@ def test_noise_is_pooled_over_programs_whatever_the_order(programs: list[list[fl
     assert pool.noise.deviation == pytest.approx(math.sqrt(squares / freedom), abs=1e-3)
 
 
-def test_the_noise_of_a_rate_grows_with_it() -> None:
-    pool = NoisePool(SPEED)
-    pool.put("slow", [(0, 90.0), (1, 110.0)])
-    noise = pool.noise
-    assert noise is not None
-    assert noise.at(1000.0, noise.deviation) == pytest.approx(100 * math.sqrt(2))
-
-
 @pytest.mark.parametrize(
     ("name", "unit", "is_timed"),
     [
-        ("speed", "MFLOPS", True), ("throughput", "GB/s", True), ("run time", "s", True),
-        ("latency", "", True), ("accuracy", "", False), ("RMSE", "", False),
-        ("error rate", "", False), ("time series error", "", False), ("score", "samples/s", True),
+        ("speed", "MFLOPS", True), ("score", "GB/s", True), ("run time", "s", True),
+        ("latency", "", True), ("accuracy", "", False), ("time series error", "", False),
         ("height", "m", False),
     ],
 )  # fmt: skip
@@ -111,14 +111,150 @@ def test_times_and_rates_are_known_by_name_or_unit(name: str, unit: str, is_time
     assert Objective(name, unit=unit).is_timed is is_timed
 
 
-def test_a_journal_pools_the_repetitions_of_a_program() -> None:
-    first, other = node(1, NodeKind.DRAFT, 4.0), node(2, NodeKind.DRAFT, 5.0)
-    journal = Journal(PLAIN, [first, other])
-    assert journal.noise is None
-    journal.put(node(3, NodeKind.SEED, 6.0, parent=first.id))
-    journal.put(node(4, NodeKind.SEED, parent=first.id))
-    assert journal.samples("n0001").values == (4.0, 6.0)
-    assert journal.samples("n0001").failed == 1
-    assert journal.samples("n0002").standard_error == pytest.approx(math.sqrt(2))
-    assert journal.noise is not None
-    assert journal.noise.freedom == 1
+Cells = Mapping[int, float | None]
+"""Value of each seed of a program; None for a measurement that failed."""
+
+
+def measured(*programs: Cells, fresh: tuple[Cells, ...] = (), unit: str = "") -> Journal:
+    """Return a run of drafts, each measured with its seeds, and later with fresh ones."""
+    journal = Journal(Objective(unit=unit))
+    for cells in programs:
+        first = next(iter(cells))
+        journal.put(node(len(journal) + 1, NodeKind.DRAFT, cells[first], seed=first))
+    for draft, cells in zip(journal.nodes, programs, strict=True):
+        for seed in list(cells)[1:]:
+            journal.put(_again(journal, draft.id, seed, cells[seed], is_fresh=False))
+    for draft, cells in zip(journal.nodes, fresh, strict=False):
+        for seed, value in cells.items():
+            journal.put(_again(journal, draft.id, seed, value, is_fresh=True))
+    return journal
+
+
+def _again(
+    journal: Journal, parent: str, seed: int, value: float | None, *, is_fresh: bool
+) -> Node:
+    step = len(journal) + 1
+    return node(step, NodeKind.SEED, value, parent=parent, seed=seed, is_fresh=is_fresh)
+
+
+def gain_of(journal: Journal, after: str = "n0002", before: str = "n0001") -> Difference:
+    """Return the gain of one program over another."""
+    found = gain(journal, journal[after], journal[before])
+    assert found is not None
+    return found
+
+
+def test_every_step_that_seeds_hide_is_found_and_no_equal_program_is() -> None:
+    steps = searched(table(20, step=0.5, residual=0.0, seed=1))
+    assert steps_found(steps) == 19
+    assert steps.best() is steps.found
+    assert "on 4 fresh seeds, which chose nothing: +9.5" in confirmation(steps)
+    equal = searched(table(25, step=0.0, residual=0.0, seed=1))
+    assert steps_found(equal) == 0
+    assert equal.best() is equal.baseline
+    noisy = [searched(table(25, step=0.0, residual=1.0, seed=seed)) for seed in range(20)]
+    assert sum(map(steps_found, noisy)) <= 1
+    assert sum(one.best() is not one.baseline for one in noisy) <= 3
+
+
+def test_intervals_hold_and_common_seeds_need_half_of_the_repeats() -> None:
+    assert held(100, 1.0) >= 0.9
+    paired = repeats_until_clear(100, is_paired=True)
+    assert paired <= repeats_until_clear(100, is_paired=False) / 2
+
+
+def test_gain_is_the_mean_of_paired_differences_over_common_seeds() -> None:
+    """Error and freedom are those of an analysis by hand: mean squares of rows and columns."""
+    a, b = {0: 1.0, 1: 4.0, 2: 3.5, 3: 4.5}, {0: 2.0, 1: 5.5, 2: 4.0, 3: 5.5}
+    found = gain_of(measured(a, b))
+    gains = [b[seed] - a[seed] for seed in a]
+    assert found.gain == pytest.approx(1.0)
+    spread = sum((one - 1.0) ** 2 for one in gains) / 3
+    assert found.error == pytest.approx(math.sqrt(spread / 4))
+    assert (found.pairs, found.freedom) == (4, 3)
+    low, high = found.interval or (0, 0)
+    margin = pytest.approx(3.1824 * math.sqrt(spread / 4), rel=1e-4)
+    assert high - 1 == margin
+    assert 1 - low == margin
+
+
+@pytest.mark.parametrize(("freedom", "expected"), [(1, 12.7062), (2, 4.3027), (30, 2.0423)])
+def test_quantiles_are_those_of_student(freedom: int, expected: float) -> None:
+    assert quantile(freedom) == pytest.approx(expected, abs=1e-4)
+    assert quantile(freedom, 20) > quantile(freedom, 2) > quantile(freedom)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "is_clear", "sign"),
+    [
+        ({0: 1.0, 1: 9.0, 2: 5.0}, {0: 2.0, 1: 10.0, 2: 6.0}, True, 1),  # data drawn by the seed
+        ({0: 1.0, 1: 9.0, 2: 5.0}, {0: 2.0, 1: None, 2: 6.0, 3: 4.0}, False, 1),  # one pair less
+        ({0: 1.0, 1: 9.0, 2: 5.0}, {0: 1.2, 1: 8.7, 2: 5.0}, False, -1),
+        ({0: 0.1 + 0.2, 1: 1.1}, {0: 0.3, 1: 1.1}, False, 0),  # rounding is no difference
+    ],
+)
+def test_gain_over_seeds_of_all_kinds(a: Cells, b: Cells, is_clear: bool, sign: int) -> None:
+    found = gain_of(measured(a, b))
+    assert found.is_clear is is_clear
+    assert math.copysign(1, found.gain) * bool(found.gain) == sign
+
+
+@pytest.mark.parametrize("after", [{5: 3.0}, {5: 3.0, 6: 4.0}])
+def test_programs_without_a_common_seed_have_no_difference(after: Cells) -> None:
+    journal = measured({0: 1.0}, after)
+    assert gain(journal, journal["n0002"], journal["n0001"]) is None
+    choice = Repetitions(measured({0: 1.0, 1: 2.0}, {5: 3.0}), 0, 3).during(1)
+    assert choice is not None
+    assert (choice.parent, choice.seed) == ("n0002", 0)  # the first of its rival's seeds
+
+
+def test_repetitions_of_a_journal_without_seeds_are_measurements_of_one_seed() -> None:
+    data = measured({0: 1.0, 1: 1.2, 2: 0.8}, {0: 3.0}).to_dict()
+    for one in data["nodes"]:
+        del one["seed"], one["is_fresh"]
+    journal = Journal.from_dict(data)
+    found = gain_of(journal)
+    assert found.gain == pytest.approx(2.0)
+    assert found.error == pytest.approx(0.2 * math.sqrt(1 + 1 / 3))
+
+
+def test_rank_takes_the_effect_of_a_seed_out() -> None:
+    a, b = {0: 8.0, 1: 11.0, 2: 10.0}, {0: 8.5, 1: 11.5, 2: 10.5}
+    journal = measured(a, b, {0: 9.0})
+    assert [one.id for one in journal.leaders(3)] == ["n0003", "n0002", "n0001"]
+    assert not journal.is_candidate("n0003")
+    assert Repetitions(journal, 0, 3).during(1) is None
+
+
+def test_seed_effects_of_rates_are_shares() -> None:
+    slow, fast = {0: 90.0, 1: 110.0, 2: 100.0}, {0: 180.0, 1: 220.0, 2: 200.0}
+    noise = measured(slow, fast, unit="MFLOPS").noise
+    assert noise is not None
+    assert noise.residual == 0
+    assert noise.without_seed(45.0, 0) == pytest.approx(50.0)
+
+
+def test_no_residual_from_a_single_pair_may_be_chance() -> None:
+    pool = NoisePool(PLAIN)
+    for program in ("a", "b", "c"):
+        pool.put(program, [(0, 0.9), (1, 0.91)])
+        expected = 0.0 if program == "c" else None
+        assert isinstance(pool.noise, MeasurementNoise)
+        assert pool.noise.residual == expected
+
+
+def test_fresh_seeds_change_no_choice_and_decide_who_carries_the_run() -> None:
+    a, b = {0: 1.0, 1: 5.0, 2: 3.0}, {0: 2.0, 1: 6.1, 2: 4.0}
+    before = measured(a, b)
+    assert before.best() is before["n0002"]
+    same = ({1000: 3.0, 1001: 1.0, 1002: 2.0}, {1000: 2.9, 1001: 1.2, 1002: 1.8})
+    journal = measured(a, b, fresh=same)
+    assert journal.found is journal["n0002"]
+    assert journal.noise == before.noise
+    assert journal.best() is journal["n0001"]
+    assert "within the noise, so n0001 is the result" in confirmation(journal)
+    better = ({1000: 3.0, 1001: 1.0, 1002: 2.0}, {1000: 4.0, 1001: None, 1002: 3.0})
+    journal = measured(a, b, fresh=better)
+    assert journal.best() is journal["n0002"]
+    assert "on 2 fresh seeds, which chose nothing: +1" in confirmation(journal)
+    assert "1 measurement failed" in confirmation(journal)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -152,81 +151,6 @@ def test_a_stage_ends_when_nothing_is_better_for_a_while() -> None:
     assert reasons == ["", "", "", "", "", "the last 4 nodes were no better"]
     further = replace(state, substage=2, first=len(journal))
     assert why_over(further, journal, drafts=1, max_nodes=99) == ""
-
-
-def test_a_stage_ends_with_a_repetition_and_the_next_substage_begins_anew() -> None:
-    journal = Journal(Objective("value"))
-    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
-    again = made(2, NodeKind.HYPERPARAM, 2, "n0001", NodeStatus.OK, 1.0)
-    journal.put(replace(again, artifacts=journal["n0001"].artifacts))
-    state = StageState(STAGES[1], "n0001", first=1)
-    assert "nothing new was proposed" in why_over(state, journal, drafts=1, max_nodes=9)
-    further = replace(state, substage=2, first=2)
-    assert why_over(further, journal, drafts=1, max_nodes=9) == ""
-
-
-def test_two_failures_without_a_proposal_are_no_repetition() -> None:
-    journal = Journal(Objective("value"))
-    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
-    for step, parent in ((2, "n0001"), (3, "n0002")):
-        kind = NodeKind.IMPROVE if step == 2 else NodeKind.DEBUG
-        node = made(step, kind, 3, parent, NodeStatus.BUGGY, None)
-        journal.put(replace(node, artifacts=None))
-    state = StageState(STAGES[2], "n0001", first=1)
-    assert why_over(state, journal, drafts=1, max_nodes=9) == ""
-
-
-SIZE = 4
-
-
-def climb(name: str, seed: int, maximize: bool, steps: int = 60) -> Journal:
-    """Search a grid without running anything; a third of the attempts fail."""
-    rules = SearchRules(num_drafts=2, debug_prob=0.5, max_debug_depth=2)
-    policy = policy_named(name, rules)
-    journal = Journal(Objective("value", maximize))
-    places: dict[str, tuple[int, int]] = {}
-    for step in range(1, steps + 1):
-        nodes = journal.of_stage(1)
-        view = StageView(journal, nodes, NodeKind.IMPROVE, None, rules.num_drafts)
-        random = Random(f"{seed}:{step}")
-        action = policy(view, random)
-        assert action is not None
-        place = (0, 0) if action.parent is None else places[action.parent]
-        if action.kind is NodeKind.IMPROVE and action.parent is not None:
-            place = next_place(place, [places[c.id] for c in journal.children(action.parent)])
-        has_failed = action.kind is not NodeKind.DEBUG and random.random() < 0.3
-        status = NodeStatus.BUGGY if has_failed else NodeStatus.OK
-        value = height(place) if maximize else -height(place)
-        node = made(step, action.kind, 1, action.parent, status, None if has_failed else value)
-        places[node.id] = place
-        journal.put(node)
-    return journal
-
-
-def height(place: tuple[int, int]) -> float:
-    """Return a height with its top, 0, at 3, 3."""
-    return -float((place[0] - SIZE + 1) ** 2 + (place[1] - SIZE + 1) ** 2)
-
-
-def next_place(place: tuple[int, int], tried: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    x, y = place
-    around = [(x + 1, y), (x, y + 1), (x - 1, y), (x, y - 1)]
-    inside = [(a, b) for a, b in around if 0 <= a < SIZE and 0 <= b < SIZE]
-    return next((near for near in inside if near not in tried), place)
-
-
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("maximize", [True, False])
-@pytest.mark.parametrize("seed", range(4))
-def test_both_find_the_top_of_a_hill(name: str, *, maximize: bool, seed: int) -> None:
-    best = climb(name, seed, maximize).best()
-    assert best is not None
-    assert best.value == 0.0
-
-
-def test_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(KeyError):
-        policy_named("random_walk", SearchRules())
 
 
 def drafted(*values: float | None) -> Journal:

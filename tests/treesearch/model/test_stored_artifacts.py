@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from phase_plans import artifacts, in_c
 from search_lab import Climber, lab, search
 
 from taskweaver.treesearch.model.artifacts import (
-    ScriptArtifact,
     UnreadArtifacts,
     artifact_commands,
     artifact_files,
     read_artifacts,
 )
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 SMALL = {
     "stage1_nodes": 1,
@@ -27,25 +24,6 @@ SMALL = {
     "stage3_nodes": 0,
     "stage4_nodes": 0,
 }
-
-
-@pytest.mark.parametrize(
-    "data", [artifacts(), in_c("int main() {}"), {"code": "print(1)"}], ids=["py", "c", "one"]
-)
-def test_what_was_written_is_written_again(data: dict[str, Any]) -> None:
-    first = read_artifacts(data)
-    assert first is not None
-    kept = first.to_dict()
-    again = read_artifacts(json.loads(json.dumps(kept)))
-    assert again == first
-    assert again is not None
-    assert json.dumps(again.to_dict()) == json.dumps(kept)
-
-
-def test_kinds_are_told_apart() -> None:
-    assert isinstance(read_artifacts(artifacts()), PhasePlan)
-    assert read_artifacts({"code": "x = 1"}) == ScriptArtifact("x = 1")
-    assert read_artifacts(None) is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run as its log tells it: the same nodes in the same order as while it went on."""
+"""A run as its log tells it, and what is said of its gains."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+import pytest
 from search_story import node, small_run
 
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_statistics import overruled
+from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.record.run_statistics import (
+    certainty,
+    gain,
+    gain_text,
+    overruled,
+    reached,
+)
 from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.reports.markdown_report import build_report
+from taskweaver.treesearch.reports.paper_index import paper_index
 
 
 def begun(made: Node) -> Node:
@@ -31,13 +41,6 @@ def told(*nodes: Node) -> RunState:
     state = fold(entries)
     assert state is not None
     return state
-
-
-def test_nodes_stand_in_the_order_they_were_begun_in() -> None:
-    one, two = node(1, NodeKind.DRAFT, 0.5), node(2, NodeKind.DRAFT, 0.6)
-    state = told(begun(one), begun(two), two, one)
-    assert [found.id for found in state.journal.nodes] == ["n0001", "n0002"]
-    assert state.title == "An idea"
 
 
 def test_a_node_that_had_not_finished_is_left_out_and_begins_anew() -> None:
@@ -58,15 +61,6 @@ def test_what_a_journal_keeps_agrees_with_its_nodes() -> None:
     journal.drop("n0013")
     journal.put(node(13, NodeKind.DRAFT, 0.7))
     assert journal.path("n0013") == [journal["n0013"]]
-
-
-def test_a_journal_of_a_run_that_is_read_back_ranks_as_before() -> None:
-    journal, _ = small_run()
-    back = Journal.from_dict(journal.to_dict())
-    best, again = journal.best(), back.best()
-    assert best is not None
-    assert again is not None
-    assert again.id == best.id
 
 
 def good(step: int, value: float) -> Node:
@@ -103,3 +97,52 @@ def test_further_data_sets_of_an_attempt_at_the_same_time_do_not_count() -> None
     journal = Journal(Objective(), [replace(good(1, 0.5), metric=Measurement({"hard": 0.5}))])
     metric, problem = journal.comparable(both)
     assert (problem, metric.values) == ("", {"hard": 0.5})
+
+
+OBJECTIVE = Objective("score", unit="points")
+
+
+def measured(after: float, *again: float) -> Journal:
+    """Return a run with a draft of 10 points and an improvement, which was repeated."""
+    journal = Journal(OBJECTIVE)
+    journal.put(node(1, NodeKind.DRAFT, 10.0))
+    journal.put(node(2, NodeKind.IMPROVE, after, parent="n0001"))
+    for step, value in enumerate(again, 3):
+        journal.put(node(step, NodeKind.SEED, value, parent="n0002"))
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("journal", "gained", "sure"),
+    [
+        (measured(12.0), "+2 points (+20.0%)", "No program was measured twice"),
+        (measured(12.0, 12.0), "+2 points (+20.0%)", "gave the very same figures (1 repetition)"),
+        (measured(10.0, 10.0), "+0 points (+0.0%)", "n0002 reached exactly the same."),
+        (measured(12.0, 11.9, 12.1), "+2.00 ± 0.12 points (+20.0%)", "scatters by 0.1 (standard"),
+        (measured(12.0, 9.0, 10.5), "+0.5 ± 1.7 points (+5.0%), within the noise", "by 1.5 ("),
+        (measured(8.0, 8.1), "-1.950 ± 0.087 points (-19.5%)", "by 0.071 ("),
+    ],
+)
+def test_a_gain_has_its_standard_error_and_noise_is_called_so(
+    journal: Journal, gained: str, sure: str
+) -> None:
+    found = gain(journal, journal["n0002"], journal["n0001"])
+    assert gain_text(OBJECTIVE, found, 10.0) == gained
+    assert sure in certainty(journal)
+
+
+def test_report_and_paper_say_how_sure_the_best_is_and_its_cost() -> None:
+    journal = measured(12.0, 9.0, 10.5)
+    facts = RunFacts("run", "Idea", 0.0)
+    report = build_report(journal, facts)
+    first = report.partition("## What came out")[2].partition("\n\n|")[0]
+    assert f"**{reached(journal, journal['n0002'])}**" in first
+    assert "10.50 ± 0.87 points (n = 3)" in first
+    assert "One measurement scatters by 1.5" in first
+    assert "It cost 4 nodes" in first
+    assert "| n0002 | improve |" in report.partition("## Tried without gain")[2] or (
+        "within the noise" in report
+    )
+    metric = paper_index(journal, facts)["best_node_data"]["metric"]
+    assert (metric["mean"], metric["n"]) == (10.5, 3)
+    assert metric["standard_error"] == pytest.approx(0.866, abs=0.001)

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
+from search_story import OBJECTIVE, empty_run, node, small_run, write_run
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeError, NodeKind
-from taskweaver.treesearch.record.run_facts import StageFacts
-from taskweaver.treesearch.record.run_statistics import missing_modules
+from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
 from taskweaver.treesearch.reports.markdown_report import build_report
-from taskweaver.treesearch.reports.paper_index import paper_index
-from taskweaver.treesearch.reports.reproducing import reproduction
 
 
 def read(path: Path) -> Any:
@@ -54,15 +48,6 @@ def test_a_stage_is_summed_up(run: Path) -> None:
     assert [entry["best"] for entry in summary["metric_history"]] == [0.85, 0.85]
 
 
-def test_seeds_are_summed_up_as_mean_deviation_and_number(run: Path) -> None:
-    summary = read(run / "stage_summaries/stage_4_ablation_studies.json")
-    seeds = summary["seeds"]["n0009"]
-    assert (seeds["n"], seeds["failed"]) == (2, 1)
-    assert seeds["mean"] == pytest.approx(0.92)
-    assert seeds["std"] == pytest.approx(0.0282842712)
-    assert "n0010" not in [entry["node"] for entry in summary["metric_history"]]
-
-
 def test_costs_add_up_over_stages_and_kinds(run: Path) -> None:
     found = read(run / "costs.json")
     for key in ("nodes", "calls", "prompt_tokens", "money", "seconds"):
@@ -72,19 +57,6 @@ def test_costs_add_up_over_stages_and_kinds(run: Path) -> None:
         )
         assert sum(kind[key] for kind in found["by_kind"].values()) == pytest.approx(whole)
     assert found["by_stage"]["4"]["by_kind"]["seed"]["nodes"] == 3
-
-
-def test_unknown_prices_stay_unknown(tmp_path: Path) -> None:
-    _, facts = small_run()
-    one = node(1, NodeKind.DRAFT, 0.5)
-    journal = Journal(facts.objective, [replace(one, cost=replace(one.cost, money=None))])
-    write_outputs(journal, tmp_path, facts)
-    assert read(tmp_path / "costs.json")["total"]["money"] is None
-
-
-def test_the_best_node_is_kept_with_its_files(run: Path) -> None:
-    assert (run / "best/workspace/src/train.py").read_text() == "# of n0009\n"
-    assert read(run / "best/node.json")["id"] == "n0009"
 
 
 def test_a_better_node_takes_the_place_of_the_best(run: Path) -> None:
@@ -113,7 +85,6 @@ def test_links_out_of_the_workspace_and_special_files_are_left_out(tmp_path: Pat
 
 
 def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
-    _, facts = small_run()
     files = {"../../out.txt": "x", "/tmp/never.txt": "x", "..": "x", "good.txt": "y"}
     listed = [{"path": path, "content": text} for path, text in files.items()]
     one = node(
@@ -122,49 +93,10 @@ def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
         0.5,
         artifacts=read_artifacts({"coding": {"workspace": {"files": listed}}}),
     )
-    target = write_best(Journal(facts.objective, [one]), tmp_path)
+    target = write_best(Journal(OBJECTIVE, [one]), tmp_path)
     assert target is not None
     assert [path.name for path in target.rglob("*.txt")] == ["good.txt"]
     assert not (tmp_path.parent / "out.txt").exists()
-
-
-def test_an_attempt_with_phases_is_run_again_by_its_commands() -> None:
-    """Also when its program has the name that a script of its own would have."""
-    file = {"path": "experiment.py", "content": "print(1)"}
-    plan = read_artifacts(
-        {
-            "coding": {"workspace": {"files": [file]}},
-            "run": {"commands": ["python experiment.py --fast"]},
-        }
-    )
-    one = node(1, NodeKind.DRAFT, 0.5, artifacts=plan)
-    files = reproduction(Journal(Objective(), [one]), one)
-    assert list(files) == ["reproduce.sh"]
-    assert "python experiment.py --fast" in files["reproduce.sh"]
-
-
-def test_a_run_without_nodes_has_outputs(tmp_path: Path) -> None:
-    journal, facts = empty_run()
-    write_outputs(journal, tmp_path, facts)
-    assert read(tmp_path / "costs.json")["total"]["nodes"] == 0
-    assert not (tmp_path / "best").exists()
-    assert write_best(journal, tmp_path) is None
-
-
-def test_names_cannot_choose_the_file(tmp_path: Path) -> None:
-    journal, facts = empty_run()
-    facts = replace(facts, stages=(StageFacts(1, "../../" + HOSTILE),))
-    write_outputs(journal, tmp_path, facts)
-    (found,) = (tmp_path / "stage_summaries").iterdir()
-    assert "/" not in found.name
-    assert read(found)["name"].startswith("../../")
-
-
-@pytest.mark.long
-def test_a_thousand_nodes_are_written(tmp_path: Path) -> None:
-    journal, facts = made_up_run(1000)
-    write_outputs(journal, tmp_path, facts)
-    assert read(tmp_path / "costs.json")["total"]["nodes"] == 1000
 
 
 def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
@@ -180,26 +112,3 @@ def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
     assert report.count("from 0.5, node n0001") == 1
     assert "| dropout | 0.75 | +0 (+0.0%) |" in report
     assert "-0.0%" not in report
-
-
-def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
-    journal, facts = empty_run()
-    deep = "".join(f'  File "/workspace/{n}.py", line {n}, in run\n    step()\n' for n in range(9))
-    error = NodeError(
-        "RuntimeError",
-        "run: `python experiment.py`: exit status 1\nTraceback (most recent call last):\n"
-        f"{deep}ModuleNotFoundError: No module named 'sklearn'",
-    )
-    journal.put(node(1, NodeKind.DRAFT, error=error))
-    journal.put(node(2, NodeKind.DRAFT, error=NodeError("MetricError", "No module named ''")))
-    report = build_report(journal, facts)
-    assert missing_modules(journal) == ["sklearn"]
-    assert "| ModuleNotFoundError: No module named 'sklearn' |" in report
-
-
-def test_the_findings_of_a_node_reach_the_final_memory() -> None:
-    journal, facts = small_run()
-    journal.put(replace(journal["n0007"], summary={"findings": "blocks help"}, analysis="ok"))
-    top = {node["id"]: node["analysis"] for node in paper_index(journal, facts)["top_nodes_data"]}
-    assert top["n0007"] == "blocks help"
-    assert top["n0009"] == journal["n0009"].analysis

@@ -15,7 +15,6 @@ from search_lab import Climber, lab, proposal, remembering, search
 
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.reports.run_results import write_results
 
 SETTINGS = {
     "num_drafts": 3, "stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 1,
@@ -153,34 +152,6 @@ def test_every_line_has_a_source_and_stands_once(paper: Paper) -> None:
     assert set(seen) <= own
 
 
-def test_what_was_measured_again_is_no_attempt_of_its_own(paper: Paper) -> None:
-    again = {node.id for node in paper.made.state.journal.nodes if node.repeats}
-    assert again
-    assert not [line for line in paper.sections["ablations_negative"] if line[2:7] in again]
-
-
-def test_what_is_not_there_is_explained(paper: Paper) -> None:
-    absent = [line for line in paper.text.splitlines() if "not found in memory" in line]
-    assert absent == [
-        "(not found in memory: no plot was analysed)",
-        "(not found in memory: the idea states no hypothesis)",
-        "(not found in memory: the idea names no risk factors or limitations)",
-        "(not found in memory: no resource file was given, and no use of a resource was noted)",
-    ]
-    assert "- Three numbers, from 0 to 3. [idea.md]" in paper.text
-    assert "See Abstract Material." in paper.text
-
-
-def test_it_is_the_same_when_it_is_written_again(paper: Paper) -> None:
-    made = paper.made
-    with MemoryManager(made.places.memory) as store:
-        write_results(made.places, made.state, made.budget, store)
-    home = made.places.folder / "memory"
-    assert (home / "final_memory_for_paper.md").read_text() == paper.text
-    sections = json.loads((home / "final_memory_for_paper.json").read_text())["sections"]
-    assert {name: text.splitlines() for name, text in sections.items()} == paper.sections
-
-
 def test_a_run_without_result_leaves_its_failures(tmp_path: Path) -> None:
     few = {"stage1_nodes": 2, "num_drafts": 2, "stage2_nodes": 0, "stage3_nodes": 0,
            "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
@@ -190,12 +161,3 @@ def test_a_run_without_result_leaves_its_failures(tmp_path: Path) -> None:
     assert [line[2:7] for line in failures] == ["n0001", "n0002"]
     assert below(made.text, "Executive Summary")[0].startswith("- 2 nodes: 0 good, 2 failed [")
     assert below(made.text, "Provenance Chain") == ["root"]
-
-
-def test_a_repaired_failure_names_the_node_that_works(tmp_path: Path) -> None:
-    few = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 0, "stage3_nodes": 0,
-           "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
-    made = searched(tmp_path, failing(1), **few)
-    (line,) = made.sections["failure_modes_timeline"]
-    assert line.startswith("- n0001: draft failed: ")
-    assert "(fixed by n0002) [" in line

@@ -42,8 +42,9 @@ class LocalExecutor:
         Raises:
             RuntimeError: If the executor is closed.
         """
-        submit = self._pool.submit_alone if resources.is_alone else self._pool.submit_within
-        return submit(deadline_s, call.function, *call.args)
+        return self._pool.submit_within(
+            deadline_s, call.function, *call.args, is_alone=resources.is_alone
+        )
 
     def host_of(self, group: str) -> str:  # noqa: ARG002 - there is one
         """Return no name: all jobs run on this machine."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,6 @@ class WorkerFacts:
     Attributes:
         host: Its name.
         environment: The facts that prompts show; see `collect_environment`.
-        compilers: Names of its compilers, those of MPI too.
         programs: Names of all programs on its path, any of which may compile.
         gpus: Its GPUs, by UUID where that is known.
         memory_bytes: Memory that a command may use there unless the configuration says otherwise.
@@ -42,20 +40,22 @@ class WorkerFacts:
         warning: Why the sandbox is not the one that was asked for; empty when it is.
         problem: Why it cannot run jobs of the search; empty when it can.
         version: Version of this package there.
-        clock: Its time, in seconds since 1970.
     """
 
     host: str
     environment: Mapping[str, Fact]
-    compilers: tuple[str, ...]
     gpus: tuple[str, ...]
     memory_bytes: int
     sandbox: SandboxPolicy | None
     warning: str = ""
     problem: str = ""
     version: str = __version__
-    clock: float = 0.0
     programs: frozenset[str] = frozenset()
+
+    @property
+    def compilers(self) -> tuple[str, ...]:
+        """Names of its compilers, those of MPI too."""
+        return toolchain.compilers(self.programs, has_gpus=bool(self.gpus))
 
     @property
     def kind(self) -> str:
@@ -101,12 +101,10 @@ def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> Worke
     return WorkerFacts(
         host=socket.gethostname(),
         environment={name: fact for name, fact in environment.items() if fact},
-        compilers=compilers,
         gpus=cards,
         memory_bytes=half_of_memory(),
         sandbox=policy,
         warning=warning,
         problem=problem,
-        clock=time.time(),
         programs=programs,
     )

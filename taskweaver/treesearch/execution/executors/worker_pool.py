@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -144,32 +143,24 @@ class WorkerPool(Executor):
         return self.submit_within(0.0, fn, *args, **kwargs)
 
     def submit_within(
-        self, deadline_s: float, fn: Callable[..., T], /, *args: Any, **kwargs: Any
+        self,
+        deadline_s: float,
+        fn: Callable[..., T],
+        /,
+        *args: Any,
+        is_alone: bool = False,
+        **kwargs: Any,
     ) -> Future[T]:
         """Run a function in a worker that is lost after a deadline from its start on; 0 is no end.
 
-        Raises:
-            RuntimeError: If the workers are shut down.
-        """
-        return self._submit(deadline_s, partial(packed_call, fn, *args, **kwargs), is_alone=False)
-
-    def submit_alone(
-        self, deadline_s: float, fn: Callable[..., T], /, *args: Any, **kwargs: Any
-    ) -> Future[T]:
-        """Run a function as `submit_within` does, in the turn at this host; see `host_turn`.
-
-        The deadline counts from the turn.
+        One that `is_alone` has the turn at this host, see `host_turn`; its deadline counts from
+        that.
 
         Raises:
             RuntimeError: If the workers are shut down.
         """
-        return self._submit(deadline_s, partial(packed_call, fn, *args, **kwargs), is_alone=True)
-
-    def _submit(
-        self, deadline_s: float, pack: Callable[[], bytes], *, is_alone: bool
-    ) -> Future[Any]:
         try:
-            call = pack()
+            call = packed_call(fn, *args, **kwargs)
         except NotTransferable as problem:
             failed = WorkerFuture()
             failed.set_exception(problem)
@@ -181,8 +172,6 @@ class WorkerPool(Executor):
     ) -> Future[Any]:
         """Run a call that was packed, perhaps by another process; see `submit_within`.
 
-        One that `is_alone` is run as by `submit_alone`.
-
         Raises:
             RuntimeError: If the workers are shut down.
         """
@@ -192,12 +181,8 @@ class WorkerPool(Executor):
                 raise RuntimeError("The workers are shut down.")
             self._open.add(task)
             self._tasks.put(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._open.discard)  # one step, which needs no lock
         return task
-
-    def _forget(self, task: Future[Any]) -> None:
-        with self._lock:
-            self._open.discard(task)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
         """Accept no more calls; end the processes after the open ones. Safe to call again.

@@ -7,19 +7,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver.ces.command.command import CommandResult
 from taskweaver.treesearch.execution.commands import last_lines
-from taskweaver.treesearch.execution.installation.download_source import extract_download_info
-
-__all__ = [
-    "STEPS_FILE", "BadReply", "InstallerResult", "InstallerStep", "extract_download_info",
-    "phase1_iterative_driver",
-]  # fmt: skip
 
 STEPS_FILE = "phase1_steps.jsonl"
 Ending = Literal[
@@ -47,7 +41,6 @@ class InstallerStep:
         exit_code: Of the command; None when there was none.
         stdout_summary: End of its output, where it went well.
         stderr_summary: End of its output, where it failed, or why it could not run.
-        download: ``tool``, ``url`` and ``dest`` of its download; None where they are unknown.
     """
 
     step: int
@@ -57,7 +50,6 @@ class InstallerStep:
     exit_code: int | None = None
     stdout_summary: str = ""
     stderr_summary: str = ""
-    download: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,81 +109,72 @@ def phase1_iterative_driver(
     Raises:
         OSError: If the steps cannot be written.
     """
-    driver = _Driver(ask, run, max_steps, folder)
+    steps: list[InstallerStep] = []
     for number in range(1, max_steps + 1):
         try:
-            command, is_done, notes = driver.decide(number)
+            step = _decided(ask, number, max_steps, steps)
         except BadReply as error:
-            return driver.ended("bad_reply", f"No decision could be read: {error}.")
-        ending = driver.take(InstallerStep(number, command, is_done, notes), check)
-        if ending is not None:
-            return ending
-    return driver.ended("max_steps", f"It was not done within {max_steps} steps.")
-
-
-class _Driver:
-    """The state of the loop."""
-
-    def __init__(self, ask: Ask, run: Run, max_steps: int, folder: Path | None) -> None:
-        self._ask = ask
-        self._run = run
-        self._max_steps = max_steps
-        self._file = folder / STEPS_FILE if folder is not None else None
-        self._steps: list[InstallerStep] = []
-
-    def decide(self, number: int) -> tuple[str, bool, str]:
-        """Ask for the next step.
-
-        Raises:
-            BadReply: If no reply is a decision.
-        """
-        problem = ""
-        for _ in range(_ATTEMPTS):
-            progress = {
-                "step": number,
-                "max_steps": self._max_steps,
-                "history": [asdict(step) for step in self._steps],
-                "problem": problem,
-            }
-            try:
-                return _decision(self._ask(progress))
-            except BadReply as error:
-                problem = str(error)
-        raise BadReply(problem)
-
-    def take(self, step: InstallerStep, check: Callable[[], str] | None) -> InstallerResult | None:
-        """Run a step, and add it to the history; return the result at the end, None before."""
-        result = self._run(step.command) if step.command else None
+            message = f"No decision could be read: {error}."
+            return InstallerResult("bad_reply", message, tuple(steps))
+        result = run(step.command) if step.command else None
         if result is not None:
             step = _with_result(step, result)
-        has_failed = result is not None and bool(step.exit_code)
-        missing = check() if check is not None and step.done and not has_failed else ""
+        missing = check() if check is not None and step.done and not step.exit_code else ""
         if missing:
             step = replace(step, stderr_summary=f"It is not done yet: {missing}")
-        self._keep(step)
+        steps.append(step)
+        if folder is not None:
+            _keep(step, folder)
         if result is not None and result.status == "cancelled":
-            return self.ended("cancelled", "It was cancelled.")
-        if result is None and not step.done:
-            return self.ended("empty_command", "There was no command, and it was not done.")
-        last = self._steps[-_MOST_REPEATED:]
-        is_repeated = all(one.command == step.command and one.exit_code for one in last)
-        if is_repeated and len(last) == _MOST_REPEATED:
-            return self.ended("repeated", f"The same command failed {_MOST_REPEATED} times.")
-        # Said to be done together with a command that failed: whoever said it did not know yet.
-        if not step.done or missing or has_failed:
-            return None
-        return self.ended("done", f"Done in {len(self._steps)} steps.")
+            return InstallerResult("cancelled", "It was cancelled.", tuple(steps))
+        if not missing and (ending := _ending(steps)) is not None:
+            return InstallerResult(*ending, tuple(steps))
+    message = f"It was not done within {max_steps} steps."
+    return InstallerResult("max_steps", message, tuple(steps))
 
-    def _keep(self, step: InstallerStep) -> None:
-        self._steps.append(step)
-        if self._file is not None:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(step)) + "\n")
 
-    def ended(self, ending: Ending, message: str) -> InstallerResult:
-        """Return the end."""
-        return InstallerResult(ending, message, tuple(self._steps))
+def _decided(
+    ask: Ask, number: int, max_steps: int, steps: Sequence[InstallerStep]
+) -> InstallerStep:
+    """Ask for the next step.
+
+    Raises:
+        BadReply: If no reply is a decision.
+    """
+    problem = ""
+    for _ in range(_ATTEMPTS):
+        progress = {
+            "step": number,
+            "max_steps": max_steps,
+            "history": [asdict(step) for step in steps],
+            "problem": problem,
+        }
+        try:
+            return InstallerStep(number, *_decision(ask(progress)))
+        except BadReply as error:
+            problem = str(error)
+    raise BadReply(problem)
+
+
+def _keep(step: InstallerStep, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / STEPS_FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(step)) + "\n")
+
+
+def _ending(steps: Sequence[InstallerStep]) -> tuple[Ending, str] | None:
+    """Return why the last step ends the installation; None where it goes on."""
+    step, last = steps[-1], steps[-_MOST_REPEATED:]
+    if not step.command and not step.done:
+        return "empty_command", "There was no command, and it was not done."
+    if len(last) == _MOST_REPEATED and all(
+        one.command == step.command and one.exit_code for one in last
+    ):
+        return "repeated", f"The same command failed {_MOST_REPEATED} times."
+    # Said to be done together with a command that failed: whoever said it did not know yet.
+    if step.done and not step.exit_code:
+        return "done", f"Done in {len(steps)} steps."
+    return None
 
 
 def _with_result(step: InstallerStep, result: CommandResult) -> InstallerStep:
@@ -201,7 +184,6 @@ def _with_result(step: InstallerStep, result: CommandResult) -> InstallerStep:
         exit_code=_STOPPED if result.exit_code is None else result.exit_code,
         stdout_summary=said if result.is_ok else "",
         stderr_summary="" if result.is_ok else f"{result.ending}\n{said}".strip(),
-        download=extract_download_info(step.command),
     )
 
 

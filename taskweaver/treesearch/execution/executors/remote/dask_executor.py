@@ -165,13 +165,9 @@ class DaskExecutor:
             if self._is_closed:
                 raise RuntimeError("The executor is closed.")
             self._open.add(future)
-        future.add_done_callback(self._forget)
+        future.add_done_callback(self._open.discard)  # one step, which needs no lock
         self._threads.submit(self._work, future, call, deadline_s, resources)
         return future
-
-    def _forget(self, future: Any) -> None:
-        with self._lock:
-            self._open.discard(future)
 
     def _work(
         self, future: WorkerFuture, call: JobCall[Any], deadline_s: float, resources: Resources

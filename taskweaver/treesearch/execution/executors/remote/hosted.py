@@ -122,7 +122,9 @@ def run_hosted(job: HostedJob) -> HostedReply:
     future = _pools(worker).submit(job)
     with _noted(job, future):
         while not wait([future], _WATCH_S).done:
-            if not _is_wanted(worker, job.key):
+            task = worker.state.tasks.get(job.key)
+            is_given_up = task is None or task.state == "cancelled"
+            if is_given_up or worker.status.value not in _WORKING:
                 future.cancel()
     try:
         return HostedReply(host, future.result())
@@ -146,12 +148,6 @@ def _begin(job: HostedJob, where: str) -> None:
         raise WorkerLost(f"The worker on {lost} was lost while it ran the job.") from None
     except OSError as error:
         raise WorkerLost(f"The worker on {where} cannot begin the job: {error}.") from error
-
-
-def _is_wanted(worker: Worker, key: str) -> bool:
-    task = worker.state.tasks.get(key)
-    is_working = worker.status.value in _WORKING
-    return is_working and task is not None and task.state != "cancelled"
 
 
 def _pools(worker: Worker) -> _Pools:

@@ -22,7 +22,6 @@ from taskweaver.treesearch.execution.executors.remote.hosted import (
     probe_worker,
 )
 
-_CLOCK_S = 60.0
 _AGE_S = 1.0
 
 
@@ -62,7 +61,8 @@ class Roster:
             problems |= set(self._refused.values())
             raise ExecutorLost(f"No Dask worker can run jobs: {'; '.join(sorted(problems))}.")
         self._kind = max(threads, key=lambda kind: (threads[kind], kind))
-        self._note_others()
+        for address, known in self._known.items():
+            self._note(address, known.facts)
         self._assign_gpus()
         fitting = [known.facts for known in self._known.values() if self._fits(known)]
         return min(fitting, key=lambda facts: facts.host)
@@ -94,12 +94,11 @@ class Roster:
             del self._known[address]
         new = [address for address in there if address not in self._known | self._refused]
         self._read_at = time.monotonic()
-        asked_at = time.time()
         answers = self._ask(new, probe_worker, self._request, self._run_dir)
         for address, answer in sorted(answers.items()):
             if isinstance(answer, HostedFacts) and answer.facts.version == __version__:
                 self._known[address] = answer
-                self._note(address, answer, asked_at)
+                self._note(address, answer.facts)
             else:
                 self._refused[address] = reason = _reason(answer)
                 self._say(f"{address} is not used: {reason}")
@@ -122,20 +121,11 @@ class Roster:
             return dict.fromkeys(addresses, error)
         return answers
 
-    def _note(self, address: str, known: HostedFacts, asked_at: float) -> None:
-        facts = known.facts
-        offset_s = facts.clock - time.time()
-        if abs(offset_s) > _CLOCK_S + (time.time() - asked_at):
-            self._say(f"the clock of {facts.host} is {offset_s:+.0f} s off; no figure needs it")
+    def _note(self, address: str, facts: WorkerFacts) -> None:
         if facts.problem:
             self._say(f"{address} on {facts.host} is not used: {facts.problem}")
         elif self._kind and facts.kind != self._kind:
             self._say(f"{address} on {facts.host} is not used, as it differs: {facts.title}")
-
-    def _note_others(self) -> None:
-        for address, known in self._known.items():
-            if not known.facts.problem and known.facts.kind != self._kind:
-                self._note(address, known, time.time())
 
     def _say(self, text: str) -> None:
         if text not in self.notes:
