@@ -74,10 +74,9 @@ def fill(memory: MemoryManager, text: str, folder: Path) -> dict[str, Any]:
     results = memory.apply_llm_memory_updates("c", block, attempt=1)
     shown = memory.render_for_prompt_with_log("a", task=text)
     memory["a"].note_injection(shown, text)
-    log = MemoryPromptLog(folder / "prompts")
+    log = MemoryPromptLog(folder / "memory")
     log.injection(shown)
     log.operations({"archival": [{"text": text}]}, results)
-    (folder / "prompts" / "prompt.md").write_text(shown.text, "utf-8")
     memory.generate_final_memory_for_paper(folder, "root", "a")
     memory.write_page(folder / "memory_database.html")
     return {"record_id": record, "event_id": event, "key": "note", "text": text}
@@ -89,14 +88,15 @@ def test_a_text_is_gone_from_every_byte(logged: MemoryManager, tmp_path: Path, n
     fill(logged, text, tmp_path)
     assert holders(tmp_path, text)
     kept = [(item.id, item.text) for item in logged["b"].records() if text not in item.text]
-    done = logged.erase(text=text, folders=[tmp_path / "prompts"])
-    assert done.untouched == ()
+    done = logged.erase(text=text)
+    escaped = {Path(item.path).suffix for item in done.untouched}
+    assert escaped == ({".md"} if name == "markup" else set())
     assert {"archival", "core_kv", "events", "applied_blocks", "injections"} <= set(done.rows)
     assert holders(tmp_path, text) == []
     assert logged.verify().is_sound
     left = {item.id: item.text for item in logged["b"].records()}
     assert kept == [pair for pair in kept if left.get(pair[0]) == pair[1]]
-    again = logged.erase(text=text, folders=[tmp_path / "prompts"])
+    again = logged.erase(text=text)
     assert (again.rows, again.files) == ({}, ())
     logged.close()
     assert holders(tmp_path, text) == []
@@ -108,7 +108,7 @@ def test_what_a_record_an_event_or_a_key_held_is_gone(
 ) -> None:
     text = SECRETS["two lines and quotes"]
     known = fill(logged, text, tmp_path)
-    done = logged.erase(**{by: known[by]}, folders=[tmp_path / "prompts"])
+    done = logged.erase(**{by: known[by]})
     assert done.is_complete
     assert holders(tmp_path, text) == []
     assert logged.verify().is_sound
@@ -318,10 +318,10 @@ def test_a_dry_run_names_the_places_and_changes_nothing(
     fill(logged, text, tmp_path)
     logged._parts.log.flush()
     before, found = rows(logged), holders(tmp_path, text)
-    would = logged.erase(text=text, dry_run=True, folders=[tmp_path / "prompts"])
+    would = logged.erase(text=text, dry_run=True)
     assert would.is_dry
     assert (rows(logged), holders(tmp_path, text)) == (before, found)
-    done = logged.erase(text=text, folders=[tmp_path / "prompts"])
+    done = logged.erase(text=text)
     assert (would.rows, would.files) == (done.rows, done.files)
 
 

@@ -19,19 +19,6 @@ from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 SECRET = "Alice lives at 12 Elm Street, Zürich"
-ORIGINAL = """
-CREATE TABLE branches (id TEXT PRIMARY KEY, parent_id TEXT, node_uid TEXT, created_at REAL);
-CREATE TABLE core_kv (branch_id TEXT, key TEXT, value TEXT, updated_at REAL);
-CREATE TABLE core_meta (branch_id TEXT, key TEXT, importance INTEGER);
-CREATE TABLE events (id INTEGER PRIMARY KEY, branch_id TEXT, kind TEXT, text TEXT, tags TEXT,
-    created_at REAL);
-CREATE TABLE archival (id INTEGER PRIMARY KEY, branch_id TEXT, text TEXT, tags TEXT,
-    created_at REAL);
-CREATE VIRTUAL TABLE archival_fts USING fts5 (text, tags, branch_id);
-CREATE TRIGGER t AFTER UPDATE ON archival BEGIN DELETE FROM branches; END;
-INSERT INTO branches VALUES ('r', NULL, NULL, 1);
-INSERT INTO core_kv VALUES ('r', 'threads', '8', 1), ('r', 'depth', '8', 1);
-"""
 
 
 def holders(folder: Path, text: str = SECRET) -> list[str]:
@@ -50,56 +37,6 @@ def memory(open_memory: Open) -> MemoryManager:
     made.create_branch(None, branch_id="root")
     made.bind("root")
     return made
-
-
-@pytest.fixture
-def original(memory: MemoryManager) -> Path:
-    """A database of the original search, as an earlier version kept it beside a memory."""
-    path = Path(f"{memory.path}.original")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(ORIGINAL)
-        connection.execute("INSERT INTO events VALUES (1, 'r', 'k', ?, NULL, 3)", (SECRET,))
-        connection.commit()
-    return path
-
-
-def test_the_copy_of_the_original_is_cleaned(
-    memory: MemoryManager, original: Path, tmp_path: Path
-) -> None:
-    memory.mem_core_set("threads", "8")
-    with closing(sqlite3.connect(original)) as connection:
-        long = SECRET + " and more" * 2000
-        connection.execute("INSERT INTO archival VALUES (1, 'r', ?, '[]', 2)", (long,))
-        connection.execute("INSERT INTO archival_fts VALUES (?, '', 'r')", (SECRET,))
-        connection.commit()
-    done = memory.erase(text=SECRET)
-    assert done.files == (str(original),)
-    assert done.is_complete
-    memory.erase(key="threads")
-    assert memory.erase(text=SECRET).files == ()
-    assert holders(tmp_path) == []
-    with closing(sqlite3.connect(original)) as kept:
-        assert kept.execute("SELECT text FROM events").fetchall() == [("[erased]",)]
-        assert kept.execute("SELECT key, value FROM core_kv").fetchall() == [
-            ("threads", "[erased]"), ("depth", "8")
-        ]  # fmt: skip
-        assert kept.execute("SELECT count(*) FROM branches").fetchone() == (1,)
-    assert not Path(f"{original}.erasing").exists()
-
-
-def test_a_hard_link_to_the_original_keeps_its_bytes_and_is_named(
-    memory: MemoryManager, original: Path, tmp_path: Path
-) -> None:
-    saved = tmp_path / "saved"
-    os.link(original, saved)
-    before = saved.read_bytes()
-    done = memory.erase(text=SECRET)
-    again = memory.erase(text=SECRET)
-    (left,) = done.untouched
-    assert (left.path, "hard links" in left.reason) == (str(original), True)
-    assert saved.read_bytes() == before
-    assert again.is_complete
-    assert holders(tmp_path) == ["saved"]
 
 
 def test_a_hard_link_to_a_log_is_the_same_log(memory: MemoryManager, tmp_path: Path) -> None:
@@ -129,32 +66,33 @@ def test_lines_that_wait_in_another_handle_do_not_bring_it_back(
     assert "later words" in logged
 
 
-def test_a_protected_file_a_link_and_a_database_are_left_and_named(
-    memory: MemoryManager, tmp_path: Path
-) -> None:
-    logs, elsewhere = tmp_path / "prompts", tmp_path / "elsewhere"
-    logs.mkdir()
-    elsewhere.mkdir()
-    protected, link, other = logs / "old.log", logs / "link.log", logs / "other.sqlite"
-    protected.write_text(f"told: {SECRET}")
-    protected.chmod(0o444)
-    (elsewhere / "mine.txt").write_text(SECRET)
-    link.symlink_to(elsewhere / "mine.txt")
-    with closing(sqlite3.connect(other)) as connection:
-        connection.execute("CREATE TABLE t (x)")
-        connection.execute("INSERT INTO t VALUES (?)", (SECRET,))
-        connection.commit()
-    os.mkfifo(logs / "pipe")
-    (logs / "plain.log").write_text(f"{SECRET}\nkept")
-    done = memory.erase(text=SECRET, folders=[logs, tmp_path / "none"])
-    assert done.files == (str(logs / "plain.log"),)
+def test_files_that_keep_the_text_are_listed(memory: MemoryManager, tmp_path: Path) -> None:
+    prompts, elsewhere, final = tmp_path / "prompts", tmp_path / "elsewhere", tmp_path / "memory"
+    for folder in (prompts, elsewhere, final):
+        folder.mkdir()
+    told = f"told: {SECRET}"
+    (elsewhere / "mine.txt").write_text(told)
+    (prompts / "link.log").symlink_to(elsewhere / "mine.txt")
+    (prompts / "plain.log").write_text(told)
+    os.mkfifo(prompts / "pipe")
+    (tmp_path / "memory_old.jsonl").write_text(told)
+    (tmp_path / "memory_old.jsonl").chmod(0o444)
+    Path(f"{memory.path}.original").write_text(told)
+    (final / "final_memory_for_paper.md").write_text(
+        f"{SECRET}, {SECRET.replace(' ', chr(92) + ' ')}"
+    )
+    folders = [prompts, tmp_path, tmp_path / "none"]
+    done = memory.erase(text=SECRET, folders=folders)
+    assert done.files == (str(final / "final_memory_for_paper.md"),)
     assert {Path(item.path).name: item.reason for item in done.untouched} == {
-        "old.log": "it is protected against writing, and holds the text",
-        "other.sqlite": "it is another database, and holds the text",
+        "plain.log": "it holds the text",
+        "mine.txt": "it holds the text",
+        "memory_old.jsonl": "it is protected against writing, and holds the text",
+        "m.sqlite.original": "it is a copy of the memory, and holds the text",
+        "final_memory_for_paper.md": "it holds the text with escaped characters",
         "none": "it is no folder",
     }
-    assert (logs / "plain.log").read_text().split() == ["[erased]", "kept"]
-    assert (elsewhere / "mine.txt").read_text() == SECRET
+    assert (prompts / "plain.log").read_text() == told
 
 
 def test_a_log_keeps_its_lines_and_a_writer_goes_on(memory: MemoryManager, tmp_path: Path) -> None:
@@ -170,25 +108,6 @@ def test_a_log_keeps_its_lines_and_a_writer_goes_on(memory: MemoryManager, tmp_p
     assert [line.replace(" ", "") for line in lines] == [
         '{"text":"[erased]"}', '{"text":"other"}', '{"text":"later"}'
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("times", [1, 12])
-def test_a_short_event_is_erased_from_the_digests_in_the_logs(tmp_path: Path, times: int) -> None:
-    config = MemoryConfig(recall_max_events=2, synchronous="NORMAL")
-    with MemoryManager(tmp_path / "m.sqlite", config) as memory:
-        memory.create_branch(None, branch_id="root")
-        root = memory["root"]
-        ids = [root.append({"kind": "note", "content": "PIN  47 ö"}) for _ in range(times)]
-        for number in range(4):
-            root.append({"kind": "note", "content": f"another event, {number}"})
-            root.consolidate(keep=1)
-        assert "PIN 47 ö" in root.digest().text  # type: ignore[union-attr]
-        memory.erase(event_id=ids[0])
-    found = [
-        path.name for path in tmp_path.rglob("*") if path.is_file() and b"PIN" in path.read_bytes()
-    ]
-    assert found == []
-    assert "another event" in (tmp_path / "logs" / "memory_primitive.jsonl").read_text()
 
 
 OTHER = """
@@ -257,7 +176,6 @@ places = {
     "in the rows": (erasure, "erase_rows"),
     "before the free pages": (erasure.Erasures, "_compact"),
     "in a log": (erased_files.os, "fsync"),
-    "in the original": (erased_files, "_replace"),
 }
 memory = MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False))
 owner, name = places[sys.argv[2]]
@@ -269,18 +187,15 @@ if sys.argv[2] == "in the rows":
 setattr(owner, name, die)
 memory.erase(record_id=int(sys.argv[3]))
 """
-PLACES = (
-    "before the rows", "in the rows", "before the free pages", "in a log", "in the original"
-)  # fmt: skip
+PLACES = ("before the rows", "in the rows", "before the free pages", "in a log")
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_an_erasure_that_was_killed_is_finished_by_the_next(
-    memory: MemoryManager, original: Path, tmp_path: Path, place: str
+    memory: MemoryManager, tmp_path: Path, place: str
 ) -> None:
     path = memory.path
     memory.close()
-    assert original.exists()
     with MemoryManager(path) as memory:
         record = memory.mem_archival_write(SECRET, branch_id="root")
         memory.mem_core_set("home", SECRET, branch_id="root")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import string
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -67,24 +66,20 @@ def needles_of(connection: sqlite3.Connection, target: Target) -> Needles:
         rows = connection.execute("SELECT value FROM core_kv WHERE key = ?", (target.key,))
         return Needles([], keyed={target.key: {value for (value,) in rows if value}})
     if target.record is not None:
-        query, number = "SELECT text, meta, '' FROM archival WHERE record = :n", target.record
+        query, number = "SELECT text, meta FROM archival WHERE record = :n", target.record
     else:
-        query = f"SELECT text, data, kind FROM events WHERE {_OCCURRENCES}"
+        query = f"SELECT text, data FROM events WHERE {_OCCURRENCES}"
         number = target.event or 0
     texts: set[str] = set()
     keyed: dict[str, set[str]] = {}
-    headed: set[tuple[str, str]] = set()
-    for text, extra, kind in connection.execute(query, {"n": number}):
+    for text, extra in connection.execute(query, {"n": number}):
         texts |= {text, *_prose(json.loads(extra))}
-        if kind:  # as in `[run] text` and `[run x3] text`
-            ends = (f"[{kind}", *string.digits)
-            headed |= {(f"{end}] ", " ".join(text.split())) for end in ends}
         header, _, body = text.partition("\n")
         if header.startswith(_EVICTED_CORE) and body:
             keyed.setdefault(header.removeprefix(_EVICTED_CORE), set()).add(body)
         elif text.startswith(_EVICTED_EVENT):
             texts.add(body.partition("\n\n")[2])
-    return Needles(texts, keyed=keyed, headed=headed)
+    return Needles(texts, keyed=keyed)
 
 
 _OCCURRENCES = """coalesce(repeats, seq) = (
