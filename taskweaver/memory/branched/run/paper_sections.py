@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from taskweaver.memory.branched.run import paper_nodes as nodes
-from taskweaver.memory.branched.run.environment import ENVIRONMENT_TAG
+from taskweaver.memory.branched.run.ingest import ENVIRONMENT_TAG
 from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger, is_telling
 from taskweaver.memory.branched.run.paper_view import PREAMBLE, RunView
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
