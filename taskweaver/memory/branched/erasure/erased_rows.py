@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taskweaver.memory.branched.erasure.needles import Needles, is_mark
-from taskweaver.memory.branched.storage.schema import has_search
+from taskweaver.memory.branched.storage.schema import has_search, rebuild_search
 from taskweaver.memory.branched.tiers.archival import text_hash
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED
@@ -106,22 +106,15 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
     eraser.remove(target)
     eraser.clean()
     eraser.remake()
-    _rebuild_search(connection)
+    if has_search(connection):
+        # A removed record may have left words. The option `secure-delete` of FTS5 is not used:
+        # older versions of SQLite cannot open a file that has it.
+        rebuild_search(connection)
     if eraser.counts:
         # Every process that has the file open sees by the schema's number that it read old rows.
         connection.execute("CREATE TABLE erased (one INTEGER)")
         connection.execute("DROP TABLE erased")
     return eraser.counts
-
-
-def _rebuild_search(connection: sqlite3.Connection) -> None:
-    """Make the full-text index anew, so that no word of a former row is in it.
-
-    It may still have words of rows that were removed as garbage. The option `secure-delete` of FTS5
-    is not used: older versions of SQLite cannot open a file that has it.
-    """
-    if has_search(connection):
-        connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
 
 
 class _Eraser:
