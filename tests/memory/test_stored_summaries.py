@@ -107,7 +107,6 @@ def test_a_fork_inherits_a_summary_of_rounds_it_sees(
 
 
 DAMAGE = {
-    "empty": "UPDATE summaries SET text = ' ' WHERE seq = (SELECT max(seq) FROM summaries)",
     "no text": "UPDATE summaries SET text = CAST(x'ff00fe' AS TEXT)"
     " WHERE seq = (SELECT max(seq) FROM summaries)",
     "endless": "UPDATE summaries SET text = printf('%.*c', 20000, 'x')"

@@ -171,6 +171,7 @@ def test_failures_of_all_branches_are_negative_results(run: MemoryManager, tmp_p
     assert (fault.count("event "), fault.count("record ")) == (2, 1)
     assert lost == "- lost: WorkerLost: its worker died [node lost]"
     assert found["ablations_negative"] == "- n9 (ablation rows): 3.0, -1.6 s against best [node n9]"
+    assert "### Ablations And Attempts Without Gain" in written(tmp_path)
     lines = below(written(tmp_path), "Negative Results & Lessons Learned")
     assert sum("Segmentation fault" in line for line in lines) == 1
     assert written(tmp_path).count("Segmentation fault") == 1
@@ -297,20 +298,6 @@ def test_what_cannot_be_done_is_refused(run: MemoryManager, tmp_path: Path) -> N
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnwritable):
         run.generate_final_memory_for_paper(tmp_path / "file", "run", "best")
-
-
-def test_words_in_backticks_are_code_and_headings_name_their_lines(
-    run: MemoryManager, tmp_path: Path
-) -> None:
-    run.write_archival("best", "`gcc -O3` is *fast*, a `` b", ["LLM_INSIGHT"])
-    index = {**INDEX, "top_nodes_data": [{"id": "best", "analysis": "x"}, {"id": "n2", "analysis":
-             "`a_b` helps"}]}  # fmt: skip
-    run.generate_final_memory_for_paper(tmp_path, "run", "best", index)
-    text = written(tmp_path)
-    assert r"- `gcc -O3` is \*fast\*, a &#96;&#96; b [record" in text
-    assert "| `a_b` helps |" in text
-    assert "### Ablations And Attempts Without Gain" in text
-    assert "Ablations Negative" not in text
 
 
 CYCLE: dict[str, Any] = {}

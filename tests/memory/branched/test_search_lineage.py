@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memories import Open, put_empty
+from memories import put_empty
 from naive_model import Line, Model, Row
 from sizes import examples
 
@@ -133,14 +133,3 @@ def test_search_finds_what_a_branch_sees_and_nothing_else(
                 (item.id, item.text) for item in memory[branch].search(query, 2, tags=tags, at=at)
             ]
         assert memory.verify().is_sound
-
-
-@pytest.mark.parametrize("tag", ["☃", 'a "quoted" one', "two\nlines", "back\\slash", "a b", "ÄÖ"])
-def test_any_tag_narrows_a_search(open_memory: Open, tag: str) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.write_archival("root", "threads pay off", [tag])
-    memory.write_archival("root", "threads cost time", ["other"])
-    for query, match in (("threads", "query"), ("zebra", "recency"), ("", "query")):
-        (found,) = memory.mem_archival_search(query, tags=[tag], branch_id="root")
-        assert (found["text"], found["match"]) == ("threads pay off", match)

@@ -33,22 +33,6 @@ from taskweaver.memory.branched.storage.schema import VERSION
 QUIET = MemoryConfig(memory_log_enabled=False)
 
 
-WRITERS = """
-import os, sys
-from pathlib import Path
-from taskweaver.memory.branched import MemoryConfig, MemoryManager
-path, *names = sys.argv[1:]
-name = next((name for name in names if os.fork() == 0), "")
-if name:
-    with MemoryManager(Path(path), MemoryConfig(memory_log_enabled=False)) as memory:
-        for n in range(25):
-            os.write(1, f"{memory.write_archival(name, f'{name} {n}')}\\n".encode())
-else:
-    assert [os.wait()[1] for _ in names] == [0] * len(names)
-"""
-"""Processes that each write on a branch; they are forked before they open the memory."""
-
-
 def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
     names = [memory.fork("root", f"t{n}") for n in range(8)]
 
@@ -66,17 +50,6 @@ def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
     assert len(set(written)) == 320
     for name in names:
         assert sum(event.count for event in memory[name].events()) == 40
-    assert memory.verify().is_sound
-
-
-def test_eight_processes_lose_nothing(memory: MemoryManager) -> None:
-    names = [memory.fork("root", f"p{n}") for n in range(8)]
-    command = [sys.executable, "-c", WRITERS, str(memory.path), *names]
-    ids = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    assert len(set(ids)) == 200
-    for name in names:
-        assert len(memory[name].records()) == 25
-        assert memory.mem_archival_search(name, branch_id=name)[0]["match"] == "query"
     assert memory.verify().is_sound
 
 
@@ -324,21 +297,6 @@ def test_a_file_that_finds_no_room_at_all_is_not_opened(open_memory: Open) -> No
         assert memory.path.stat().st_mode & 0o077 == 0  # its owner's alone
         memory.create_branch(None, branch_id="a")
         assert memory.verify().is_sound
-
-
-def test_a_block_and_a_merge_without_room_leave_nothing_behind(open_memory: Open) -> None:
-    memory = open_memory(memory_log_enabled=True)
-    memory.create_branch(None, branch_id="a")
-    memory["a"].fork("b")
-    for n in range(50):
-        memory["b"].remember(f"record {n} " * 100)
-    before = state(memory)
-    memory._parts.database.write_through()  # the log begins anew, and what is in it has no room
-    with largest_file(9000), pytest.raises(StoreUnwritable):
-        memory.merge("b", "a", "theirs")
-    assert state(memory) == before
-    assert len(memory.merge("b", "a", "theirs").taken) == 50
-    assert memory.verify().is_sound
 
 
 _FORKED = """

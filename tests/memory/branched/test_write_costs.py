@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable
 
 import pytest
 from memories import Clock, Open
-from patience import PATIENCE_S
 
 from taskweaver.memory.branched import BranchSealed, InvalidUpdate, MemoryManager
 
@@ -151,31 +149,6 @@ def test_of_writes_together_none_stays_if_one_is_refused(memory: MemoryManager) 
     assert branch.search("record") == []
     branch.append({"kind": "step", "content": "later"})
     assert _texts(memory, "a") == ["later"]
-    assert memory.verify().is_sound
-
-
-def test_writes_together_of_many_threads_stay_whole(memory: MemoryManager) -> None:
-    barrier = threading.Barrier(6)
-
-    def write(number: int) -> None:
-        barrier.wait(PATIENCE_S)
-        for n in range(10):
-            memory.together(
-                lambda n=n: [
-                    memory["a"].append({"kind": "step", "content": f"{part} of {n} of {number}"})
-                    for part in ("first", "second")
-                ]
-            )
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    texts = _texts(memory, "a")[::-1]
-    assert len(texts) == 120
-    for first, second in zip(texts[::2], texts[1::2], strict=True):
-        assert first.replace("first", "second") == second
     assert memory.verify().is_sound
 
 
