@@ -23,6 +23,8 @@ _RESULT_KINDS = frozenset({"metrics_extracted", "node_result"})
 _RESULT_TAGS = frozenset({"SUCCESS", "METRICS"})
 _ERROR_TAG = "ERROR"
 _FAILED_RESULT = "is_buggy=True"
+_FAILURE_HEAD = re.compile(r"^(?:[\w =.-]{0,120}? failed: )*(?:[A-Z]\w*: )?")
+"""Part before the message of a failure: the steps that failed, and the kind of the error."""
 _FOR_THE_SEARCH = re.compile(r"\W*built-in proposer\b", re.IGNORECASE)
 """A line of an idea that chooses the program which proposes, and says nothing of the matter."""
 
@@ -152,20 +154,26 @@ class RunView:
         return self.newest(facts)
 
     def _failures_of(self, node: str, rows: Iterable[Event | Record]) -> list[Fact]:
-        """Return the failures of a node; a row that a longer one contains only adds its source."""
-        facts: list[Fact] = []
+        """Return the failures of a node; rows of which one begins like another are one line."""
+        found: list[tuple[str, Fact]] = []
         for row in rows:
-            words = normal(row.text)
-            shown = next((fact for fact in facts if words in normal(fact.same)), None)
-            if isinstance(row, Event) and row.kind == "node_result" and facts:
-                shown = facts[0]
+            words = normal(_FAILURE_HEAD.sub("", row.text, count=1))
+            same = (fact for known, fact in found if _begin_alike(known, words))
+            shown = next(same, None)
+            if isinstance(row, Event) and row.kind == "node_result" and found:
+                shown = found[0][1]
             if shown is not None:
                 shown.sources = [*shown.sources, self.source(row)]
                 continue
             head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
             text = f"{node}: {head}{row.text}"
-            facts.append(Fact(self.cut(text), [self.source(row)], same=text))
-        return facts
+            found.append((words, Fact(self.cut(text), [self.source(row)], same=text)))
+        return [fact for _, fact in found]
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    """Return whether one of two messages, which may be cut off, is the beginning of the other."""
+    return one.startswith(other) or other.startswith(one)
 
 
 def read_view(
